@@ -21,7 +21,6 @@ _EXPORTS = {
     "sample": "engine.functional.sample",
     "Pretraining": "spec.settings_json",
     "Until": "run.until",
-    "LogMetrics": "run.listeners.log_metrics",
     "ChainError": "exceptions",
     "NotFittedError": "exceptions",
     "ModelFileError": "exceptions",

@@ -51,8 +51,8 @@ MAY_IMPORT = {
     "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
-    "rich": ("run.live",),
-    "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
+    "rich": ("run.progress",),
+    "arviz": ("posterior.arviz_data", "posterior.stacking"),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),
 }

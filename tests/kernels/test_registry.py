@@ -12,7 +12,7 @@ from tests.support.kernels.joint_readouts import CASES as READOUTS
 from tests.support.kernels.ladder_checks import LADDER
 from tests.support.without_tensorflow import command_without_tensorflow, run_without_tensorflow
 from tfbnn import kernels
-from tfbnn.cli.kernel_options import add_kernel_options
+from tfbnn.cli.fit_options import add_kernel_options
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel

@@ -27,8 +27,8 @@ from tfbnn.fit.job import (
     notes,
     time_to_take,
 )
-from tfbnn.posterior.diagnosing import diagnose_ensemble
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds

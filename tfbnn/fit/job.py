@@ -11,7 +11,7 @@ import numpy as np
 
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.diagnostics.wording import megabytes
+from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.fit.assemble import ensemble_without_draws
@@ -31,7 +31,6 @@ from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
-from tfbnn.run.wording import about
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, TransformedRows
@@ -245,11 +244,11 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     path = _path(definition, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
-        return f"About {about(seconds)} after compiling: {draws}.{path}"
+        return f"About {_about(seconds)} after compiling: {draws}.{path}"
     enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
     if until.max_seconds is not None:
-        return f"At most {about(until.max_seconds)}, less {enough}.{path}"
-    return f"About {about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
+        return f"At most {_about(until.max_seconds)}, less {enough}.{path}"
+    return f"About {_about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 
 def _path(definition: FitDefinition, settings: Planned) -> str:
@@ -280,3 +279,11 @@ def _seconds(
     if pretraining is None:
         return seconds
     return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)
+
+
+def _about(seconds: float) -> str:
+    """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
+    return counted(int(float(f"{max(seconds, 1.0):.1g}")), "second")

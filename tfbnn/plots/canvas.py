@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfbnn.diagnostics.wording import shown
 from tfbnn.posterior import checks
-from tfbnn.posterior.row_scores import RowScores, row_scores
+from tfbnn.posterior.metrics import RowScores, row_scores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
@@ -34,6 +34,9 @@ _STYLE = {
     "font.size": 10,
     "legend.frameon": False,
     "text.usetex": False,  # names of columns are no LaTeX
+    # In a page text is drawn by the fonts of its reader, and equal figures are equal texts.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tfbnn",
 }
 
 

@@ -44,10 +44,6 @@ class Quantity:
         """The name alone, for what has no unit."""
         return plain(self.name)
 
-    def value(self, number: float) -> str:
-        """A number of it in words: "m = 120 GeV"."""
-        return f"{self.symbol} = {number:.4g} {plain(self.unit)}".rstrip()
-
 
 def target_quantities(
     ensemble: Ensemble, unit: str | Sequence[str] | None = None
@@ -71,11 +67,6 @@ def target_quantities(
             f"{len(units)}: {', '.join(map(repr, units))}. Pass None to read them from the names."
         )
     return [Quantity(_without(name, own), own) for name, own in zip(names, units)]
-
-
-def input_quantities(ensemble: Ensemble) -> list[Quantity]:
-    """The inputs of a model."""
-    return [Quantity.of_column(name) for name in ensemble.input_names]
 
 
 def _without(name: str, unit: str) -> str:

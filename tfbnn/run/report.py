@@ -1,7 +1,7 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.facts import labelled
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
@@ -30,6 +31,8 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
 
 _NOTEBOOK_WIDTH = 100
+# Fields that JSON does not have, or not under their names.
+_NOT_IN_JSON = {"accept_reason", "ladder", "folder", "until", "find_basins", "history"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,18 +239,16 @@ class Run(ExplainsAttributes):
         if details:
             yield "Step size", _range(self.step_size)
         yield from self._ladder_lines()
-        yield from (("Chosen" if not n else "", str(one)) for n, one in enumerate(self.choices))
+        yield from labelled("Chosen", map(str, self.choices))
         if "_basins" in vars(self):
-            yield from (
-                ("" if n else "Basins", line) for n, line in enumerate(self._basins.lines())
-            )
+            yield from labelled("Basins", self._basins.lines())
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
         """Labels and lines on what came of it; of draws they are in full in the diagnosis."""
         if self.calibration is not None:
             lines = self.calibration.lines() if details else [self.calibration.in_short]
-            yield from (("Calibrated" if not n else "", line) for n, line in enumerate(lines))
+            yield from labelled("Calibrated", lines)
         divergent, diagnosis = int(self.num_divergent.sum()), self.diagnosis
         if diagnosis is None or details:
             yield "Divergences", f"{divergent} in the sampling phase"
@@ -259,36 +260,21 @@ class Run(ExplainsAttributes):
         yield "", f"ESS min bulk {bulk['min']:.0f}, tail {tail['min']:.0f}"
         rows = None if diagnosis.fit is None else diagnosis.fit.rows
         if rows is not None:
-            yield from (("Rows" if not n else "", text) for n, text in enumerate(rows_texts(rows)))
+            yield from labelled("Rows", rows_texts(rows))
 
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
-        swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
+        ladder, calibration = self.ladder, self.calibration
         interface = interface.of_run(self.until, self.ended)
-        return {
+        told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
+        return {name: _plain(getattr(self, name)) for name in told} | {
             "verdict": self.verdict,
             "chains": self.chains.to_json(),
             "predictions": self.predictions.to_json(),
-            "kernel": self.kernel,
-            "num_chains": self.num_chains,
-            "num_results": self.num_results,
-            "num_burnin_steps": self.num_burnin_steps,
-            "num_steps_between_results": self.num_steps_between_results,
-            "acceptance_rate": self.acceptance_rate.tolist(),
-            "accept_target": self.accept_target,
-            "step_size": self.step_size.tolist(),
-            "num_divergent": self.num_divergent.tolist(),
-            "num_gradients": {phase: n.tolist() for phase, n in self.num_gradients.items()},
-            "start_log_prob": self.start_log_prob.tolist(),
-            "pretraining": self.pretraining,
-            "geometry": self.geometry,
-            "ended": self.ended,
-            "notes": list(self.notes),
             "choices": choices_to_json(self.choices),
-            "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
-            "swap_acceptance": swaps,
-            "calibration": self.calibration and self.calibration.to_json(),
-            "seconds": self.seconds,
+            "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
+            "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
+            "calibration": None if calibration is None else calibration.to_json(),
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
 
@@ -332,6 +318,15 @@ class Run(ExplainsAttributes):
                 "the chains found places where steps should be shorter"
             )
         return text
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has of an attribute."""
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _range(values: Array) -> str:

@@ -60,7 +60,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         random_state: Seed of the draws: an integer, which is the `seed` of `fit_posterior`, a
             RandomState, or None (default) for one drawn anew at each fit. The same integer on the
             same machine gives the same bits.
-        verbose: 0 (default) for silence; 1 shows a live line of the run.
+        verbose: 0 (default) for silence; 1 shows how far the run is.
 
     Attributes:
         model_: The fitted `BayesianMLP`: quantiles, calibration, plots, `save`, exports.

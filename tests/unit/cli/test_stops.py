@@ -13,8 +13,7 @@ import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.run_records import make_run
-from tfbnn.cli.own_folder import is_own_folder, own_folder
-from tfbnn.cli.runs import run_to_the_end
+from tfbnn.cli.runs import is_own_folder, own_folder, run_to_the_end
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions

@@ -11,7 +11,7 @@ from tests.support.run_records import make_run
 from tests.support.terminal import terminal
 from tfbnn.diagnostics.problem import Interface, Remedy
 from tfbnn.diagnostics.verdict import MEANINGS
-from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.rows import NetworkRows

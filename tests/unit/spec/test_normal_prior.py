@@ -8,8 +8,8 @@ import pytest
 import tfbnn
 from tests.support.copies import random_copies
 from tfbnn import priors
-from tfbnn.spec.model_spec import REGISTRY, ModelSpec
-from tfbnn.spec.network_spec import draw_parameters
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import REGISTRY, draw_parameters
 from tfbnn.spec.priors import FrozenArray
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 

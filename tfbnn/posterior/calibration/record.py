@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -192,10 +192,6 @@ class Calibration:
         table = _quantile_table(self, tuple(levels))
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
 
-    def central(self, k: float, groups: Array) -> Array:
-        """Ends of the interval that k standard deviations stand for: [2, n, K]."""
-        return self.quantiles(central_levels(k), groups)
-
     def probability(self, scores: Array, groups: Array) -> Array:
         """Probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.probability)
@@ -240,7 +236,7 @@ class Calibration:
         for target in range(self.edges.shape[1]):
             name = f"{names[target]}: " if len(names) > 1 else ""
             for number, group in enumerate(self.bars[:, target]):
-                changes = _listed(f"{100 * (factor - 1):+.0f}" for factor in group)
+                changes = ", ".join(f"{100 * (factor - 1):+.0f}" for factor in group)
                 whose = self._group_text(number)
                 lines.append(
                     f"{name}{whose} changed in length by {changes} % at 1, 2, 3 sigma{unit}"
@@ -249,7 +245,7 @@ class Calibration:
                 ("without", self.coverage_before[:, target]),
                 ("with", self.coverage_after[:, target]),
             ):
-                cells = _listed(f"{100 * share:.1f}" for share in shares)
+                cells = ", ".join(f"{100 * share:.1f}" for share in shares)
                 lines.append(f"{name}they hold for {cells} % of these rows {told} calibration")
         return [*lines, "68.3, 95.4, 99.7 % are right"]
 
@@ -295,10 +291,6 @@ class Calibration:
                 taken = groups[:, target] == number
                 found[taken, target] = function(one, scores[taken, target])
         return found
-
-
-def _listed(cells: Iterable[str]) -> str:
-    return ", ".join(cells)
 
 
 def _bars(one: ScoreDistribution) -> Array:

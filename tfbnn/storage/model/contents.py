@@ -20,8 +20,7 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.collapsed import Readouts
-from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.ensemble import Ensemble, Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
 from tfbnn.spec.keras_spec import spec_from_json
