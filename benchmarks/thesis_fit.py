@@ -21,8 +21,8 @@ from thesis_figures import EDGES, TARGET
 from weight_planes import plot_weight_planes
 
 import tfbnn
+from tfbnn.engine.basis.compile import limit_threads
 from tfbnn.engine.basis.libraries import tf, tfp
-from tfbnn.engine.basis.threads import limit_threads
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal

@@ -9,7 +9,7 @@ from tests.support.kernels.cases import CASES, SkewedTarget, advance, build, rec
 from tests.support.kernels.invariance import NUM_DRAWS
 from tests.support.kernels.trajectory_checks import check_microcanonical_frozen
 from tests.support.linear import linear_model, linear_rows, short_fit
-from tfbnn.engine.kernels.isokinetic import Flight, fly, kick, unit
+from tfbnn.engine.kernels.microcanonical import Flight, fly, kick, unit
 from tfbnn.kernels import Microcanonical
 
 tf.get_logger().setLevel("ERROR")

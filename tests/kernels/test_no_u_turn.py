@@ -11,7 +11,7 @@ from tests.support.kernels.invariance import ALARM
 from tests.support.kernels.tree_checks import check_randomness, check_tree, one_transition
 from tests.support.marks import statistics_but
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.kernels import trajectory
+from tfbnn.engine.kernels import nuts
 from tfbnn.kernels import NUTS
 
 
@@ -141,9 +141,9 @@ def test_without_neighbouring_points_trees_are_those_of_tfp(step, monkeypatch):
     """
 
     def whole(one, other):
-        return trajectory._is_against(one.total + other.total, one.first, other.last)
+        return nuts._is_against(one.total + other.total, one.first, other.last)
 
-    monkeypatch.setattr(trajectory, "_turns_back", whole)
+    monkeypatch.setattr(nuts, "_turns_back", whole)
     target = Correlated()
     start = target.draw(np.random.default_rng(6).normal(size=(400, 6)))
     kernel, sizes = build(NUTS(step_size=step, max_tree_depth=6), target, len(start))

@@ -12,7 +12,7 @@ from tests.support.linear import closed_form, linear_model, linear_rows, short_f
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.kernels.metropolis import Point
 from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
 from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal

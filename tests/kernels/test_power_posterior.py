@@ -32,7 +32,7 @@ from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
-from tfbnn.engine.kernels import resolve_kernel, swaps
+from tfbnn.engine.kernels import power_posterior, resolve_kernel
 from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program
 from tfbnn.engine.sampling.linear_map import DiagonalMap
@@ -121,7 +121,7 @@ class TestLadder:
 
 class TestSwaps:
     def test_partner_law(self):
-        law = swaps.partner_law(4)
+        law = power_posterior.partner_law(4)
         first = np.exp([-0.5, -1.0, -1.5])
         np.testing.assert_allclose(law[0], [0, *first / first.sum()])
         second = np.exp([-0.5, -0.5, -1.0])
@@ -131,10 +131,10 @@ class TestSwaps:
     def test_partners_follow_the_law_and_are_never_the_rung_itself(self):
         count = 100_000
         grid = np.append((np.arange(count) + 0.5) / count, [0.0, np.nextafter(1.0, 0.0)])
-        partners = swaps.draw_partners(tf.constant(np.tile(grid, (5, 1)))).numpy()
+        partners = power_posterior.draw_partners(tf.constant(np.tile(grid, (5, 1)))).numpy()
         for rung, found in enumerate(partners):
             shares = np.bincount(found, minlength=5) / count
-            np.testing.assert_allclose(shares, swaps.partner_law(5)[rung], atol=1e-4)
+            np.testing.assert_allclose(shares, power_posterior.partner_law(5)[rung], atol=1e-4)
             assert shares[rung] == 0
 
     def test_ratio_is_that_of_the_ladder_s_densities_and_antisymmetric(self):
@@ -144,31 +144,31 @@ class TestSwaps:
         temperatures = tf.constant(TEMPERATURES, tf.float64)
         for rung in range(5):
             own = np.tile(np.arange(5), (50, 1))
-            order = swaps.exchange(tf.constant(own), rung, partner)
+            order = power_posterior.exchange(tf.constant(own), rung, partner)
             swapped = tf.gather(held, order, batch_dims=1)
-            ratio = swaps.swap_log_ratio(held, temperatures, rung, partner)
+            ratio = power_posterior.swap_log_ratio(held, temperatures, rung, partner)
             expected = (swapped - held).numpy() @ np.array(TEMPERATURES)
             np.testing.assert_allclose(ratio, expected, atol=1e-12)
-            back = swaps.swap_log_ratio(swapped, temperatures, rung, partner)
+            back = power_posterior.swap_log_ratio(swapped, temperatures, rung, partner)
             np.testing.assert_array_equal(back, -ratio.numpy())
 
     def test_an_exchange_is_its_own_inverse(self):
         generator = np.random.default_rng(4)
         order = np.array([generator.permutation(5) for _ in range(50)], np.int32)
         partner = tf.constant(generator.integers(0, 5, size=50), tf.int32)
-        once = swaps.exchange(tf.constant(order), 2, partner).numpy()
+        once = power_posterior.exchange(tf.constant(order), 2, partner).numpy()
         rows = np.arange(50)
         np.testing.assert_array_equal(once[:, 2], order[rows, partner])
         np.testing.assert_array_equal(once[rows, partner], order[:, 2])
         assert np.all((once != order).sum(axis=1) == 2 * (partner.numpy() != 2))
-        np.testing.assert_array_equal(swaps.exchange(once, 2, partner), order)
+        np.testing.assert_array_equal(power_posterior.exchange(once, 2, partner), order)
 
     def test_sweep_replayed_in_plain_python(self):
         held = np.random.default_rng(5).normal(-5, 4, size=(200, 5))
         seed = tf.constant([1, 2])
-        found = swaps.sweep(tf.constant(held), TEMPERATURES, seed).numpy()
+        found = power_posterior.sweep(tf.constant(held), TEMPERATURES, seed).numpy()
         uniform = tf.random.stateless_uniform([2, 5, 200], seed, dtype=tf.float64).numpy()
-        partners = swaps.draw_partners(tf.constant(uniform[0])).numpy()
+        partners = power_posterior.draw_partners(tf.constant(uniform[0])).numpy()
         for chain, values in enumerate(held):
             order = list(range(5))
             for i in range(5):
@@ -182,7 +182,7 @@ class TestSwaps:
     def test_a_likelihood_that_is_not_finite_stays_at_the_prior(self):
         held = tf.constant([[-np.inf, -3.0, -2.0], [np.nan, -3.0, -2.0]], tf.float64)
         for seed in range(20):
-            order = swaps.sweep(held, (0.0, 0.5, 1.0), tf.constant([seed, 0]))
+            order = power_posterior.sweep(held, (0.0, 0.5, 1.0), tf.constant([seed, 0]))
             assert np.all(order[:, 0] == 0)
 
     def test_sweeps_leave_the_ladder_invariant(self):
@@ -221,7 +221,7 @@ class TestKernel:
         # After an accepted exchange the way back is offered, with the inverse ratio.
         ratio = ll[0, :, 0] - ll[0, :, 1]
         accept, back = (np.exp(np.minimum(sign * ratio, 0.0)) for sign in (1, -1))
-        order = swaps.sweep(tf.constant(ll[0]), temperatures, tf.constant([5, 6])).numpy()
+        order = power_posterior.sweep(tf.constant(ll[0]), temperatures, tf.constant([5, 6])).numpy()
         exchanged = accept * (1 - back) + (1 - accept) * accept
         error = np.sqrt(np.mean(exchanged * (1 - exchanged)) / len(ratio))
         assert abs(np.mean(order[:, 0] == 1) - exchanged.mean()) < 5 * error
@@ -340,7 +340,7 @@ class TestRuns:
         np.testing.assert_allclose(kept["lp"], model.log_prob(draws, *XOR), rtol=1e-5)
         np.testing.assert_allclose(run.step_size, kept["step_size"][:, -1])
         assert np.all((run.acceptance_rate > 0.35) & (run.acceptance_rate < 0.85))
-        # Ten rungs, a gradient for the move and one after the swaps.
+        # Ten rungs, a gradient for the move and one after the power_posterior.
         assert run.num_gradients["sampling"].tolist() == [2000 * 10 * 2] * 2
         assert np.isnan(kept["energy"]).all()
 

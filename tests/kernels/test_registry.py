@@ -15,7 +15,7 @@ from tfbnn import kernels
 from tfbnn.cli.fit_options import add_kernel_options
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
-from tfbnn.engine.kernels.composed import ComposedKernel
+from tfbnn.engine.kernels.registry import ComposedKernel
 from tfbnn.engine.kernels.tuned import TunedKernel
 
 

@@ -16,7 +16,7 @@ from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.compile import compiled, num_traces
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.smmala import ManifoldProposal, cholesky_metric, softabs, softabs_metric
 from tfbnn.kernels import SMMALA

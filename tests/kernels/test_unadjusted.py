@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfbnn
 from tests.support.kernels.cases import build
-from tfbnn.engine.kernels.unadjusted import ERROR_TARGET, energy_variance_of
+from tfbnn.engine.kernels.transition import ERROR_TARGET, energy_variance_of
 from tfbnn.kernels import Microcanonical, UnderdampedLangevin
 
 tf.get_logger().setLevel("ERROR")

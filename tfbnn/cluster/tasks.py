@@ -22,9 +22,9 @@ Stopped = Callable[..., bool]
 
 
 def environment() -> dict[str, Any]:
-    """`tfbnn.engine.basis.environment.describe_environment` of the worker."""
-    from tfbnn.engine.basis.environment import describe_environment
-    from tfbnn.engine.basis.threads import limit_threads
+    """`tfbnn.engine.basis.seeds.describe_environment` of the worker."""
+    from tfbnn.engine.basis.compile import limit_threads
+    from tfbnn.engine.basis.seeds import describe_environment
 
     limit_threads()
     return describe_environment()
@@ -42,7 +42,7 @@ def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
     Returns:
         Whether the folder is there.
     """
-    from tfbnn.engine.basis.threads import limit_threads
+    from tfbnn.engine.basis.compile import limit_threads
 
     limit_threads()
     from tfbnn.engine.running.begin_elsewhere import prepare_run
@@ -73,7 +73,7 @@ def advance(
     Returns:
         Whether the lane is there; it is not when the worker is closing or the task was stopped.
     """
-    from tfbnn.engine.basis.threads import limit_threads
+    from tfbnn.engine.basis.compile import limit_threads
 
     limit_threads()
     from tfbnn.engine.running.advance import advance_lane

@@ -245,7 +245,7 @@ def _settle(
     check_own_densities(spec)
     spec, options, transformed, choices, _ = choose(spec, options, rows, validation)
     pretraining = options.settled_pretraining
-    from tfbnn.engine.basis.environment import describe_environment
+    from tfbnn.engine.basis.seeds import describe_environment
 
     environment = describe_environment()
     definition = FitDefinition(

@@ -124,7 +124,7 @@ class Place:
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
         """What decides the bits of a run besides settings and data, see `describe_environment`."""
-        from tfbnn.engine.basis.environment import describe_environment
+        from tfbnn.engine.basis.seeds import describe_environment
 
         return describe_environment()
 

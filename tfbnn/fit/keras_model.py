@@ -138,7 +138,7 @@ class BayesianModel(SampledNetwork):
         draw = check_integer("draw", draw, minimum=0)
         if draw >= ensemble.num_draws:
             raise ValueError(f"draw must be below {ensemble.num_draws}, received {draw}.")
-        from tfbnn.engine.density.keras_network import model_of_draw
+        from tfbnn.engine.density.network import model_of_draw
 
         return model_of_draw(spec, ensemble.draws.reshape(ensemble.num_draws, -1)[draw])
 

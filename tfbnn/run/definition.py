@@ -33,7 +33,7 @@ class RunDefinition:
         spec: What is sampled.
         kernel: Kernel settings as JSON (`tfbnn.engine.kernels.kernel_to_json`).
         sampling: Seed, numbers of chains, transitions and draws; the last of them may grow.
-        environment: As `tfbnn.engine.basis.environment.describe_environment` says it.
+        environment: As `tfbnn.engine.basis.seeds.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.
         initial_state: InitialState where the caller said where the chains start, else None.
     """

@@ -182,7 +182,7 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
     Args:
         folder: RunFolder.
         definition: The RunDefinition in it.
-        here: What `tfbnn.engine.basis.environment.describe_environment` says.
+        here: What `tfbnn.engine.basis.seeds.describe_environment` says.
 
     Raises:
         RunFolderError: Names what differs.

@@ -287,12 +287,12 @@ def test_another_model_is_refused(folder, settings, words):
     ],
 )
 def test_another_environment_is_refused(folder, monkeypatch, entry, words):
-    from tfbnn.engine.basis.environment import describe_environment
+    from tfbnn.engine.basis.seeds import describe_environment
 
     def elsewhere():
         return describe_environment() | entry
 
-    monkeypatch.setattr("tfbnn.engine.basis.environment.describe_environment", elsewhere)
+    monkeypatch.setattr("tfbnn.engine.basis.seeds.describe_environment", elsewhere)
     monkeypatch.setattr("tfbnn.engine.running.advance.describe_environment", elsewhere)
     for go_on in (lambda: tfbnn.resume(folder), lambda: advance_lane(folder, 0)):
         with pytest.raises(RunFolderError, match=words):

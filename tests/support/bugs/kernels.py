@@ -5,10 +5,10 @@ import tensorflow_probability as tfp
 
 from tests.support.bugs.bug import Bug, altered, around, without
 from tests.support.kernels.tree_checks import check_randomness, check_tree
-from tfbnn.engine.kernels import no_u_turn, trajectory, underdamped
+from tfbnn.engine.kernels import nuts, underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Proposal
-from tfbnn.engine.kernels.no_u_turn import NoUTurnKernel
+from tfbnn.engine.kernels.nuts import NoUTurnKernel
 from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
 from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.kernels.random_walk import RandomWalkProposal
@@ -284,42 +284,42 @@ KERNEL_BUGS = {
     ),
     "NUTS without kinetic energy": Bug(
         "points of a trajectory are weighted by their densities only",
-        without(no_u_turn, "_energy", lambda point, value: -tf.cast(value, tf.float64)),
+        without(nuts, "_energy", lambda point, value: -tf.cast(value, tf.float64)),
         case="nuts",
     ),
     "NUTS that sees no turn within a doubling": Bug(
         "only whole trajectories are asked whether they turn back",
-        around(no_u_turn, "close_spans", no_turn_within),
+        around(nuts, "close_spans", no_turn_within),
         case="nuts",
         checks=TREE,
     ),
     "NUTS with one number for all levels": Bug(
         "which half to draw from is decided by the same number on every level",
-        around(no_u_turn, "draw_randomness", one_number_for_all_levels),
+        around(nuts, "draw_randomness", one_number_for_all_levels),
         case="nuts",
         checks=RANDOMNESS,
     ),
     "NUTS with levels in pairs": Bug(
         "every second level is decided by the number of the one before",
-        around(no_u_turn, "draw_randomness", levels_in_pairs),
+        around(nuts, "draw_randomness", levels_in_pairs),
         case="nuts",
         checks=RANDOMNESS,
     ),
     "NUTS with one coin for all doublings": Bug(
         "a trajectory only grows to one side, whichever that is",
-        around(no_u_turn, "draw_randomness", one_coin_for_all_doublings),
+        around(nuts, "draw_randomness", one_coin_for_all_doublings),
         case="nuts",
         checks=RANDOMNESS,
     ),
     "NUTS that counts leaves twice": Bug(
         "the weight of a second half enters twice",
-        around(trajectory, "_either", second_half_twice),
+        around(nuts, "_either", second_half_twice),
         case="nuts",
         checks=TREE,
     ),
     "NUTS that knows one direction": Bug(
         "every doubling goes along the momentum",
-        around(no_u_turn, "draw_randomness", always_to_the_right),
+        around(nuts, "draw_randomness", always_to_the_right),
         case="nuts",
         checks=RANDOMNESS,
     ),

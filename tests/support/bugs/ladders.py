@@ -11,20 +11,20 @@ from tests.support.kernels.ladder_checks import (
     sweep_p_value,
 )
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.kernels import power_posterior, swaps
+from tfbnn.engine.kernels import power_posterior
 from tfbnn.engine.kernels.power_posterior import LadderKernel
 
 __all__ = ["LADDER_BUGS"]
 
 
 def wrong_sign(patch):
-    right = swaps.swap_log_ratio
-    patch.setattr(swaps, "swap_log_ratio", lambda *arguments: -right(*arguments))
+    right = power_posterior.swap_log_ratio
+    patch.setattr(power_posterior, "swap_log_ratio", lambda *arguments: -right(*arguments))
 
 
 def partner_by_likelihood(patch):
     """Partners of a higher likelihood are offered more often."""
-    right = swaps.sweep
+    right = power_posterior.sweep
 
     def sweep(log_likelihood, temperatures, seed):
         cumulative = tf.cumsum(tf.nn.softmax(0.5 * log_likelihood, axis=-1), axis=-1)
@@ -33,24 +33,25 @@ def partner_by_likelihood(patch):
             passed = uniform[:, :, None] >= cumulative[None, :, :-1]
             return tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
 
-        patch.setattr(swaps, "draw_partners", partners)
+        patch.setattr(power_posterior, "draw_partners", partners)
         return right(log_likelihood, temperatures, seed)
 
-    patch.setattr(swaps, "sweep", sweep)
     patch.setattr(power_posterior, "sweep", sweep)
 
 
 def ratio_of_normalisers(patch):
     """The factor that belongs to rungs drawn at random, in a sweep."""
-    right = swaps.swap_log_ratio
+    right = power_posterior.swap_log_ratio
 
     def with_factor(held, temperatures, rung, partner):
-        law = tf.constant(np.log(swaps.partner_law(held.shape[1]) + np.eye(held.shape[1])))
+        law = tf.constant(
+            np.log(power_posterior.partner_law(held.shape[1]) + np.eye(held.shape[1]))
+        )
         there = tf.gather(tf.gather(law, rung), partner)
         back = tf.gather(tf.gather(law, partner), rung, axis=1)
         return right(held, temperatures, rung, partner) + back - there
 
-    patch.setattr(swaps, "swap_log_ratio", with_factor)
+    patch.setattr(power_posterior, "swap_log_ratio", with_factor)
 
 
 def stale(name):

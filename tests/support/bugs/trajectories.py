@@ -8,7 +8,7 @@ from tests.support.kernels.trajectory_checks import (
     check_chees_length,
     check_microcanonical_frozen,
 )
-from tfbnn.engine.kernels import chees, isokinetic, microcanonical
+from tfbnn.engine.kernels import chees, microcanonical
 from tfbnn.kernels import ChEESHMC, Microcanonical
 
 __all__ = ["TRAJECTORY_BUGS"]
@@ -24,7 +24,7 @@ def with_kinetic_energy(change):
 
         return kick
 
-    return around(isokinetic, "kick", wrap)
+    return around(microcanonical, "kick", wrap)
 
 
 def always_adapting(original):

@@ -12,7 +12,7 @@ from tests.support.reference import log_likelihood, log_prior
 from tests.support.specs import build, random_rows
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.kernels import swaps
+from tfbnn.engine.kernels import power_posterior
 from tfbnn.kernels import (
     HMC,
     MALA,
@@ -57,7 +57,9 @@ def sweep_p_value(count=200_000):
     law = special.softmax(values[orders] @ temperatures)
     picked = np.random.default_rng(6).choice(len(orders), size=count, p=law)
     held = orders[picked]
-    order = swaps.sweep(tf.constant(values[held]), temperatures, tf.constant([3, 4])).numpy()
+    order = power_posterior.sweep(
+        tf.constant(values[held]), temperatures, tf.constant([3, 4])
+    ).numpy()
     ended = np.take_along_axis(held, order, axis=1)
     assert np.mean(np.any(ended != held, axis=1)) > 0.5
     found = np.bincount(ended @ [64, 16, 4, 1], minlength=256)[orders @ [64, 16, 4, 1]]

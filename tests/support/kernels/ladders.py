@@ -7,7 +7,7 @@ from scipy import stats
 from tests.support.builders import plain_spec
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.sampling.linear_map import DiagonalMap
 from tfbnn.likelihoods import Gaussian
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from scipy import special, stats
 
 from tests.support.kernels.cases import MIX, SHAPES, SkewedTarget
-from tfbnn.engine.kernels import no_u_turn
+from tfbnn.engine.kernels import nuts
 from tfbnn.kernels import NUTS
 
 __all__ = ["CutTarget", "check_randomness", "check_tree", "one_transition"]
@@ -134,7 +134,7 @@ def check_tree():
     start = start[start[:, 0] < 1.4][:CHAINS]
     step = np.resize(STEPS, (CHAINS, 1))
     end, results = one_transition(target, start, step)
-    random = no_u_turn.draw_randomness(tf.constant(start), DEPTH, tf.constant((3, 4)))
+    random = nuts.draw_randomness(tf.constant(start), DEPTH, tf.constant((3, 4)))
     momentum, directions, levels = (part.numpy() for part in random)
     given = zip(start, momentum, step[:, 0], directions.T, levels.T)
     found = [walk(target, *decisions) for decisions in given]
@@ -153,7 +153,7 @@ def check_randomness():
     """What a transition is decided by has its laws; p of the strongest evidence against that."""
     shape, depth = (500, 100), 10
     drawn = [
-        no_u_turn.draw_randomness(tf.zeros(shape, dtype), depth, tf.constant(seed))
+        nuts.draw_randomness(tf.zeros(shape, dtype), depth, tf.constant(seed))
         for dtype, seed in (("float32", (1, 2)), ("float32", (1, 3)), ("float64", (2, 2)))
     ]
     momentum, coins, levels = (np.array(list(map(np.float64, part))) for part in zip(*drawn))

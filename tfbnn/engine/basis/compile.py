@@ -1,4 +1,4 @@
-"""The only place that calls tf.function, and the policy for devices."""
+"""The only place that calls tf.function, and the policy for devices and threads."""
 
 import weakref
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from tfbnn.engine.basis.libraries import is_forked, tf
+from tfbnn.system.threads import num_cores
 
 _functions = weakref.WeakSet[Any]()
 # Whether what is being traced in this thread goes to XLA.
@@ -72,3 +73,16 @@ def chain_groups(
     count = num_chains if most is None else min(num_chains, most)
     ends = [group * num_chains // count for group in range(count + 1)]
     return [list(range(*span)) for span in zip(ends, ends[1:])]
+
+
+def limit_threads() -> None:
+    """Gives an operation of TensorFlow as many threads as this process may use.
+
+    Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.
+    """
+    threading = tf.config.threading
+    try:
+        threading.set_intra_op_parallelism_threads(num_cores())
+        threading.set_inter_op_parallelism_threads(num_cores())
+    except RuntimeError:
+        pass  # TensorFlow was in use before in this process, with threads of another's choice

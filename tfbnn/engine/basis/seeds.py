@@ -1,17 +1,22 @@
-"""Random keys: one hash of (seed, stream, chain, index), so that nothing else can change a draw.
+"""Random keys, and what else besides settings and data decides the bits of a run.
 
-Neither the length of compiled blocks nor an interruption enters, and no two uses share a key.
-TFP's own folding is an exclusive-or of small integers, under which (chain 1, step 2) and
-(chain 2, step 1) would draw the same numbers.
+A key is one hash of (seed, stream, chain, index), so that nothing else can change a draw. Neither
+the length of compiled blocks nor an interruption enters, and no two uses share a key. TFP's own
+folding is an exclusive-or of small integers, under which (chain 1, step 2) and (chain 2, step 1)
+would draw the same numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
+from tfbnn.engine.basis.compile import has_gpu
+from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.system.arrays import Array
+from tfbnn.system.version import __version__
 
 SCHEME = "tfbnn-keys-1"
 
@@ -47,3 +52,17 @@ def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.G
 
 def _prefix(seed: int, stream: str, chain: int) -> hashlib._Hash:
     return hashlib.sha256(f"{SCHEME}|{seed}|{stream}|{chain}|".encode())
+
+
+def describe_environment() -> dict[str, Any]:
+    """Device, scheme of the random keys, and versions of the libraries, JSON-able."""
+    return {
+        "device": "GPU" if has_gpu() else "CPU",
+        "key_scheme": SCHEME,
+        "versions": {
+            "tfbnn": __version__,
+            "numpy": np.__version__,
+            "tensorflow": tf.__version__,
+            "tensorflow_probability": tfp.__version__,
+        },
+    }

@@ -19,15 +19,14 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.earlier import earlier_data
+from tfbnn.engine.density.data import earlier_data
+from tfbnn.engine.density.densities import layer_scales
 from tfbnn.engine.density.fisher import (
     compiled_prior_curvature,
     likelihood_information,
     prior_curvature,
 )
-from tfbnn.engine.density.keras_network import keras_jacobian
-from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.prior_scales import layer_scales
+from tfbnn.engine.density.network import keras_jacobian, network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec

@@ -1,22 +1,26 @@
-"""The one posterior density: pretraining, every kernel and `model.log_prob` use this and no other."""
+"""The log densities that are sampled: the posterior of networks, and one that somebody brings.
+
+Pretraining, every kernel and `model.log_prob` use this posterior and no other.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import earlier_data
 from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
-from tfbnn.engine.density.density import Density
-from tfbnn.engine.density.earlier import earlier_data
+from tfbnn.engine.density.density import Density, hessian
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
     rows_per_block,
     sum_over_blocks,
     sum_over_rows,
+    taped,
     value_and_gradient_over_rows,
 )
+from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import entries
 from tfbnn.system.arrays import Array
@@ -153,3 +157,43 @@ class Potential(Density):
             f"The log likelihood is not finite where chain {chain} starts, though every output is. "
             "Use y_transform='standardize', a larger noise_scale or dtype='float64'."
         )
+
+
+@dataclass(frozen=True)
+class FunctionDensity(Density):
+    """The sum of one's own functions: one of them counts as likelihood, of two the second."""
+
+    spec: DensitySpec
+
+    def log_prior(self, theta):
+        if len(self.spec.functions) == 1:
+            return tf.zeros(theta.shape[:1], tf.float64)
+        return self._value(self.spec.functions[0], theta)
+
+    def log_likelihood(self, theta, data):
+        del data  # the function has its own
+        return self._value(self.spec.functions[-1], theta)
+
+    def log_likelihood_and_gradient(self, theta, data):
+        return taped(lambda theta: self.log_likelihood(theta, data), theta)
+
+    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+        if len(self.spec.functions) == 1:  # of which nothing has to be weighted or added
+            return self.log_likelihood_and_gradient(theta, data)
+        return super().value_and_gradient(theta, data, likelihood_weight)
+
+    def why_not_finite(self, theta, data, chain):
+        parts = zip(self.spec.names, self.spec.functions)
+        values = ", ".join(f"{name} is {float(self._value(f, theta)[0])}" for name, f in parts)
+        return (
+            f"The log density is not finite where chain {chain} starts: {values}. Start elsewhere."
+        )
+
+    @staticmethod
+    def _value(function, theta):
+        return tf.cast(function(theta), tf.float64)
+
+
+def density_of(spec: Sampled) -> Density:
+    """The density that a spec describes, in its own coordinates."""
+    return FunctionDensity(spec) if isinstance(spec, DensitySpec) else Potential(spec)

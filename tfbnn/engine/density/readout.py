@@ -7,7 +7,7 @@ has it: [C, G, p, J], with J targets in each of the G groups of outputs that sha
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.prior_scales import layer_scales, per_weight
+from tfbnn.engine.density.densities import layer_scales, per_weight
 from tfbnn.spec.network_spec import NetworkSpec, Readout
 from tfbnn.system.arrays import Array
 

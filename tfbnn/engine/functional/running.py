@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfbnn.engine.basis.environment import describe_environment
+from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
-from tfbnn.engine.functional.quantities import agreement_of, quantities_of
+from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.driver import run_chains

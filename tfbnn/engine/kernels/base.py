@@ -15,7 +15,7 @@ from typing import ClassVar
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
 from tfbnn.engine.density.density import Density
-from tfbnn.engine.density.function_density import density_of
+from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
@@ -121,7 +121,7 @@ class Kernel(ABC):
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.rungs`."""
+        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.value_and_gradient`."""
         return (1.0,)
 
     @property

@@ -1,11 +1,451 @@
-"""The No-U-Turn sampler."""
+"""The No-U-Turn sampler: a trajectory that doubles until it turns back, and a draw from its points.
+
+A doubling adds a subtree with as many leaves as the trajectory has points, at its left or its right
+end, one leapfrog step after the other: there is no recursion. A subtree that turns back or diverges
+is thrown away, and the trajectory ends; one that does not becomes part of it, and the trajectory
+ends if the whole of it turns back. All chains of a batch that still go on have the same number of
+leaves, so scalars say where in the tree they are. Kept of a trajectory are its two ends, and its
+spans that wait for a second half. The leaf that completes spans says of each whether it turns back,
+and draws a point from it.
+
+This file is made to compile fast: XLA takes some .02 s of processor time for every tensor that
+changes in a loop, and .2 s or more for every place that draws random numbers. Hence numbers of a
+chain that change together are rows of one tensor, and there is one draw of a few numbers.
+"""
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
-from tfbnn.engine.kernels.no_u_turn import NoUTurnKernel
-from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
+import numpy as np
+
+from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, is_divergent
 from tfbnn.engine.kernels.tuned import TunedKernel
+
+
+class Point(NamedTuple):
+    """Position, momentum and gradient of the log density there, [C, P] each."""
+
+    z: Tensor
+    momentum: Tensor
+    gradient: Tensor
+
+
+class Draw(NamedTuple):
+    """A point drawn from several.
+
+    Attributes:
+        z, gradient: Its position, and the gradient there, [C, P] each.
+        numbers: Its log density and energy, and the sum of exp(-energy error) over the points that
+            it is drawn from, float64 [3, C].
+    """
+
+    z: Tensor
+    gradient: Tensor
+    numbers: Tensor
+
+
+class Leaf(NamedTuple):
+    """The leaf that a doubling has come to.
+
+    Attributes:
+        momentum: At the leaf [C, P].
+        total: Sum of the momenta of all leaves of the doubling up to it [C, P].
+        draw: Draw of the leaf alone.
+    """
+
+    momentum: Tensor
+    total: Tensor
+    draw: Draw
+
+
+class Span(NamedTuple):
+    """Successive points of a trajectory: sum of their momenta, first and last one, [C, P] each."""
+
+    total: Tensor
+    first: Tensor
+    last: Tensor
+
+
+class Stack(NamedTuple):
+    """What is kept of the spans of a trajectory that wait for their second half: TensorArrays.
+
+    Place 0 has the trajectory before the doubling, in the direction that it grows in. The dyadic
+    span that begins with leaf k, from zero, is in the place that is one and the number of ones of k
+    in binary: the next leaf with as many ones or fewer comes when it is complete.
+
+    Attributes:
+        momentum: Of its first point [C, P].
+        previous: Of the point before that [C, P].
+        before: Sum of the momenta of all leaves before it [C, P]; for place 0 minus the trajectory's.
+        draw: Draw from its first half, or of its first leaf; in place 0 from the trajectory.
+    """
+
+    momentum: Any
+    previous: Any
+    before: Any
+    draw: Draw
+
+
+class Tree(NamedTuple):
+    """A trajectory.
+
+    Attributes:
+        depth: Number of doublings, scalar.
+        front: Point at the end where it grows.
+        back: Point at the other end.
+        right: Whether the front is the right end [C].
+        total: Sum of the momenta of its points [C, P].
+        tally: Of all leaves, also of those thrown away: sum of min(1, exp(-energy error)), number,
+            and number of those that diverged, float64 [3, C].
+        going: Whether it is to be doubled [C].
+        stack: Stack.
+    """
+
+    depth: Tensor
+    front: Point
+    back: Point
+    right: Tensor
+    total: Tensor
+    tally: Tensor
+    going: Tensor
+    stack: Stack
+
+
+class Doubling(NamedTuple):
+    """A doubling under way.
+
+    Attributes:
+        size: Number of its leaves so far, scalar.
+        end: Point at the last of them.
+        total: Sum of their momenta [C, P].
+        tally, stack: As in Tree.
+        going: Whether no part of it, nor the whole in the end, has turned back or diverged [C].
+    """
+
+    size: Tensor
+    end: Point
+    total: Tensor
+    tally: Tensor
+    going: Tensor
+    stack: Stack
+
+
+def tree_of(start: Point, log_prob: Tensor, energy: Tensor, max_tree_depth: int) -> Tree:
+    """The Tree of one Point."""
+    numbers = tf.stack([tf.cast(log_prob, tf.float64), energy, tf.ones_like(energy)])
+    draw = Draw(start.z, start.gradient, numbers)
+
+    def room(like: Tensor) -> Any:
+        return tf.TensorArray(
+            like.dtype, size=max_tree_depth + 1, element_shape=like.shape, clear_after_read=False
+        )
+
+    return Tree(
+        depth=tf.constant(0),
+        front=start,
+        back=start,
+        right=tf.ones_like(energy, tf.bool),
+        total=start.momentum,
+        tally=tf.zeros_like(numbers),
+        going=tf.ones_like(energy, tf.bool),
+        stack=Stack(
+            momentum=room(start.z),
+            previous=room(start.z),
+            before=room(start.z),
+            draw=Draw(*(room(part).write(0, part) for part in draw)),
+        ),
+    )
+
+
+def facing(tree: Tree, right: Tensor) -> Tree:
+    """The Tree with its front at the right end, or at the left one where `right` [C] is false."""
+    turned = (tree.right != right)[:, None]
+    pairs = list(zip(tree.back, tree.front))
+    return tree._replace(
+        front=Point(*(tf.where(turned, back, front) for back, front in pairs)),
+        back=Point(*(tf.where(turned, front, back) for back, front in pairs)),
+        right=right,
+    )
+
+
+def _either(takes: Tensor, new: Draw, old: Draw) -> Draw:
+    """`new` for the chains where `takes` [C] holds, else `old`, from the points of both."""
+    log_prob, energy, _ = tf.unstack(tf.where(takes, new.numbers, old.numbers))
+    return Draw(
+        z=tf.where(takes[:, None], new.z, old.z),
+        gradient=tf.where(takes[:, None], new.gradient, old.gradient),
+        numbers=tf.stack([log_prob, energy, new.numbers[2] + old.numbers[2]]),
+    )
+
+
+def _turns_back(one: Span, other: Span) -> Tensor:
+    """Whether a Span and the one after it turn back together [C].
+
+    They do where the momentum at either end points against the sum; or where that is so of one of
+    them with the neighbouring point of the other, as twice half a period ends as it began.
+    """
+    return (
+        _is_against(one.total + other.total, one.first, other.last)
+        | _is_against(one.total + other.first, one.first, other.first)
+        | _is_against(one.last + other.total, one.last, other.last)
+    )
+
+
+def _is_against(total: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """Whether one of two momenta points against their sum over a span, all [C, P]; [C]."""
+    along = (tf.reduce_sum(total * momentum, axis=-1) for momentum in (first, last))
+    return tf.minimum(*along) < 0.0
+
+
+def close_spans(
+    stack: Stack,
+    own: Tensor,
+    longest: Tensor,
+    leaf: Leaf,
+    survives: Tensor,
+    levels: Tensor,
+) -> tuple[Tensor, Draw]:
+    """Joins the spans that a leaf completes, the shortest first.
+
+    Args:
+        stack: Stack, with what is known of the leaf but its draw.
+        own: Place of the leaf, scalar.
+        longest: Place of the longest span that it completes, scalar.
+        leaf: Leaf.
+        survives: Whether the doubling is still going [C].
+        levels: Uniform numbers [max_tree_depth, C], float64.
+
+    Returns:
+        (whether it still is and no span turns back [C], Draw from the longest).
+    """
+
+    def close(place: Tensor, going: Tensor, draw: Draw) -> tuple[Tensor, Tensor, Draw]:
+        place -= 1
+        # The second half is the last span that came to the next place.
+        first, middle = stack.before.read(place), stack.before.read(place + 1)
+        turns = _turns_back(
+            Span(middle - first, stack.momentum.read(place), stack.previous.read(place + 1)),
+            Span(leaf.total - middle, stack.momentum.read(place + 1), leaf.momentum),
+        )
+        old = Draw(*(room.read(place) for room in stack.draw))
+        weight = draw.numbers[2]
+        # The new half of a trajectory is preferred: by the ratio of the weights, not by the share.
+        others = old.numbers[2] + tf.where(place > 0, weight, 0.0)
+        takes = going & (levels[own - place - 1] * others < weight)
+        return place, going & ~turns, _either(takes, draw, old)
+
+    _, going, draw = tf.while_loop(
+        lambda place, *_: place > longest, close, (own, survives, leaf.draw), parallel_iterations=1
+    )
+    return going, draw
+
+
+def num_ones(number: Tensor) -> Tensor:
+    """How many ones an integer has in binary, int32."""
+    return tf.cast(tf.raw_ops.PopulationCount(x=number), tf.int32)
+
+
+# Weights are float64 numbers relative to that of the start: 2^20 of exp(this) do not overflow.
+_LARGEST_LOG_WEIGHT = 600.0
+
+
+class NoUTurnResults(NamedTuple):
+    """What a transition leaves for the next one, and what it reports.
+
+    Attributes:
+        target_log_prob: Log density of the current state [C].
+        gradient: Its gradient [C, P].
+        step_size: Leapfrog step [C, 1].
+        is_accepted: Whether the last transition moved [C].
+        acceptance_rate: Mean of min(1, exp(-energy error)) over the leaves of the last tree [C].
+        n_steps: Number of these leaves [C], int32.
+        diverging: Whether the last one diverged [C].
+        energy: Hamiltonian of the current state, with the momentum that led to it [C], float64.
+    """
+
+    target_log_prob: Tensor
+    gradient: Tensor
+    step_size: Tensor
+    is_accepted: Tensor
+    acceptance_rate: Tensor
+    n_steps: Tensor
+    diverging: Tensor
+    energy: Tensor
+
+
+class Randomness(NamedTuple):
+    """All that a transition is decided by.
+
+    Momentum and directions decide what the tree is. Levels decide what is drawn from it, one number
+    at all places of a level: that is exact, as a point is drawn by one decision on each level.
+
+    Attributes:
+        momentum: Standard normal [C, P].
+        directions: Whether a doubling goes to the right, bool [max_tree_depth, C].
+        levels: Uniform on (0, 1), float64 [max_tree_depth, C]: which half of a span of 2, 4, 8 ...
+            points to draw from.
+    """
+
+    momentum: Tensor
+    directions: Tensor
+    levels: Tensor
+
+
+@dataclass(eq=False)
+class NoUTurnKernel(TransitionKernel):
+    """Multinomial NUTS.
+
+    Attributes:
+        target_log_prob_fn: z [C, P] -> [C].
+        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
+        max_tree_depth: As in NUTS.
+    """
+
+    is_calibrated = True
+
+    target_log_prob_fn: LogDensity
+    step_size: Tensor
+    max_tree_depth: int
+
+    def bootstrap_results(self, init_state: Tensor) -> Results:
+        """Results at a start [C, P]."""
+        value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
+        return NoUTurnResults(
+            target_log_prob=value,
+            gradient=gradient,
+            step_size=self.step_size,
+            is_accepted=tf.ones_like(value, tf.bool),
+            acceptance_rate=tf.ones_like(value),
+            n_steps=tf.zeros_like(value, tf.int32),
+            diverging=tf.zeros_like(value, tf.bool),
+            energy=-tf.cast(value, tf.float64),
+        )
+
+    def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
+        """One transition; returns (position [C, P], NoUTurnResults)."""
+        random = draw_randomness(z, self.max_tree_depth, seed)
+        start = Point(z, random.momentum, before.gradient)
+        initial_energy = _energy(start, before.target_log_prob)
+
+        def double(tree: Tree) -> tuple[Tree]:
+            return (self._double(tree, before.step_size, initial_energy, random),)
+
+        (tree,) = tf.while_loop(
+            lambda tree: (tree.depth < self.max_tree_depth) & tf.reduce_any(tree.going),
+            double,
+            (tree_of(start, before.target_log_prob, initial_energy, self.max_tree_depth),),
+            parallel_iterations=1,
+        )
+        draw = Draw(*(room.read(0) for room in tree.stack.draw))
+        log_prob, energy, _ = tf.unstack(draw.numbers)
+        acceptance, n_steps, num_divergent = tf.unstack(tree.tally)
+        return draw.z, NoUTurnResults(
+            target_log_prob=tf.cast(log_prob, z.dtype),
+            gradient=draw.gradient,
+            step_size=before.step_size,
+            is_accepted=tf.reduce_any(draw.z != z, axis=-1),
+            acceptance_rate=tf.cast(acceptance / n_steps, z.dtype),
+            n_steps=tf.cast(n_steps, tf.int32),
+            diverging=num_divergent > 0.0,
+            energy=energy,
+        )
+
+    def _double(
+        self, tree: Tree, step_size: Tensor, initial_energy: Tensor, random: Randomness
+    ) -> Tree:
+        """The tree with twice as many points, unless it ends on the way."""
+        tree = facing(tree, random.directions[tree.depth])
+        step = tf.where(tree.right[:, None], step_size, -step_size)
+        num_leaves = tf.bitwise.left_shift(1, tree.depth)
+
+        def add_leaf(new: Doubling) -> tuple[Doubling]:
+            is_last = new.size + 1 == num_leaves
+            return (self._add_leaf(new, step, initial_energy, random.levels, is_last),)
+
+        stack = tree.stack._replace(
+            momentum=tree.stack.momentum.write(0, tree.back.momentum),
+            before=tree.stack.before.write(0, -tree.total),
+        )
+        nothing = tf.zeros_like(tree.total)
+        (new,) = tf.while_loop(
+            lambda new: (new.size < num_leaves) & tf.reduce_any(new.going),
+            add_leaf,
+            (Doubling(tf.constant(0), tree.front, nothing, tree.tally, tree.going, stack),),
+            parallel_iterations=1,
+        )
+        return tree._replace(
+            depth=tree.depth + 1,
+            front=new.end,
+            total=tree.total + new.total,
+            tally=new.tally,
+            going=new.going,
+            stack=new.stack,
+        )
+
+    def _add_leaf(
+        self, old: Doubling, step: Tensor, initial_energy: Tensor, levels: Tensor, is_last: Tensor
+    ) -> Doubling:
+        """The Doubling with one leapfrog step more, for the chains where it is still going."""
+        end, value = self._leapfrog(old.end, step, old.going)
+        energy = _energy(end, value)
+        gain = initial_energy - energy
+        survives = old.going & ~is_divergent(gain) & tf.math.is_finite(gain)
+        weight = tf.where(survives, tf.exp(tf.minimum(gain, _LARGEST_LOG_WEIGHT)), 0.0)
+        counts = (tf.minimum(weight, 1.0), old.going, old.going & ~survives)
+        draw = Draw(end.z, end.gradient, tf.stack([tf.cast(value, tf.float64), energy, weight]))
+        leaf = Leaf(end.momentum, old.total + end.momentum, draw)
+        own = num_ones(old.size) + 1
+        stack = old.stack._replace(
+            momentum=old.stack.momentum.write(own, end.momentum),
+            previous=old.stack.previous.write(own, old.end.momentum),
+            before=old.stack.before.write(own, old.total),
+        )
+        # Spans that the leaf completes begin where one or more of its last ones become zeros.
+        longest = num_ones(old.size + 1) - tf.cast(is_last, tf.int32)
+        going, draw = close_spans(stack, own, longest, leaf, survives, levels)
+        return Doubling(
+            size=old.size + 1,
+            end=end,
+            total=leaf.total,
+            tally=old.tally + tf.stack([tf.cast(count, tf.float64) for count in counts]),
+            going=going,
+            stack=stack._replace(
+                draw=Draw(*(room.write(longest, part) for room, part in zip(stack.draw, draw)))
+            ),
+        )
+
+    def _leapfrog(self, point: Point, step: Tensor, going: Tensor) -> tuple[Point, Tensor]:
+        """(Point after one step, log density there); chains that have ended keep their position."""
+        half = point.momentum + 0.5 * step * point.gradient
+        z = tf.where(going[:, None], point.z + step * half, point.z)
+        value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
+        return Point(z, half + 0.5 * step * gradient, gradient), value
+
+
+def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
+    """The Randomness of a transition from z [C, P].
+
+    Momenta are quantiles of the normal distribution, as those of `stateless_normal` under XLA are.
+    """
+    num_chains, size = z.shape
+    one = z.dtype.as_numpy_dtype(1.0)
+    numbers = tf.random.stateless_uniform(
+        [size + 2 * max_tree_depth, num_chains], seed, np.nextafter(-one, one), one, z.dtype
+    )
+    normal, directions, levels = tf.split(numbers, [size, max_tree_depth, max_tree_depth])
+    return Randomness(
+        momentum=2.0**0.5 * tf.math.erfinv(tf.transpose(normal)),
+        directions=directions > 0.0,
+        levels=0.5 + 0.5 * tf.cast(levels, tf.float64),
+    )
+
+
+def _energy(point: Point, log_prob: Tensor) -> Tensor:
+    """The Hamiltonian [C], float64: a float32 sum over thousands of momenta errs by .005."""
+    kinetic = 0.5 * tf.reduce_sum(tf.cast(point.momentum, tf.float64) ** 2, axis=-1)
+    return kinetic - tf.cast(log_prob, tf.float64)
+
 
 # A million gradients for one transition: no step size that was adapted needs as many.
 _MAX_TREE_DEPTH = 20

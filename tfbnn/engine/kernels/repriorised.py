@@ -10,8 +10,8 @@ from tfbnn.engine.density.readout import is_conjugate, num_features, readout_of,
 from tfbnn.engine.density.reparametrisation import Collapsed
 from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.registry import ComposedKernel
 from tfbnn.spec.density_spec import Sampled, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 

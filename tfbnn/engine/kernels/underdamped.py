@@ -6,22 +6,20 @@ from typing import NamedTuple
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.transition import (
+    ERROR_TARGET,
     TransitionKernel,
     TransitionStatistics,
     accepts,
+    bias_by_tolerance,
     bias_of_unadjusted,
+    check_bias_tolerance,
+    energy_variance_of,
     minus_infinity_for_nan,
     partly_refreshed,
     ratio_statistics,
-)
-from tfbnn.engine.kernels.tuned import TunedKernel
-from tfbnn.engine.kernels.unadjusted import (
-    ERROR_TARGET,
-    bias_by_tolerance,
-    check_bias_tolerance,
-    energy_variance_of,
     with_error_as_acceptance,
 )
+from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.settings_json import ADDED
 
 
@@ -124,7 +122,7 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
             0 is MALA with h = step_size^2.
         bias_tolerance: Unadjusted only: the share by which variances may be off, root mean square over
             principal directions of a normal density; the step size adapts until the energy errors
-            are as large as goes with it, see `tfbnn.engine.kernels.unadjusted`. None (default): until
+            are as large as goes with it, see `tfbnn.engine.kernels.transition`. None (default): until
             0.99 of the steps would have been accepted.
 
     The other attributes are described in `TunedKernel`.

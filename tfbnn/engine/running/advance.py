@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from tfbnn.engine.basis.environment import describe_environment
+from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
 from tfbnn.engine.running.driver import open_lanes

@@ -1,6 +1,6 @@
 """Begins a run: finds where its chains start, and makes the run folder."""
 
-from tfbnn.engine.basis.environment import describe_environment
+from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.running.advance import program_of
 from tfbnn.engine.sampling.program import check_starts

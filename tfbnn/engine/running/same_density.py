@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfbnn.engine.density.data import no_rows
-from tfbnn.engine.density.function_density import FunctionDensity
+from tfbnn.engine.density.potential import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.exceptions import RunFolderError
 from tfbnn.spec.density_spec import DensitySpec, Sampled

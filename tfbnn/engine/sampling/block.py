@@ -17,8 +17,7 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.row_blocks import rows_per_block
-from tfbnn.engine.density.rungs import of_posterior
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target, of_posterior
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
 from tfbnn.spec.density_spec import Sampled
@@ -29,7 +28,7 @@ _ACCEPTANCE_UNITS = 2.0**30
 class ChainState(NamedTuple):
     """Everything that decides the future of a group of C chains, apart from settings and keys.
 
-    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.density.rungs`). P is the
+    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.density.value_and_gradient`). P is the
     number of the potential's coordinates, which are theta unless the kernel chooses others.
 
     Attributes:

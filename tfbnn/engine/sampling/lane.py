@@ -16,7 +16,7 @@ from tfbnn.engine.basis.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.rungs import of_posterior
+from tfbnn.engine.density.value_and_gradient import of_posterior
 from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
 from tfbnn.engine.sampling.linear_map import (
     LinearMap,

@@ -13,8 +13,11 @@ from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.density.data import Data, num_pieces
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.row_blocks import in_pieces
-from tfbnn.engine.density.rungs import of_posterior
-from tfbnn.engine.density.value_and_gradient import ValueAndGradient, make_value_and_gradient
+from tfbnn.engine.density.value_and_gradient import (
+    ValueAndGradient,
+    make_value_and_gradient,
+    of_posterior,
+)
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.block import make_block
 from tfbnn.engine.sampling.networks_of_draws import Completion, make_completion

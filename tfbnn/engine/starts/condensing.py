@@ -23,11 +23,9 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.laplace import factor_at
+from tfbnn.engine.density.data import Data, WeightedRows, all_rows
+from tfbnn.engine.density.laplace import factor_at, row_leverages, row_scores_and_information
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.row_information import row_leverages, row_scores_and_information
-from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows

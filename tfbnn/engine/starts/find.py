@@ -14,10 +14,9 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.function_density import density_of
+from tfbnn.engine.density.data import Data, WeightedRows, all_rows, data_of
+from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.density.weighted_rows import WeightedRows, all_rows, data_of
 from tfbnn.engine.starts.attempts import follow_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.judge import make_judge, split_rows

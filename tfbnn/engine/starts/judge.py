@@ -9,9 +9,9 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import data_of
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_log_likelihood
-from tfbnn.engine.density.weighted_rows import data_of
 from tfbnn.engine.starts.check import with_residual_noise
 
 # A noise scale may be this share of what held-out rows show: the rest may be misfit that more rows,

@@ -22,8 +22,7 @@ from tfbnn.engine.density.gauss_newton import (
 from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
-from tfbnn.engine.density.value_and_gradient import log_prob_terms
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target, log_prob_terms
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.kernels import PowerPosterior
 from tfbnn.likelihoods import Gaussian

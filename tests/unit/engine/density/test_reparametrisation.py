@@ -20,7 +20,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.readout import num_features, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian

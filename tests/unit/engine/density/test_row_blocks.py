@@ -13,11 +13,11 @@ from tests.support.specs import CASES, CONTRASTING_CASES, build, random_rows, se
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import gauss_newton, gauss_newton_product
 from tfbnn.engine.density.data import all_of, make_data, padded_length
+from tfbnn.engine.density.density import hessian
 from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
-from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
-from tfbnn.engine.density.whitened_target import Target
+from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
 from tfbnn.engine.starts.check import with_residual_noise
 from tfbnn.likelihoods import Gaussian

@@ -10,9 +10,9 @@ from tfbnn import likelihoods, priors
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.laplace import row_leverages, row_scores_and_information
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.engine.density.row_information import row_leverages, row_scores_and_information
 from tfbnn.engine.starts import condensing
 from tfbnn.engine.starts.condensing import condense
 from tfbnn.spec.rows import NetworkRows

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tests.support.kernels.joint_models import engine_target
 from tests.support.specs import setting
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.density import whitened_target
+from tfbnn.engine.density import value_and_gradient
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 
@@ -28,7 +28,7 @@ def test_a_start_takes_the_compiled_function_and_programs_the_pure_one(monkeypat
         asked.append(potential)
         return compiled_value_and_gradient(potential)
 
-    monkeypatch.setattr(whitened_target, "compiled_value_and_gradient", spy)
+    monkeypatch.setattr(value_and_gradient, "compiled_value_and_gradient", spy)
     for function, times in ((taped, 1), (compiled(taped, jit_compile=False), 0)):
         asked.clear()
         for one, other in zip(function(z), expected):
