@@ -7,9 +7,8 @@ Both return a :class:`Dataset`.
 
 from typing import Any
 
-from tfbnn.datasets.cross_sections import read_cross_sections
 from tfbnn.datasets.neutralino import neutralino_pairs
-from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
+from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset, read_cross_sections
 from tfbnn.spec.habits import absent
 
 __all__ = [

@@ -27,6 +27,18 @@ identical particles and the flux give
 
 The Z width is left out; every threshold 2 |m| lies above mZ.
 
+The luminosity is a simple analytic one. The parton densities are of the classic form ``x f(x) = A x^a (1 - x)^b`` at one fixed scale
+of a few hundred GeV. Valence normalisations follow from the quark number sum rules, the other
+numbers were chosen by hand to look like a proton at that scale (and softened once, after
+a comparison with published next-to-leading order cross sections). There is no scale evolution
+and no fit: good for demonstrations and tests, nothing more.
+
+The luminosity of a quark flavour q at tau = shat / s is
+
+    dL_q/dtau = 2 integral_tau^1 dx/x q(x) qbar(tau/x),
+
+where the factor 2 counts that either proton may provide the quark.
+
 References:
     H. E. Haber and G. L. Kane, Phys. Rept. 117 (1985) 75: couplings and conventions.
     S. Dawson, E. Eichten and C. Quigg, Phys. Rev. D 31 (1985) 1581: pair production.
@@ -35,12 +47,128 @@ References:
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.datasets._parton import TAU_MAX, LuminosityTable, gauss_legendre, luminosity_table
 from tfbnn.system.arrays import Array
+
+# Range of the luminosity table. Below: shat of (13 GeV)^2 at 13 TeV, under every threshold in
+# use. Above: the luminosity has fallen by so many orders of magnitude that nothing is left.
+TAU_MIN = 1.0e-6
+TAU_MAX = 0.9
+
+# Points of the luminosity table in ln(tau), between which ln(L) is taken as linear in ln(tau), and
+# numbers of Gauss-Legendre nodes: of its convolution in ln(x), in the partonic energy, and in the
+# cosine of the scattering angle. More of any change no cross section by 2e-5.
+LUMINOSITY_POINTS = 2001
+CONVOLUTION_NODES, TAU_NODES, ANGLE_NODES = 48, 32, 12
+
+# Sea densities in units of the anti-up density; quark and antiquark sea are equal.
+STRANGE_FRACTION = 0.7
+CHARM_FRACTION = 0.5
+BOTTOM_FRACTION = 0.35
+
+
+@dataclass(frozen=True)
+class Density:
+    """One parton density, ``x f(x) = norm * x^rise * (1 - x)^fall``.
+
+    Attributes:
+        norm: Normalisation A.
+        rise: Power of x.
+        fall: Power of 1 - x.
+    """
+
+    norm: float
+    rise: float
+    fall: float
+
+    def __call__(self, x: Array) -> Array:
+        """Return x f(x), in the shape of ``x`` (0 < x <= 1)."""
+        return self.norm * x**self.rise * (1.0 - x) ** self.fall
+
+    def moment(self, order: float) -> float:
+        """Return the integral of ``x^order f(x)`` over 0 < x < 1 (1 is the momentum)."""
+        return self.norm * beta_function(self.rise + order, self.fall + 1.0)
+
+
+def beta_function(a: float, b: float) -> float:
+    """Euler's beta function B(a, b) for positive a and b."""
+    return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
+
+
+def valence_density(number: int, rise: float, fall: float) -> Density:
+    """Return the density of ``number`` valence quarks (the number sum rule fixes A)."""
+    return Density(number / beta_function(rise, fall + 1.0), rise, fall)
+
+
+UP_VALENCE = valence_density(2, 0.55, 4.0)
+DOWN_VALENCE = valence_density(1, 0.55, 5.2)
+SEA = Density(0.10, -0.36, 8.5)
+
+
+@dataclass(frozen=True)
+class LuminosityTable:
+    """tau dL/dtau on a grid, for the two kinds of quark a neutral current can tell apart.
+
+    Attributes:
+        log_tau: ln(tau), ascending, shape [G].
+        log_up: ln(tau dL/dtau) summed over u and c, shape [G].
+        log_down: ln(tau dL/dtau) summed over d, s and b, shape [G].
+    """
+
+    log_tau: Array
+    log_up: Array
+    log_down: Array
+
+    def up_type(self, log_tau: Array) -> Array:
+        """Return tau dL/dtau of u + c at ``log_tau`` (any shape)."""
+        return np.exp(np.interp(log_tau, self.log_tau, self.log_up))
+
+    def down_type(self, log_tau: Array) -> Array:
+        """Return tau dL/dtau of d + s + b at ``log_tau`` (any shape)."""
+        return np.exp(np.interp(log_tau, self.log_tau, self.log_down))
+
+
+def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [lower, upper], each of shape [count]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    half = 0.5 * (upper - lower)
+    return lower + half * (nodes + 1.0), half * weights
+
+
+def convolution(first: Density, second: Density, log_tau: Array) -> Array:
+    """Return the integral of ``first(x) second(tau/x) dln(x)`` over tau < x < 1.
+
+    Args:
+        first: Density of the parton with momentum fraction x.
+        second: Density of the parton with momentum fraction tau/x.
+        log_tau: ln(tau), shape [G].
+
+    Returns:
+        Array of shape [G].
+    """
+    fraction, weight = gauss_legendre(CONVOLUTION_NODES, 0.0, 1.0)
+    log_x = fraction * log_tau[:, None]
+    log_rest = log_tau[:, None] - log_x
+    integrand = first(np.exp(log_x)) * second(np.exp(log_rest))
+    return -log_tau * (integrand @ weight)
+
+
+def luminosity_table() -> LuminosityTable:
+    """Tabulate the luminosities (pure numbers, no unit) between TAU_MIN and TAU_MAX."""
+    log_tau = np.linspace(math.log(TAU_MIN), math.log(TAU_MAX), LUMINOSITY_POINTS)
+    sea_sea = convolution(SEA, SEA, log_tau)
+    up_sea = convolution(UP_VALENCE, SEA, log_tau)
+    down_sea = convolution(DOWN_VALENCE, SEA, log_tau)
+
+    up_type = 2.0 * (up_sea + (1.0 + CHARM_FRACTION**2) * sea_sea)
+    other_down = STRANGE_FRACTION**2 + BOTTOM_FRACTION**2
+    down_type = 2.0 * (down_sea + (1.0 + other_down) * sea_sea)
+    return LuminosityTable(log_tau, np.log(up_type), np.log(down_type))
+
 
 BEAM_ENERGY_GEV = 13000.0
 Z_MASS_GEV = 91.1876
@@ -68,8 +196,7 @@ ROWS_PER_CHUNK = 512
 
 def z_charge(mixing: Array) -> Array:
     """Return O_L, the left-handed Z chi10 chi10 coupling, for ``mixing`` [..., 4]."""
-    charge: Array = 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)
-    return charge
+    return 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)
 
 
 def z_products(mixing: Array, quark: Quark) -> tuple[Array, Array]:
@@ -132,12 +259,11 @@ def squared_amplitude(
     difference = amplitude_t * (t - mass2) - amplitude_u * (u - mass2)
     transverse = (t - mass2) * (u - mass2) - mass2 * s
     bracket = difference**2 + 2.0 * amplitude_t * amplitude_u * transverse
-    squared: Array = 4.0 * WEAK_COUPLING2**2 * bracket
-    return squared
+    return 4.0 * WEAK_COUPLING2**2 * bracket
 
 
 def partonic_cross_section(
-    s: Array, mass: Array, mixing: Array, quark: Quark, *, squark_mass: float, nodes: int = 12
+    s: Array, mass: Array, mixing: Array, quark: Quark, *, squark_mass: float
 ) -> Array:
     """Cross section of q qbar -> chi10 chi10, both chiralities.
 
@@ -147,12 +273,11 @@ def partonic_cross_section(
         mixing: N11..N14; shape [..., 4].
         quark: (T3, electric charge).
         squark_mass: Squark mass, GeV.
-        nodes: Number of Gauss-Legendre nodes in the cosine of the scattering angle.
 
     Returns:
         Array of shape [...], GeV^-2.
     """
-    cosine, weight = gauss_legendre(nodes, -1.0, 1.0)
+    cosine, weight = gauss_legendre(ANGLE_NODES, -1.0, 1.0)
     velocity = np.sqrt(np.maximum(1.0 - 4.0 * mass**2 / s, 0.0))
     s_wide, mass_wide = s[..., None], mass[..., None]
     t = mass_wide**2 - 0.5 * s_wide * (1.0 - velocity[..., None] * cosine)
@@ -172,9 +297,6 @@ def pair_cross_section_fb(
     mixing: ArrayLike,
     *,
     squark_mass: float = SQUARK_MASS_GEV,
-    tau_nodes: int = 32,
-    angle_nodes: int = 12,
-    luminosity: LuminosityTable | None = None,
 ) -> Array:
     """Cross section of pp -> chi10 chi10 at 13 TeV.
 
@@ -182,9 +304,6 @@ def pair_cross_section_fb(
         mass: Signed chi10 masses, GeV, shape [N].
         mixing: N11..N14, shape [N, 4].
         squark_mass: Common squark mass, GeV.
-        tau_nodes: Number of Gauss-Legendre nodes in the partonic energy.
-        angle_nodes: Number of Gauss-Legendre nodes in the scattering angle.
-        luminosity: A LuminosityTable; by default one is computed.
 
     Returns:
         Array of shape [N], fb.
@@ -195,13 +314,11 @@ def pair_cross_section_fb(
     mass = np.asarray(mass, dtype=np.float64)
     mixing = np.asarray(mixing, dtype=np.float64)
     check_masses(mass)
-    if luminosity is None:
-        luminosity = luminosity_table()
+    luminosity = luminosity_table()
     result = np.empty(mass.shape[0])
     for start in range(0, mass.shape[0], ROWS_PER_CHUNK):
         rows = slice(start, start + ROWS_PER_CHUNK)
-        settings = squark_mass, tau_nodes, angle_nodes
-        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity, *settings)
+        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity, squark_mass)
     return result
 
 
@@ -221,20 +338,18 @@ def _chunk_cross_section_fb(
     mixing: Array,
     luminosity: LuminosityTable,
     squark_mass: float,
-    tau_nodes: int,
-    angle_nodes: int,
 ) -> Array:
     """The integral over tau for a few rows; arguments as in pair_cross_section_fb."""
     threshold = np.log(4.0 * mass**2 / BEAM_ENERGY_GEV**2)[:, None]
     length = math.log(TAU_MAX) - threshold
     # ln(tau) is quadratic in the node, so that the square root in the velocity becomes smooth.
-    node, weight = gauss_legendre(tau_nodes, 0.0, 1.0)
+    node, weight = gauss_legendre(TAU_NODES, 0.0, 1.0)
     log_tau = threshold + length * node**2
     s = np.exp(log_tau) * BEAM_ENERGY_GEV**2
 
     integrand: Array | float = 0.0
     for quark, density in ((UP_TYPE, luminosity.up_type), (DOWN_TYPE, luminosity.down_type)):
         rows = s, mass[:, None], mixing[:, None, :]
-        partonic = partonic_cross_section(*rows, quark, squark_mass=squark_mass, nodes=angle_nodes)
+        partonic = partonic_cross_section(*rows, quark, squark_mass=squark_mass)
         integrand = integrand + density(log_tau) * partonic
     return FB_PER_INVERSE_GEV2 * ((integrand * 2.0 * length * node) @ weight)

@@ -13,8 +13,7 @@ The set is made in three steps:
    whose lightest neutralino is lighter than 50 GeV are dropped.
 2. Diagonalise the tree-level neutralino mass matrix with a real orthogonal N, keeping the
    sign of the mass.
-3. Integrate the leading-order cross section (see ``_pair_production`` for the formulas and
-   ``_parton`` for the luminosity).
+3. Integrate the leading-order cross section (see ``_pair_production``).
 
 References:
     H. E. Haber and G. L. Kane, Phys. Rept. 117 (1985) 75.
@@ -23,17 +22,14 @@ References:
     W. Beenakker et al., Phys. Rev. Lett. 83 (1999) 3780, hep-ph/9906298.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from tfbnn.datasets._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
-from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset
+from tfbnn.datasets.table import FEATURE_NAMES, TEST, TRAIN, VALIDATION, Dataset
 from tfbnn.system.arrays import Array
 
-FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 TARGET_NAME = "lo_xsec_fb"
 
 MASS_RANGE_GEV = (50.0, 1000.0)

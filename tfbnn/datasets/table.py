@@ -1,10 +1,12 @@
-"""The container that every data set of this package is returned in."""
+"""The container of every data set of this package, and a reader for tables of cross sections."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.data.csv_tables import CsvRows, Lines, column_places, open_csv
 from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 TRAIN = 0
 VALIDATION = 1
@@ -44,8 +46,7 @@ class Dataset:
         object.__setattr__(self, "y", np.asarray(self.y, dtype=np.float64))
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         object.__setattr__(self, "split", np.asarray(self.split))
-        self._check_shapes()
-        self._check_split()
+        self._check()
 
     @property
     def train(self) -> tuple[Array, Array]:
@@ -69,7 +70,7 @@ class Dataset:
         rows = self.split == code
         return self.x[rows], self.y[rows]
 
-    def _check_shapes(self) -> None:
+    def _check(self) -> None:
         if self.x.ndim != 2:
             raise ValueError(
                 f"x must have shape [rows, features], got shape {self.x.shape}; "
@@ -87,16 +88,62 @@ class Dataset:
                 f"x has {num_features} columns but feature_names has "
                 f"{len(self.feature_names)} entries; give one name per column."
             )
+        codes = np.issubdtype(self.split.dtype, np.integer) and np.isin(self.split, SPLIT_CODES)
+        if not np.all(codes):
+            raise ValueError(
+                "split must hold the integers 0 for train, 1 for validation and 2 for test, got "
+                f"{np.unique(self.split)}."
+            )
 
-    def _check_split(self) -> None:
-        if not np.issubdtype(self.split.dtype, np.integer):
+
+FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
+SPLIT_NAME = "split"
+
+
+def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Dataset:
+    """Read features, one target and the split from a comma-separated table.
+
+    The first line names the columns. Needed are ``m_chi10_GeV`` (signed mass, GeV), ``N11``,
+    ``N12``, ``N13``, ``N14`` (mixings, no unit) and the target. A column ``split`` holds
+    0 (train), 1 (validation) or 2 (test); without it every row is a training row. Other
+    columns are ignored, and so are blank lines. The target is returned in the unit of the
+    table, which its name should end with (``_fb`` for femtobarn).
+
+    Args:
+        path: File to read.
+        target: Name of the target column.
+
+    Returns:
+        A Dataset with x of shape [N, 5] and y of shape [N].
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If a column is missing or named twice, a line has the wrong number of
+            cells, a number cannot be read or is not finite, a split code is unknown, or there
+            are no rows.
+    """
+    with open_csv(path) as table:
+        rows = list(table)
+        numbers = table.numbers(rows, (*FEATURE_NAMES, target))
+        split = _split_codes(table, rows)
+    if not rows:
+        raise ValueError(f"{path} has a header but no rows; expected at least one row.")
+    return Dataset(numbers[:, :-1], numbers[:, -1], FEATURE_NAMES, target, split)
+
+
+def _split_codes(table: CsvRows, rows: Lines) -> Array:
+    """Return the split column as integers, shape [N]; all TRAIN if there is none."""
+    if SPLIT_NAME not in table.columns:
+        return np.full(len(rows), TRAIN)
+    (column,) = column_places([SPLIT_NAME], table.columns, table.source)
+    known = {str(code): code for code in SPLIT_CODES}
+    codes = []
+    for line, cells in rows:
+        text = cells[column].strip()
+        if text not in known:
             raise ValueError(
-                f"split must hold integers, got dtype {self.split.dtype}; "
-                "use 0 for train, 1 for validation, 2 for test."
+                f"{table.source}, line {line}, column {SPLIT_NAME}: expected 0 (train), "
+                f"1 (validation) or 2 (test), got {text!r}; correct the code."
             )
-        unknown = np.setdiff1d(self.split, SPLIT_CODES)
-        if unknown.size:
-            raise ValueError(
-                f"split holds unknown codes {unknown.tolist()}; "
-                "use 0 for train, 1 for validation, 2 for test."
-            )
+        codes.append(known[text])
+    return np.array(codes, dtype=int)

@@ -167,8 +167,8 @@ def test_reader_no_header_or_no_rows(tmp_path):
         ({"y": np.zeros(2)}, "y must have shape"),
         ({"split": np.zeros((3, 1), int)}, "split must have shape"),
         ({"feature_names": ("a",)}, "one name per column"),
-        ({"split": np.zeros(3)}, "must hold integers"),
-        ({"split": np.array([0, 1, 7])}, "unknown codes"),
+        ({"split": np.zeros(3)}, "split must hold the integers"),
+        ({"split": np.array([0, 1, 7])}, "split must hold the integers"),
     ],
 )
 def test_dataset_refuses_what_does_not_fit(change, message):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tfbnn.datasets import _pair_production as pair
-from tfbnn.datasets import _parton as parton
 from tfbnn.datasets import neutralino, neutralino_pairs
 
 QUARKS = {"up": pair.UP_TYPE, "down": pair.DOWN_TYPE}
@@ -310,43 +309,45 @@ def test_masses_outside_the_range_are_refused():
 
 
 def test_sum_rules_of_the_parton_densities():
-    assert parton.UP_VALENCE.moment(0) == pytest.approx(2.0)
-    assert parton.DOWN_VALENCE.moment(0) == pytest.approx(1.0)
-    flavours = 2.0 + parton.STRANGE_FRACTION + parton.CHARM_FRACTION + parton.BOTTOM_FRACTION
-    quarks = parton.UP_VALENCE.moment(1) + parton.DOWN_VALENCE.moment(1)
-    quarks += 2.0 * flavours * parton.SEA.moment(1)
+    assert pair.UP_VALENCE.moment(0) == pytest.approx(2.0)
+    assert pair.DOWN_VALENCE.moment(0) == pytest.approx(1.0)
+    flavours = 2.0 + pair.STRANGE_FRACTION + pair.CHARM_FRACTION + pair.BOTTOM_FRACTION
+    quarks = pair.UP_VALENCE.moment(1) + pair.DOWN_VALENCE.moment(1)
+    quarks += 2.0 * flavours * pair.SEA.moment(1)
     assert 0.4 < quarks < 0.6  # the rest of the momentum is the gluon's
 
 
 def test_convolution_has_the_product_of_the_moments():
     # The integral of tau^2 dL/dtau over all tau is the product of the second moments.
     log_tau = np.linspace(np.log(1e-9), 0.0, 4001)
-    for first, second in ((parton.UP_VALENCE, parton.SEA), (parton.SEA, parton.SEA)):
-        weighted = parton.convolution(first, second, log_tau) * np.exp(2.0 * log_tau)
+    for first, second in ((pair.UP_VALENCE, pair.SEA), (pair.SEA, pair.SEA)):
+        weighted = pair.convolution(first, second, log_tau) * np.exp(2.0 * log_tau)
         # Both ends vanish, so the trapezoidal rule is a plain sum.
         moment = np.sum(weighted) * (log_tau[1] - log_tau[0])
         assert moment == pytest.approx(first.moment(2) * second.moment(2), rel=1e-4)
 
 
 def test_luminosity_table_between_its_points():
-    table = parton.luminosity_table()
+    table = pair.luminosity_table()
     log_tau = np.linspace(np.log(1e-5), np.log(0.2), 777)
-    up_sea = parton.convolution(parton.UP_VALENCE, parton.SEA, log_tau)
-    sea_sea = parton.convolution(parton.SEA, parton.SEA, log_tau)
-    expected = 2.0 * up_sea + 2.0 * (1.0 + parton.CHARM_FRACTION**2) * sea_sea
+    up_sea = pair.convolution(pair.UP_VALENCE, pair.SEA, log_tau)
+    sea_sea = pair.convolution(pair.SEA, pair.SEA, log_tau)
+    expected = 2.0 * up_sea + 2.0 * (1.0 + pair.CHARM_FRACTION**2) * sea_sea
     np.testing.assert_allclose(table.up_type(log_tau), expected, rtol=5e-5)
 
 
-def test_quadratures_have_converged():
+def test_quadratures_have_converged(monkeypatch):
     data = neutralino_pairs(400, seed=5)
     mass, mixing = data.x[:, 0], data.x[:, 1:]
-    for change in (
-        {"tau_nodes": 64},
-        {"angle_nodes": 24},
-        {"luminosity": parton.luminosity_table(nodes=96)},
-        {"luminosity": parton.luminosity_table(grid=4001)},
+    for name, number in (
+        ("TAU_NODES", 64),
+        ("ANGLE_NODES", 24),
+        ("CONVOLUTION_NODES", 96),
+        ("LUMINOSITY_POINTS", 4001),
     ):
-        finer = pair.pair_cross_section_fb(mass, mixing, **change)
+        with monkeypatch.context() as patch:
+            patch.setattr(pair, name, number)
+            finer = pair.pair_cross_section_fb(mass, mixing)
         np.testing.assert_allclose(data.y, finer, rtol=2e-5)
 
 

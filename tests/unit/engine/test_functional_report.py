@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfbnn.engine.functional.report import _span
+from tfbnn.engine.functional.samples import _span
 
 
 def test_what_an_own_kernel_does_not_tell_is_not_known():

@@ -5,8 +5,6 @@ N times a few units, and float32 would round them at the size of an acceptance r
 Those of the likelihood are of one row each; `tfbnn.engine.density.row_blocks` sums them.
 """
 
-from __future__ import annotations
-
 from math import lgamma, log, pi, sqrt
 from typing import Any
 
@@ -34,7 +32,6 @@ def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor =
 
 @weight_log_prior.register(priors.Uniform)
 def _uniform(prior, weights, scale=None):
-    del scale  # there is none
     inside = tf.reduce_all((weights >= prior.low) & (weights <= prior.high), axis=-1)
     density = tf.constant(-weights.shape[-1] * log(prior.high - prior.low), tf.float64)
     return tf.where(inside, density, tf.constant(-float("inf"), tf.float64))

@@ -64,7 +64,6 @@ class Density(ABC):
 
     def coordinates(self, theta: Any, data: Any) -> Any:
         """The coordinates of theta [C, P], NumPy, outside compiled programs."""
-        del data
         return theta
 
     def complete(self, coordinates, normals, data):
@@ -78,12 +77,10 @@ class Density(ABC):
         Returns:
             (theta [M, P], dict name -> what else is `found` about each draw).
         """
-        del normals, data
         return coordinates, {}
 
     def found(self, data):
         """What `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
-        del data
         return {}
 
     @property

@@ -7,8 +7,6 @@ All float64. Laplace and Uniform priors enter with the precision of the normal o
 of a user's own with that of the normal whose central 68.27 % are as wide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple, Self

@@ -8,8 +8,6 @@ References:
     MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, arXiv:2008.08400.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tfbnn.engine.basis import seeds
@@ -32,10 +30,7 @@ def precision_factors(curvature: Array) -> Array:
         numpy.linalg.LinAlgError: Where a curvature is not positive definite.
     """
     floors = np.finfo(np.float64).eps * np.trace(curvature, axis1=-2, axis2=-1)
-    factors: Array = np.linalg.cholesky(
-        curvature + floors[..., None, None] * np.eye(curvature.shape[-1])
-    )
-    return factors
+    return np.linalg.cholesky(curvature + floors[..., None, None] * np.eye(curvature.shape[-1]))
 
 
 def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:

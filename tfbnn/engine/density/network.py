@@ -10,16 +10,12 @@ once convolutions and recurrent layers would be slow, or not there at all.
 
 from typing import Any
 
-import numpy as np
-
 from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.densities import group_scales, layer_scales, per_weight
-from tfbnn.engine.keras.jacobian import row_jacobians
-from tfbnn.engine.keras.network import build, network_of
+from tfbnn.engine.keras.network import build, network_of, row_jacobians
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
-from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 # Hidden activations of one layer of a tile of networks.
@@ -119,17 +115,6 @@ def _by_weights(hidden, upstream):
     received = tf.concat([hidden, ones, padding], axis=-2)
     product = tf.matmul(upstream, received, transpose_b=True)
     return tf.linalg.matrix_transpose(product[..., :num_inputs]), product[..., num_inputs]
-
-
-def function_of_networks(spec: NetworkSpec, draws: Array, x: Array) -> Array:
-    """What networks [C, S, P] predict at transformed inputs [R, D], of classes logits: [C, S, R, K]."""
-    columns, flat = tf.constant(x.T, spec.dtype), draws.reshape(-1, draws.shape[-1])
-    tiles = [
-        network_outputs(spec, tf.constant(tile, spec.dtype), columns).numpy()
-        for tile in network_tiles(spec, flat, len(x))
-    ]
-    location: Array = spec.likelihood.location(np.moveaxis(np.concatenate(tiles), 1, 2))
-    return location.reshape(*draws.shape[:2], *location.shape[1:])
 
 
 def network_tiles(spec, theta, num_rows):

@@ -1,7 +1,5 @@
 """What TensorFlow computes of the priors and of the noise that a user defines."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
@@ -46,8 +44,7 @@ def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
 
 def values_of(own: CustomPrior | CustomNoise, points: Array) -> Array:
     """`log_prob` of an own class at an array, float64; minus infinity is a value."""
-    values: Array = elementwise(own, tf.constant(points, tf.float64)).numpy()
-    return values
+    return elementwise(own, tf.constant(points, tf.float64)).numpy()
 
 
 def moments_of(noise: CustomNoise) -> tuple[float, float]:

@@ -171,7 +171,6 @@ class FunctionDensity(Density):
         return self._value(self.spec.functions[0], theta)
 
     def log_likelihood(self, theta, data):
-        del data  # the function has its own
         return self._value(self.spec.functions[-1], theta)
 
     def log_likelihood_and_gradient(self, theta, data):

@@ -119,8 +119,7 @@ def sample(
         verbose=verbose,
         callbacks=callbacks,
     )
-    from tfbnn.engine.functional.functions import make_density_spec
-    from tfbnn.engine.functional.running import run_density, settle
+    from tfbnn.engine.functional.running import make_density_spec, run_density, settle
 
     spec = make_density_spec(log_prob, theta)
     definition, settings, geometry = settle(spec, theta, options)

@@ -4,32 +4,33 @@ Models are built out of their architecture in either precision, after a look at 
 memory: a file may ask for variables that are not those of the spec, or for gigabytes.
 """
 
-from __future__ import annotations
-
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
+from threading import get_ident
 from typing import Any
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
-from tfbnn.engine.keras.calls import (
+from tfbnn.engine.keras.describing import (
     all_layers,
     inner_layers,
     innermost_first,
     is_seed,
     recorded_calls,
+    stem,
 )
-from tfbnn.engine.keras.describing import stem
 from tfbnn.spec.keras_parts import FrozenVariable
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.own_classes import is_of_keras
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import without_controls
 
 
 @dataclass(frozen=True)
@@ -347,3 +348,60 @@ def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """In one of its own: this one may be tracing a program, in which no variables can be made."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
+
+
+# theta [P], x [D, n] -> outputs [K, n].
+Outputs = Callable[[Tensor, Tensor], Tensor]
+
+
+def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """(Derivatives [K, P, n] of the outputs in theta, outputs [K, n]).
+
+    One back-propagation for each output of each row, all rows in one vectorised program.
+
+    Args:
+        outputs: A network.
+        theta: Parameters [P].
+        x: Transformed inputs [D, n].
+    """
+
+    def of_row(column: Tensor) -> tuple[Tensor, Tensor]:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(theta)
+            found = outputs(theta, column[:, None])[:, 0]
+            each = tf.unstack(found)
+        slopes = [tape.gradient(one, theta, unconnected_gradients="zero") for one in each]
+        return tf.stack(slopes), found
+
+    with _silence():
+        jacobian, found = tf.vectorized_map(of_row, tf.transpose(x), fallback_to_while_loop=False)
+    return tf.transpose(jacobian, [1, 2, 0]), tf.transpose(found)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """While active, TensorFlow does not log from this thread: what it raises, and "Fix that!"."""
+    thread = get_ident()
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    logger = tf.get_logger()
+    logger.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_of_others)
+
+
+def jacobian_obstacle(outputs: Outputs, theta: Tensor, x: Tensor) -> str | None:
+    """Why `row_jacobians` cannot be taken of a network, or None where they can."""
+    try:
+        compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
+    except Exception as error:  # whatever an operation without a vectorised form raises
+        reason = without_controls(str(error)).strip().splitlines() or [""]
+        return (
+            "TensorFlow takes no derivatives of all rows' outputs of this Keras model at once "
+            f"({type(error).__name__}: {reason[0]:.99})"
+        )
+    return None

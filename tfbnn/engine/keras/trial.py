@@ -1,7 +1,5 @@
 """A trial call of a model, before anything is compiled: what it gives, and whether it may be sampled."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, NamedTuple
 
@@ -9,8 +7,7 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
-from tfbnn.engine.keras.calls import Call, inner_layers, recorded_calls
-from tfbnn.engine.keras.describing import fan_in
+from tfbnn.engine.keras.describing import Call, fan_in, inner_layers, recorded_calls
 from tfbnn.engine.keras.network import KerasNetwork, call, state_after
 from tfbnn.system.arrays import Array
 

@@ -199,7 +199,6 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The smallest of the chains' leapfrog steps, for every chain."""
-        del num_parameters
         return np.full_like(leapfrog_step, leapfrog_step.min())
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:

@@ -134,12 +134,10 @@ class CallableKernel(Kernel):
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""
-        del step_size  # the user's kernel has its own
         return WatchedKernel(self.function(target_log_prob_fn), target_log_prob_fn)
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Results as they are."""
-        del step_size, key, adapting  # tfbnn tunes nothing here
         return before
 
     def target_log_prob(self, results: Results) -> Tensor:

@@ -69,7 +69,6 @@ class HMC(TunedKernel, name="hmc"):
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Kernel results with the step size [C, 1] for the next transition, jittered."""
-        del adapting  # the number of steps is the user's
         if self.trajectory_jitter:
             spread = tf.random.stateless_uniform(step_size.shape, key, -1.0, 1.0, step_size.dtype)
             step_size = step_size * (1.0 + self.trajectory_jitter * spread)

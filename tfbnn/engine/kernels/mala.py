@@ -47,5 +47,4 @@ class MALA(MetropolisKernel, name="mala"):
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """One leapfrog step of size epsilon is this kernel with h = epsilon^2."""
-        del num_parameters
         return leapfrog_step**2

@@ -70,7 +70,6 @@ class Proposal(TransitionKernel):
 
     def metric_at(self, z: Tensor) -> Any:
         """What stands for `metric` in the Point at z [C, P]: nothing."""
-        del z
         return ()
 
     def bootstrap_results(self, init_state: Tensor) -> Results:

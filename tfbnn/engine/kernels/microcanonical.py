@@ -16,7 +16,6 @@ from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
     accepts,
-    bias_by_tolerance,
     bias_of_unadjusted,
     check_bias_tolerance,
     energy_variance_of,
@@ -310,8 +309,9 @@ class Microcanonical(TunedKernel, name="microcanonical"):
     @property
     def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        error = bias_by_tolerance(self.bias_tolerance, "that grows with the step size")
-        return bias_of_unadjusted(self.adjusted, error)
+        return bias_of_unadjusted(
+            self.adjusted, self.bias_tolerance, "that grows with the step size"
+        )
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""

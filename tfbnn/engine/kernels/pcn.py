@@ -28,7 +28,6 @@ class CrankNicolsonProposal(Proposal):
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """log q(here | there) - log q(there | here) [C]: as of two draws of N(0, I), which q keeps."""
-        del step_size
         # The squares themselves have the magnitude of P, their difference that of its root.
         return float64_sum(0.5 * (there.z - here.z) * (there.z + here.z))
 
@@ -91,7 +90,6 @@ class PCN(MetropolisKernel, name="pcn"):
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The leapfrog step: the number of directions that the rows determine is not known."""
-        del num_parameters
         return np.minimum(leapfrog_step, leapfrog_step.dtype.type(self.largest_step_size))
 
 

@@ -19,7 +19,6 @@ class RandomWalkProposal(Proposal):
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
         """Zero [C]: the proposal is symmetric."""
-        del there, step_size
         return tf.zeros(here.z.shape[:1], here.z.dtype)
 
 

@@ -10,8 +10,6 @@ References:
     Robnik, Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for Langevin and microcanonical dynamics.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -102,10 +100,22 @@ def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
     return tf.math.log(tf.random.stateless_uniform(shape, seed, dtype=dtype)) < log_accept_ratio
 
 
-def bias_of_unadjusted(adjusted: bool, error: str) -> str | None:
-    """The line that reports of unadjusted runs carry, else None; `error` says how large it is."""
+def bias_of_unadjusted(adjusted: bool, tolerance: float | None, otherwise: str) -> str | None:
+    """The line that reports of unadjusted runs carry, else None.
+
+    Args:
+        adjusted: As in the kernels.
+        tolerance: Their `bias_tolerance`.
+        otherwise: How large the error is without it.
+    """
     if adjusted:
         return None
+    error = otherwise
+    if tolerance is not None:
+        error = (
+            f"of variances by {tolerance:.2g} of themselves (root mean square over directions, for a "
+            "nearly normal density, by the energy error of the steps)"
+        )
     return (
         "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
         f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
@@ -164,13 +174,3 @@ def check_bias_tolerance(kernel: Any, adjusted: bool, bias: float | None) -> Non
             "bias_tolerance chooses the step size, received it with a step_size or target_accept_prob. "
             "Leave these out, or pass adapt_step_size=True with the step_size."
         )
-
-
-def bias_by_tolerance(bias: float | None, otherwise: str) -> str:
-    """How large the error of unadjusted draws is, in words for `bias_of_unadjusted`."""
-    if bias is None:
-        return otherwise
-    return (
-        f"of variances by {bias:.2g} of themselves (root mean square over directions, for a nearly "
-        "normal density, by the energy error of the steps)"
-    )

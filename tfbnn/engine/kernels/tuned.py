@@ -116,7 +116,6 @@ class TunedKernel(Kernel):
         One step has no trajectory that could resonate, or be tuned; those of NUTS and of a partial
         refreshment vary in length by themselves. Other kernels have a `prepare` of their own.
         """
-        del key, adapting
         return with_next(before, step_size=step_size)
 
     def target_log_prob(self, results: Results) -> Tensor:

@@ -10,7 +10,6 @@ from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
     accepts,
-    bias_by_tolerance,
     bias_of_unadjusted,
     check_bias_tolerance,
     energy_variance_of,
@@ -163,8 +162,7 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
     @property
     def bias_note(self) -> str | None:
         """The line that reports of unadjusted runs carry, else None."""
-        error = bias_by_tolerance(self.bias_tolerance, "of the order of step_size^2")
-        return bias_of_unadjusted(self.adjusted, error)
+        return bias_of_unadjusted(self.adjusted, self.bias_tolerance, "of the order of step_size^2")
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""

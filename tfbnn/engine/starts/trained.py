@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.keras.describing import describe
-from tfbnn.engine.keras.making import check_keras_model
-from tfbnn.engine.keras.plain_stack import plain_stack
+from tfbnn.engine.keras.making import check_keras_model, plain_stack
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
