@@ -14,9 +14,8 @@ from tests.support.without_tensorflow import command_without_tensorflow, run_wit
 from tfbnn import kernels
 from tfbnn.cli.fit_options import add_kernel_options
 from tfbnn.engine.kernels import resolve_kernel
-from tfbnn.engine.kernels.base import KERNELS, Kernel
+from tfbnn.engine.kernels.base import KERNELS, Kernel, TunedKernel
 from tfbnn.engine.kernels.registry import ComposedKernel
-from tfbnn.engine.kernels.tuned import TunedKernel
 
 
 @pytest.fixture

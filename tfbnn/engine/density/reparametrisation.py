@@ -18,7 +18,8 @@ from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.densities import weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.readout import (
+from tfbnn.engine.density.regression import (
+    Regression,
     all_but_readout,
     entries,
     entry_scales,
@@ -29,7 +30,6 @@ from tfbnn.engine.density.readout import (
     ungrouped,
     with_readout,
 )
-from tfbnn.engine.density.regression import Regression
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.spec import priors
 

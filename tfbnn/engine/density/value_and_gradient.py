@@ -15,10 +15,9 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, make_data
-from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.network import network_tiles
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited, each_aside

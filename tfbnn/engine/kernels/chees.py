@@ -8,6 +8,7 @@ import numpy as np
 from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.transition import (
     TransitionKernel,
@@ -15,7 +16,6 @@ from tfbnn.engine.kernels.transition import (
     acceptance_from_log_ratio,
     with_next,
 )
-from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.system.arrays import Array
 
 # ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but learning twice as fast: a window

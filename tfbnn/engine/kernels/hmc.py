@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,
     ratio_statistics,
     with_next,
 )
-from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.density_spec import Sampled
 
 

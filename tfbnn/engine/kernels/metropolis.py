@@ -9,8 +9,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, ratio_statistics
-from tfbnn.engine.kernels.tuned import TunedKernel
 
 
 class Point(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import (
     ERROR_TARGET,
     TransitionKernel,
@@ -24,7 +25,6 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
     with_error_as_acceptance,
 )
-from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array

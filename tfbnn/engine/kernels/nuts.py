@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, is_divergent
-from tfbnn.engine.kernels.tuned import TunedKernel
 
 
 class Point(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Self
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.readout import is_conjugate, num_features, readout_of, readout_place
+from tfbnn.engine.density.regression import is_conjugate, num_features, readout_of, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed
 from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
 from tfbnn.engine.kernels.base import Kernel

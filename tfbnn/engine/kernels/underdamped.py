@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
+from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import (
     ERROR_TARGET,
     TransitionKernel,
@@ -18,7 +19,6 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
     with_error_as_acceptance,
 )
-from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.spec.settings_json import ADDED
 
 

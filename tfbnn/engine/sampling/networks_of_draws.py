@@ -10,8 +10,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.density import Density
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.system.arrays import Array
 
 Completion = Callable[..., tuple[Array, dict[str, Array]]]

@@ -11,7 +11,7 @@ import numpy as np
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.density.data import Data, num_pieces
-from tfbnn.engine.density.density import Density
+from tfbnn.engine.density.potential import Density
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import (
     ValueAndGradient,

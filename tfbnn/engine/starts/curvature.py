@@ -9,11 +9,11 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
+    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrix,
     scaled_jacobian,
 )
-from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 
 MAX_CG_STEPS = 60
 _CG_TOLERANCE = 1e-3

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.diagnostics.wording import percent
+from tfbnn.engine.kernels.base import Preconditioner
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
-from tfbnn.engine.kernels.tuned import Preconditioner
 from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.spec.settings_json import Pretraining
 

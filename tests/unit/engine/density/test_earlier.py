@@ -11,15 +11,14 @@ from tests.support.specs import random_rows
 from tfbnn import likelihoods
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.density.density import hessian
 from tfbnn.engine.density.gauss_newton import (
+    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
     scaled_jacobian,
 )
-from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.starts.newton import polish
 from tfbnn.spec.priors import EarlierRows
 

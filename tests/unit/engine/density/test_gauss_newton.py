@@ -10,12 +10,12 @@ from tests.support.marks import statistics_but
 from tests.support.specs import CASES, CONTRASTING_CASES, MODELS, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
+    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
     scaled_jacobian,
 )
-from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.sampling.linear_map import whitening_map

@@ -14,12 +14,12 @@ from tests.support import readouts
 from tests.support.specs import setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
+    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
     scaled_jacobian,
 )
-from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import Target, log_prob_terms

@@ -11,11 +11,10 @@ from tests.support.engine_checks import blocks_of, check_blocks, check_density, 
 from tests.support.marks import statistics_but
 from tests.support.specs import CASES, CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.density import gauss_newton, gauss_newton_product
+from tfbnn.engine.density import gauss_newton
 from tfbnn.engine.density.data import all_of, make_data, padded_length
-from tfbnn.engine.density.density import hessian
-from tfbnn.engine.density.gauss_newton_product import GaussNewtonProduct
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.gauss_newton import GaussNewtonProduct
+from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
@@ -105,7 +104,7 @@ def test_curvature_is_that_of_all_rows(name, monkeypatch):
     np.testing.assert_allclose(lines.T @ lines, whole[3].T @ whole[3], rtol=1e-10, atol=1e-10)
     # As of so many rows that what layers receive is not kept.
     kept = GaussNewtonProduct(spec, theta, data)
-    monkeypatch.setattr(gauss_newton_product, "_MOST_KEPT", 0)
+    monkeypatch.setattr(gauss_newton, "_MOST_KEPT", 0)
     computed_again = GaussNewtonProduct(spec, theta, data)
     np.testing.assert_array_equal(computed_again(vector), kept(vector))
 
