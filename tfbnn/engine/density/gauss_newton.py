@@ -160,7 +160,7 @@ def blocks_of(data):
 
 
 class _BlockFunctions:
-    """Compiled functions (theta, Data, number of a block, its length, ...) of one model."""
+    """Compiled functions of one model, most of (theta, Data, number of a block, its length, ...)."""
 
     def __init__(self, spec):
         self.spec = spec
@@ -168,6 +168,8 @@ class _BlockFunctions:
         self.linearised = self._of_block(self._linearised)
         self.add_diagonal = self._of_block(self._add_diagonal)
         self.scaled_columns = self._of_block(self._scaled_columns)
+        self.push = compiled(self._push, jit_compile=False)
+        self.pull = compiled(self._pull, jit_compile=False)
 
     @staticmethod
     def _of_block(function):
@@ -215,6 +217,26 @@ class _BlockFunctions:
         noise = tf.reduce_sum(noise * counts, axis=1)
         noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
         return information.of_rows(counts), noise
+
+    def _effective_weights(self, theta):
+        return [
+            array
+            for kernel, bias, *_ in effective_layers(self.spec, theta)
+            for array in (kernel, bias)
+        ]
+
+    def _push(self, theta, vector):
+        """Derivatives of kernels and biases, as layers multiply by them, along a vector [P]."""
+        with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
+            weights = self._effective_weights(theta)
+        return [forward.jvp(array) for array in weights]
+
+    def _pull(self, theta, back):
+        """What is sent back to kernels and biases, in the parameters [P]."""
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            weights = self._effective_weights(theta)
+        return tape.gradient(weights, theta, output_gradients=back)
 
 
 block_functions = lru_cache(maxsize=32)(_BlockFunctions)
@@ -317,15 +339,11 @@ class GaussNewtonProduct:
     def __init__(self, spec, theta, data):
         theta = tf.constant(theta, tf.float64)
         self._prior = compiled_prior_curvature(spec)(theta).numpy()
-        self._parts = [_product_of_rows(one, theta, rows) for one, rows in all_rows(spec, data)]
+        kind = _RowsOfKeras if isinstance(spec, KerasSpec) else _RowsOfPerceptron
+        self._parts = [kind(one, theta, rows) for one, rows in all_rows(spec, data)]
 
     def __call__(self, vector):
         return self._prior * vector + sum(part(vector) for part in self._parts)
-
-
-def _product_of_rows(spec, theta, data):
-    kind = _RowsOfKeras if isinstance(spec, KerasSpec) else _RowsOfPerceptron
-    return kind(spec, theta, data)
 
 
 class _RowsOfKeras:
@@ -348,8 +366,7 @@ class _RowsOfPerceptron:
 
     def __init__(self, spec, theta, data):
         self._theta, self._data = theta, data
-        self._linearised = block_functions(spec).linearised
-        self._weights = _effective_weights(spec)
+        self._functions = block_functions(spec)
         self._kernels = [kernel.numpy() for kernel, *_ in effective_layers(spec, theta)]
         self._places = list(blocks_of(data))
         per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
@@ -360,16 +377,20 @@ class _RowsOfPerceptron:
         self._noise = sum(noise for *_, noise in blocks)
 
     def __call__(self, vector):
-        tangents = [array.numpy() for array in self._weights.push(self._theta, tf.constant(vector))]
+        tangents = [
+            array.numpy() for array in self._functions.push(self._theta, tf.constant(vector))
+        ]
         shares = range(min(len(self._places), NUM_SHARES))
         with single_threaded_blas():
             found = on_all_cores(lambda share: self._of_share(share, tangents), shares)
         back = [tf.constant(sum(of_shares)) for of_shares in zip(*found)]
-        return self._weights.pull(self._theta, back).numpy() + self._noise * vector
+        return self._functions.pull(self._theta, back).numpy() + self._noise * vector
 
     def _block(self, place):
         """What layers receive and slopes, as NumPy arrays, information, and that in noise scales."""
-        received, slopes, information, noise = self._linearised(self._theta, self._data, *place)
+        received, slopes, information, noise = self._functions.linearised(
+            self._theta, self._data, *place
+        )
         received, slopes = ([array.numpy() for array in arrays] for arrays in (received, slopes))
         return received, slopes, information, noise.numpy()
 
@@ -398,33 +419,3 @@ class _RowsOfPerceptron:
             found = [received[layer] @ back.T, back.sum(axis=1), *found]
             back = self._kernels[layer] @ back
         return found
-
-
-class _EffectiveWeights:
-    """Derivatives of kernels and biases, as layers multiply by them, in the parameters of one model."""
-
-    def __init__(self, spec):
-        self._spec = spec
-        self.push = compiled(self._push, jit_compile=False)
-        self.pull = compiled(self._pull, jit_compile=False)
-
-    def _all(self, theta):
-        return [
-            array
-            for kernel, bias, *_ in effective_layers(self._spec, theta)
-            for array in (kernel, bias)
-        ]
-
-    def _push(self, theta, vector):
-        with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
-            weights = self._all(theta)
-        return [forward.jvp(array) for array in weights]
-
-    def _pull(self, theta, back):
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            weights = self._all(theta)
-        return tape.gradient(weights, theta, output_gradients=back)
-
-
-_effective_weights = lru_cache(maxsize=32)(_EffectiveWeights)

@@ -1,8 +1,9 @@
 """What TensorFlow computes of the priors and of the noise that a user defines."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,35 @@ from tfbnn.system.aside import awaited
 _PROBED = (3, 4)
 
 
+def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -> None:
+    """Refuses what a function of the user's returns where it is no tensor of this shape.
+
+    Raises:
+        TypeError: For no tensor.
+        ValueError: For another shape.
+    """
+    if not tf.is_tensor(value):
+        raise TypeError(
+            f"{expected}, received {type(value).__name__}. Compute with TensorFlow's operations, so "
+            "that it has gradients."
+        )
+    if value.shape != shape:
+        raise ValueError(f"{expected}, received shape {list(value.shape)}. {advice}")
+
+
+def check_dependence(name: str, gradient: Tensor | None) -> None:
+    """Refuses a function without a gradient.
+
+    Raises:
+        TypeError: For None.
+    """
+    if gradient is None:
+        raise TypeError(
+            f"{name} must depend on its argument by TensorFlow's operations, found no gradient. Were "
+            "its values computed with NumPy?"
+        )
+
+
 def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
     """`log_prob` of an own class at values of any shape.
 
@@ -26,18 +56,11 @@ def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
     """
     name, density = type(own).__name__, own.log_prob(values)
     expected = f"{name}.log_prob must return a tensor of {values.dtype.name}, {list(values.shape)}"
-    if not tf.is_tensor(density):
-        raise TypeError(
-            f"{expected}, received {type(density).__name__}. Compute with TensorFlow's operations."
-        )
+    check_tensor(expected, density, values.shape, "Compute elementwise, and sum nothing.")
     if density.dtype != values.dtype:
         raise TypeError(
             f"{expected}, received {density.dtype.name}. Make constants by tf.constant(.., z.dtype), "
             "or leave them Python numbers."
-        )
-    if density.shape != values.shape:
-        raise ValueError(
-            f"{expected}, received shape {list(density.shape)}. Compute elementwise, and sum nothing."
         )
     return density
 
@@ -55,20 +78,10 @@ def moments_of(noise: CustomNoise) -> tuple[float, float]:
     return awaited(lambda: noise.moments)
 
 
-class NoiseInformation(NamedTuple):
-    """Fisher information of noise with standard deviation 1.
+def noise_information(noise: CustomNoise) -> tuple[float, float]:
+    """Fisher information of noise with standard deviation 1, in its location and in its log scale.
 
-    Attributes:
-        location: In its location.
-        log_scale: In the log of its scale.
-    """
-
-    location: float
-    log_scale: float
-
-
-def noise_information(noise: CustomNoise) -> NoiseInformation:
-    """Mean squares of the scores, by quadrature and by TensorFlow's derivative of `log_prob`.
+    Mean squares of the scores, by quadrature and by TensorFlow's derivative of `log_prob`.
 
     Raises:
         ValueError: When one is not finite.
@@ -96,7 +109,7 @@ def _information(noise):
         raise ValueError(
             f"{type(noise).__name__}.log_prob has no Fisher information: {error}."
         ) from error
-    return NoiseInformation(location * stddev**2, log_scale)
+    return location * stddev**2, log_scale
 
 
 def check_own_densities(spec: NetworkSpec) -> None:
@@ -118,7 +131,7 @@ def check_own_densities(spec: NetworkSpec) -> None:
             if not all(isfinite(value) and value > 0.0 for value in information):
                 raise ValueError(
                     f"The Fisher information of {type(own).__name__} must be positive, received "
-                    f"{tuple(information)}. Does log_prob depend on z?"
+                    f"{information}. Does log_prob depend on z?"
                 )
 
 
@@ -133,11 +146,7 @@ def check_gradient(own: CustomPrior | CustomNoise, values, dtype: str):
         tape.watch(points)
         density = elementwise(own, points)
     gradient = tape.gradient(density, points)
-    if gradient is None:
-        raise TypeError(
-            f"{name}.log_prob must depend on its argument by TensorFlow's operations, found no "
-            "gradient. Were its values computed with NumPy?"
-        )
+    check_dependence(f"{name}.log_prob", gradient)
     for what, found in (("value", density), ("gradient", gradient)):
         bad = ~np.isfinite(found)
         if bad.any():

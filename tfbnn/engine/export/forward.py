@@ -115,7 +115,9 @@ def _for_any_number(spec, function):
     no kernel for that on CPUs with oneDNN: "Fusion is not implemented: [BiasAdd,Add]" (TensorFlow
     2.21). Only a call of a function takes options that are not those of the whole process.
     """
-    program = compiled(function, jit_compile=False, signature=_any_number(spec))
+    shapes = [None, spec.num_parameters], [spec.num_inputs, None]
+    signature = [tf.TensorSpec(shape, spec.dtype) for shape in shapes]
+    program = compiled(function, jit_compile=False, signature=signature)
     program = program.get_concrete_function()
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.remapping = _OFF
@@ -139,9 +141,3 @@ def _for_any_number(spec, function):
         return tiles[0] if len(tiles) == 1 else [tf.concat(each, -1) for each in zip(*tiles)]
 
     return call
-
-
-def _any_number(spec):
-    """Of networks [M, P], and of rows [D, n]."""
-    shapes = [None, spec.num_parameters], [spec.num_inputs, None]
-    return [tf.TensorSpec(shape, spec.dtype) for shape in shapes]

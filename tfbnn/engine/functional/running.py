@@ -8,6 +8,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
+from tfbnn.engine.density.own_classes import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
@@ -58,23 +59,11 @@ def _check(label: str, function: Function, theta: Array) -> None:
         tape.watch(points)
         value = function(points)
     expected = f"{label} must return a tensor [C] for positions [C, P] = {list(theta.shape)}"
-    if not tf.is_tensor(value):
-        raise TypeError(
-            f"{expected}, received {type(value).__name__}. Compute with TensorFlow's operations, so "
-            "that it has gradients."
-        )
-    if tuple(value.shape) != theta.shape[:1]:
-        raise ValueError(
-            f"{expected}, received shape {list(value.shape)}. Sum over the last axis alone: "
-            "tf.reduce_sum(..., axis=-1)."
-        )
+    advice = "Sum over the last axis alone: tf.reduce_sum(..., axis=-1)."
+    check_tensor(expected, value, theta.shape[:1], advice)
     if not value.dtype.is_floating:
         raise TypeError(f"{expected}, of floating point, received {value.dtype.name}.")
-    if tape.gradient(value, points) is None:
-        raise TypeError(
-            f"{label} must depend on its argument by TensorFlow's operations, found no gradient. Were "
-            "its values computed with NumPy?"
-        )
+    check_dependence(label, tape.gradient(value, points))
     _check_independence(label, function, theta)
 
 

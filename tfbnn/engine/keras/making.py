@@ -222,7 +222,9 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         for one, chosen in zip(described.variables, found)
         if chosen is not None
     )
-    _check_scales_of_inputs(sampled, trial)
+    for one in sampled:
+        if one.prior.per_input and one.index not in trial.on_inputs:
+            raise ValueError(no_scales_of_inputs(one))
     check_constraints(model.variables[one.index] for one in sampled)
     common["choices"] = (*common["choices"], *_left_out(model))
     places = [one.index for one in sampled]
@@ -259,13 +261,6 @@ def _left_out(model: Any) -> tuple[Choice, ...]:
         return ()
     why = f"the prior stands for what Keras adds to the loss, of {', '.join(named) or model.name}"
     return (Choice("regularizers", "left out", why),)
-
-
-def _check_scales_of_inputs(sampled: tuple[SampledVariable, ...], trial: Trial) -> None:
-    """Refuses a scale for each input where a layer receives something else."""
-    for one in sampled:
-        if one.prior.per_input and one.index not in trial.on_inputs:
-            raise ValueError(no_scales_of_inputs(one))
 
 
 def _sampled_readout(trial: Trial, network: KerasNetwork, places: list[int]) -> int | None:
