@@ -14,8 +14,8 @@ from tests.support.own_classes import AsymmetricLaplace, Logistic, StudentTPrior
 from tests.support.registries import FAMILIES
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import geyer_ess
+from tfbnn.engine.density.densities import noise_information
 from tfbnn.engine.density.fisher import prior_curvature
-from tfbnn.engine.density.own_classes import noise_information
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.own_densities import integrals
 

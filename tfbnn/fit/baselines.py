@@ -240,7 +240,7 @@ def _settle(
     """The definition of a run without a kernel, and its rows."""
     _check(spec, name, options)
     check_early_stopping(options.pretraining, validation)
-    from tfbnn.engine.density.own_classes import check_own_densities
+    from tfbnn.engine.density.densities import check_own_densities
 
     check_own_densities(spec)
     spec, options, transformed, choices, _ = choose(spec, options, rows, validation)

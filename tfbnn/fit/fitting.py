@@ -200,7 +200,7 @@ def _settle(
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.
     """
-    from tfbnn.engine.density.own_classes import check_own_densities
+    from tfbnn.engine.density.densities import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
     from tfbnn.engine.starts.given import given_starts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.engine.density.own_classes import check_gradient, noise_information, values_of
+from tfbnn.engine.density.densities import check_gradient, noise_information, values_of
 from tfbnn.spec.network_spec import REGISTRY
 from tfbnn.spec.own_classes import check_settings, with_custom
 from tfbnn.spec.own_densities import (

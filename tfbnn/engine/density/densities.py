@@ -3,17 +3,170 @@
 Terms are computed in the dtype of the parameters and summed in float64: the sums have magnitudes of
 N times a few units, and float32 would round them at the size of an acceptance ratio's numerator.
 Those of the likelihood are of one row each; `tfbnn.engine.density.row_blocks` sums them.
+
+What a user's own priors and noise compute is checked before anything is compiled.
 """
 
-from math import lgamma, log, pi, sqrt
+from collections.abc import Sequence
+from functools import lru_cache
+from math import isfinite, lgamma, log, pi, sqrt
 from typing import Any
 
+import numpy as np
+
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.own_classes import elementwise, moments_of
 from tfbnn.spec import likelihoods, priors
-from tfbnn.spec.own_densities import CustomNoise, CustomPrior
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.own_classes import own_settings
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
 from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
+from tfbnn.system.arrays import Array
+from tfbnn.system.aside import awaited
+
+# Values that a density is tried at before a fit.
+_PROBED = (3, 4)
+
+
+def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -> None:
+    """Refuses what a function of the user's returns where it is no tensor of this shape.
+
+    Raises:
+        TypeError: For no tensor.
+        ValueError: For another shape.
+    """
+    if not tf.is_tensor(value):
+        raise TypeError(
+            f"{expected}, received {type(value).__name__}. Compute with TensorFlow's operations, so "
+            "that it has gradients."
+        )
+    if value.shape != shape:
+        raise ValueError(f"{expected}, received shape {list(value.shape)}. {advice}")
+
+
+def check_dependence(name: str, gradient: Tensor | None) -> None:
+    """Refuses a function without a gradient.
+
+    Raises:
+        TypeError: For None.
+    """
+    if gradient is None:
+        raise TypeError(
+            f"{name} must depend on its argument by TensorFlow's operations, found no gradient. Were "
+            "its values computed with NumPy?"
+        )
+
+
+def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
+    """`log_prob` of an own class at values of any shape.
+
+    Raises:
+        TypeError: When what comes is no tensor of this dtype.
+        ValueError: When it has another shape.
+    """
+    name, density = type(own).__name__, own.log_prob(values)
+    expected = f"{name}.log_prob must return a tensor of {values.dtype.name}, {list(values.shape)}"
+    check_tensor(expected, density, values.shape, "Compute elementwise, and sum nothing.")
+    if density.dtype != values.dtype:
+        raise TypeError(
+            f"{expected}, received {density.dtype.name}. Make constants by tf.constant(.., z.dtype), "
+            "or leave them Python numbers."
+        )
+    return density
+
+
+def values_of(own: CustomPrior | CustomNoise, points: Array) -> Array:
+    """`log_prob` of an own class at an array, float64; minus infinity is a value."""
+    return elementwise(own, tf.constant(points, tf.float64)).numpy()
+
+
+def moments_of(noise: CustomNoise) -> tuple[float, float]:
+    """Its moments, inside compiled functions too, where tensors have no values.
+
+    A thread of its own knows nothing of the graph, or the tape, that the caller is about to make.
+    """
+    return awaited(lambda: noise.moments)
+
+
+def noise_information(noise: CustomNoise) -> tuple[float, float]:
+    """Fisher information of noise with standard deviation 1, in its location and in its log scale.
+
+    Mean squares of the scores, by quadrature and by TensorFlow's derivative of `log_prob`.
+
+    Raises:
+        ValueError: When one is not finite.
+    """
+    return awaited(_information, noise)
+
+
+@lru_cache(maxsize=256)
+def _information(noise):
+    (centre, width), (mean, stddev) = place_of(noise), noise.moments
+
+    def squares(z):
+        points = tf.constant(z)
+        with tf.GradientTape() as tape:
+            tape.watch(points)
+            log_density = elementwise(noise, points)
+        density = np.exp(log_density)
+        # Far out the density is zero, and its logarithm overflows.
+        score = np.where(density > 0.0, tape.gradient(log_density, points), 0.0)
+        return np.stack([score**2 * density, ((z - mean) * score + 1.0) ** 2 * density])
+
+    try:
+        location, log_scale = integrals(squares, centre, width).sum(axis=0).tolist()
+    except ValueError as error:
+        raise ValueError(
+            f"{type(noise).__name__}.log_prob has no Fisher information: {error}."
+        ) from error
+    return location * stddev**2, log_scale
+
+
+def check_own_densities(spec: NetworkSpec) -> None:
+    """Refuses own classes whose densities could not be sampled, before anything is compiled.
+
+    Raises:
+        TypeError, ValueError: For tensors of another shape or dtype, for values and gradients that are
+            not finite at draws, for noise without moments.
+    """
+    for own in own_settings(spec):
+        generator = np.random.default_rng(0)
+        if isinstance(own, CustomNoise):
+            values = own.quantile(generator.uniform(size=_PROBED))
+        else:
+            values = own.sample(generator, _PROBED)
+        check_gradient(own, np.asarray(values), spec.dtype)
+        if isinstance(own, CustomNoise):
+            information = noise_information(own)
+            if not all(isfinite(value) and value > 0.0 for value in information):
+                raise ValueError(
+                    f"The Fisher information of {type(own).__name__} must be positive, received "
+                    f"{information}. Does log_prob depend on z?"
+                )
+
+
+def check_gradient(own: CustomPrior | CustomNoise, values, dtype: str):
+    """Log density and gradient at values, arrays as these, both finite.
+
+    Raises:
+        TypeError, ValueError: When they are not, or no tensors of this shape and dtype.
+    """
+    name, points = type(own).__name__, tf.constant(values, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(points)
+        density = elementwise(own, points)
+    gradient = tape.gradient(density, points)
+    check_dependence(f"{name}.log_prob", gradient)
+    for what, found in (("value", density), ("gradient", gradient)):
+        bad = ~np.isfinite(found)
+        if bad.any():
+            raise ValueError(
+                f"{name}.log_prob must have a finite {what} at draws, found {found.numpy()[bad][0]} at "
+                f"{points.numpy()[bad][0]:.6g} in {dtype}. Both branches of tf.where are "
+                "differentiated: keep the unused one finite, too."
+            )
+    return density.numpy(), gradient.numpy()
+
 
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 

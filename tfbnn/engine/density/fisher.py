@@ -13,8 +13,7 @@ from typing import NamedTuple, Self
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.densities import per_weight
-from tfbnn.engine.density.own_classes import noise_information
+from tfbnn.engine.density.densities import noise_information, per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior

@@ -8,7 +8,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
-from tfbnn.engine.density.own_classes import check_dependence, check_tensor
+from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
