@@ -72,7 +72,7 @@ def imports(source):
 
 
 def _imports_a_constant(call):
-    """Whether a call is import_module("...") or the like, of cluster/extra.py too."""
+    """Whether a call is import_module("...") or the like, of tfbnn.cluster too."""
     name = getattr(call.func, "attr", getattr(call.func, "id", None))
     return (
         name in ("import_module", "__import__", "required")
@@ -130,7 +130,7 @@ def test_every_room_stands_on_those_below():
         ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
         ("cli.fit", "import tfbnn"),
-        ("cli.fit", "from tfbnn.cluster.place import Cluster"),
+        ("cli.fit", "from tfbnn.cluster.fitting import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
         ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
         ("fit.model", "from sklearn.base import BaseEstimator"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.extra import required
+from tfbnn.cluster.tasks import required
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.crew import Crew

@@ -5,13 +5,10 @@ The one place that says so, for lanes on threads, in processes and as tasks on a
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Look
 from tfbnn.run.result import Kept
 from tfbnn.run.until import next_look
@@ -89,38 +86,6 @@ class Straight:
     def next(self, crew: Crew) -> int | None:
         has_way_to_go = any(count < self._num_results for count in crew.num_kept)
         return self._num_results if has_way_to_go else None
-
-
-class Timed:
-    """A course whose warm-up ends when its share of a limit is over, with what it has tuned."""
-
-    def __init__(self, course: Course, deadline: Deadline) -> None:
-        """
-        Args:
-            course: What comes after warm-up.
-            deadline: A limit.
-        """
-        self._course, self._deadline, self._has_begun = course, deadline, False
-
-    @property
-    def ended(self) -> str | None:
-        return self._course.ended
-
-    @property
-    def look(self) -> Look | None:
-        return self._course.look
-
-    def next(self, crew: Crew) -> int | None:
-        crew.pauses_at = math.inf
-        if not crew.is_warming_up():
-            return self._course.next(crew)
-        if self._has_begun:
-            crew.cut_warmup()
-        else:
-            self._has_begun = True
-            crew.compile()
-            crew.pauses_at = time.perf_counter() + self._deadline.for_warmup()
-        return 0
 
 
 class Judged:

@@ -31,7 +31,7 @@ class Crew(ABC):
         counters: Dict lane -> what is known of it.
         failures: Dict lane -> the error that ended it for good.
         running: What is at work.
-        pauses_at: `time.perf_counter` from which no lane starts, so that the course is asked again.
+        pauses_at: `time.perf_counter` from which no lane starts.
     """
 
     running: Sized
@@ -55,13 +55,14 @@ class Crew(ABC):
             course: How far the lanes are to go, asked again whenever all of them are there.
             notify: Called with the events of the run.
         """
-        return self._run(self._dealt(course, notify), notify)
+        return self._run(self.stages(course, notify), notify)
 
     def run(self, lanes: Iterable[int], notify: Notify) -> Ending:
         """Advances some lanes until all is done or `notify` returns true."""
         return self._run([lanes], notify)
 
-    def _dealt(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
+    def stages(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
+        """Yields the lanes that are to advance, each time all of them are where they were to go."""
         while True:
             num_results = course.next(self)
             if self._has_news(course) and self._last is not None and notify(self._last):
@@ -125,18 +126,6 @@ class Crew(ABC):
     def notes(self) -> Iterable[str]:
         """Lines on what was lost."""
         return ()
-
-    def is_warming_up(self) -> bool:
-        """Whether a lane has not come to the end of its warm-up."""
-        return any(self.plan.is_warming_up(lane) for lane in self._healthy())
-
-    def compile(self) -> None:
-        """Compiles what the first lane would compile."""
-        raise NotImplementedError
-
-    def cut_warmup(self) -> None:
-        """Ends the warm-up of each lane as soon as it may end."""
-        raise NotImplementedError
 
     def phase(self) -> str:
         """The phase that the lanes are in."""

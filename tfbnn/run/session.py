@@ -26,6 +26,7 @@ from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import (
     FolderStore,
     MemoryStore,
+    Store,
     committed_result,
     finished_result,
 )
@@ -35,55 +36,35 @@ if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
 
 
-class MemorySession:
-    """A run whose draws stay in the memory of this process.
+class Session:
+    """A run in the memory of this process, or in a folder, made when it begins or there already.
 
     Attributes:
         found: How an earlier process began the run, or None where this one is to begin it.
         ended: Why the run has ended though it might go on, in words, to be taken down; else None.
     """
 
-    found = None
-    ended: str | None = None
-
-    def begin(self, plan: Plan, beginning: Beginning) -> MemoryStore:
-        """Begins the run, or takes down that it is to have more results."""
-        del beginning
-        return MemoryStore(plan)
-
-    def committed_result(self, fewest: int) -> SamplingResult | None:
-        """What is committed, or None with fewer than `fewest` draws per chain."""
-        del fewest
-        return None
-
-    def finished_result(self, sampling: Sampling) -> SamplingResult | None:
-        """What is committed, if that is all that the run is to have."""
-        del sampling
-        return None
-
-
-class FolderSession:
-    """A run in a folder, made when it begins or there already; otherwise as `MemorySession`."""
-
     def __init__(
         self,
-        options: FitOptions,
-        folder: RunFolder | None,
-        begin: Callable[[Beginning], RunFolder],
+        folder: RunFolder | None = None,
+        begin: Callable[[Beginning], RunFolder] | None = None,
+        commit_interval: float = 0.0,
     ) -> None:
         """
         Args:
-            options: Those of the fit.
             folder: RunFolder of a run that has begun, or None.
-            begin: Makes the folder of one that has not, or extends it, and returns it.
+            begin: Makes the folder of one that has not, or extends it, and returns it; None where
+                draws stay in memory.
+            commit_interval: As in `fit_posterior`.
         """
-        self.ended = MemorySession.ended
-        self._folder, self._begin = folder, begin
-        self._commit_interval = options.commit_interval
+        self.ended: str | None = None
+        self._folder, self._begin, self._commit_interval = folder, begin, commit_interval
         self.found = None if folder is None else read_beginning(folder)
 
-    def begin(self, plan: Plan, beginning: Beginning) -> FolderStore:
-        del plan
+    def begin(self, plan: Plan, beginning: Beginning) -> Store:
+        """Begins the run, or takes down that it is to have more results."""
+        if self._begin is None:
+            return MemoryStore(plan)
         self._folder = folder = self._begin(beginning)
         return FolderStore(folder, self._commit_interval)
 
@@ -93,13 +74,12 @@ class FolderSession:
             take_down_end(self._folder, self.ended)
 
     def committed_result(self, fewest: int) -> SamplingResult | None:
+        """What is committed, or None with fewer than `fewest` draws per chain."""
         return None if self._folder is None else committed_result(self._folder, fewest)
 
     def finished_result(self, sampling: Sampling) -> SamplingResult | None:
+        """What is committed, if that is all that the run is to have."""
         return None if self._folder is None else finished_result(self._folder, sampling)
-
-
-Session = MemorySession | FolderSession
 
 
 @contextmanager
@@ -118,16 +98,18 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
 
     path = options.output
     if path is None:
-        yield MemorySession()
+        yield Session()
         return
     with ExitStack() as stack:
         folder = find_run(path, definition, options.resume)
         if folder is not None:
-            go_on = partial(extend_run, folder, definition.sampling)
-            session = FolderSession(options, folder, lambda beginning: go_on())
+
+            def begin(beginning: Beginning) -> RunFolder:
+                return extend_run(folder, definition.sampling)
         else:
             make = stack.enter_context(RunFolder.reserved(path))
-            session = FolderSession(options, None, partial(make_run, make, definition))
+            begin = partial(make_run, make, definition)
+        session = Session(folder, begin, options.commit_interval)
         yield session
     session.take_down_end()
 

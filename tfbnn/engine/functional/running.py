@@ -10,8 +10,7 @@ from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.functional.quantities import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.driver import run_chains
-from tfbnn.engine.running.same_density import check_same_density
+from tfbnn.engine.running.driver import check_same_density, run_chains
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import InitialState, RunDefinition, Starts

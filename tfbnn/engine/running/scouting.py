@@ -26,7 +26,7 @@ from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Failures
-from tfbnn.run.session import MemorySession
+from tfbnn.run.session import Session
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows, reference_rows
 from tfbnn.spec.symmetries import random_copies
@@ -78,7 +78,7 @@ def restarted(
     settings, _ = kernel_from_json(definition.kernel).resolve(spec, definition.num_rows)
     scouts = replace(definition, sampling=_scouting(sampling))
     try:
-        result = run_chains(scouts, settings, data, starts, MemorySession(), notify)
+        result = run_chains(scouts, settings, data, starts, Session(), notify)
         if result.interrupted or notify.stopped:
             return starts._replace(interrupted=result.interrupted)
         if result.failures:

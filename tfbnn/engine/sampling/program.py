@@ -63,19 +63,14 @@ class Program:
     complete: Completion
 
     @property
-    def keeps_all_cores(self) -> bool:
-        """Whether one lane has work for all cores, as its rows are in pieces."""
-        return in_pieces(self.data)
-
-    @property
     def turn(self) -> AbstractContextManager[Any]:
-        """What a lane has while its block runs: where one has work for all cores, no other does.
+        """What a lane has while its block runs: where rows are in pieces, for all cores, no other does.
 
         None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
         expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
         go by the name of the node alone (tensorflow/tensorflow issues 23780 and 37740).
         """
-        return _turn if self.keeps_all_cores else nullcontext()
+        return _turn if in_pieces(self.data) else nullcontext()
 
 
 def plan_chains(

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfbnn.engine.running import pace
 from tfbnn.engine.running import run_lanes as module
 from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
@@ -63,7 +63,7 @@ class FakeLane:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(aside, "GRACE_SECONDS", 0.05)
-    monkeypatch.setattr(pace, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(work, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(module, "compile_block", lambda lane: None)
 
 
