@@ -15,7 +15,7 @@ from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.job import Job
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.sampled_model import networks_of
-from tfbnn.run.course import Judged, Straight
+from tfbnn.run.course import Course, Judged
 from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import Starts
 from tfbnn.run.description import (
@@ -24,11 +24,11 @@ from tfbnn.run.description import (
     definition_to_json,
     extend_run,
     read_beginning,
+    read_definition,
     take_down_end,
 )
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
-from tfbnn.run.reading import read_definition
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.session import find_run
@@ -177,7 +177,7 @@ class Cluster(Place):
             crew = LaneTasks(plan, self._client, store)
             before = crew.seconds()
             notify, goal = job.notifier(), job.goal
-            course = Straight(plan.num_results) if goal is None else Judged(goal, store)
+            course = Course(plan.num_results) if goal is None else Judged(goal, store)
             try:
                 notify.announce("compile")
                 ending = crew.follow(course, notify)

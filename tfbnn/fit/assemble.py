@@ -15,10 +15,9 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
 from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_beginning
+from tfbnn.run.description import read_beginning, read_fit_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
-from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.spec.row_digests import merged_digests, row_digests

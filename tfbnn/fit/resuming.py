@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
-from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.until import Until
 from tfbnn.system.paths import StrPath
 

@@ -1,13 +1,13 @@
 """How far the chains of a run go: asked whenever all of them are where they were to go.
 
-The one place that says so, for lanes on threads, in processes and as tasks on a cluster.
+The one place that says so, for lanes on threads and as tasks on a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfbnn.run.events import Look
 from tfbnn.run.result import Kept
@@ -51,27 +51,13 @@ class Goal:
     is_budget: bool
 
 
-class Course(Protocol):
-    """How far the lanes of a crew go.
+class Course:
+    """How far the lanes of a crew go: to a number of draws, without a look on the way.
 
     Attributes:
         ended: Why the run has ended, in words; None where nobody asks, or it has not.
         look: What was found when the draws were looked at last; None before.
     """
-
-    @property
-    def ended(self) -> str | None: ...
-    @property
-    def look(self) -> Look | None: ...
-    def next(self, crew: Crew) -> int | None:
-        """Draws per chain to go to next; None where nothing is left to do.
-
-        Called before the lanes set out, and again whenever all that have not failed are there.
-        """
-
-
-class Straight:
-    """To a number of draws, without a look on the way."""
 
     ended: str | None = None
     look: Look | None = None
@@ -84,16 +70,19 @@ class Straight:
         self._num_results = num_results
 
     def next(self, crew: Crew) -> int | None:
+        """Draws per chain to go to next; None where nothing is left to do.
+
+        Called before the lanes set out, and again whenever all that have not failed are there.
+        """
         has_way_to_go = any(count < self._num_results for count in crew.num_kept)
         return self._num_results if has_way_to_go else None
 
 
-class Judged:
+class Judged(Course):
     """From look to look, until the draws are enough or there are as many as there may be.
 
     Looks are at fixed numbers of draws (`next_look`) and chains wait there for each other, so that
     what is kept does not depend on who was faster.
-
     """
 
     def __init__(self, goal: Goal, store: Store) -> None:
@@ -102,12 +91,11 @@ class Judged:
             goal: Goal.
             store: Where the draws are.
         """
+        super().__init__(goal.num_results)
         self._goal, self._store = goal, store
-        self.ended: str | None = None
-        self.look: Look | None = None
 
     def next(self, crew: Crew) -> int | None:
-        counts, most = crew.num_kept, self._goal.num_results
+        counts, most = crew.num_kept, self._num_results
         if not counts:
             return None
         # Of a run that goes on, chains may be anywhere between two looks, and together by chance.
@@ -125,7 +113,7 @@ class Judged:
         after = f"after {num_results} draws per chain"
         if found.is_enough:
             return f"{found.text} {after}"
-        if num_results < self._goal.num_results:
+        if num_results < self._num_results:
             return None
         if self._goal.is_budget:
             counts = [crew.counters[lane].num_gradients for lane in crew.healthy]

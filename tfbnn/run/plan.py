@@ -76,11 +76,6 @@ class Plan:
         """What does not follow from the settings of the run alone."""
         return Layout(self.groups, self.block_length)
 
-    @property
-    def end(self) -> int:
-        """Transitions of a chain in all."""
-        return sum(leg.length for leg in self.legs)
-
     def cut_to(self, num_results: int) -> "Plan":
         """The same with so many draws per chain, no more than it has: its beginning."""
         length = num_results * self.stride

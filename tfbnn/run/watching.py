@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tfbnn.run.counters import Seconds
-from tfbnn.run.description import read_beginning
+from tfbnn.run.description import read_beginning, read_definition
 from tfbnn.run.events import SamplingEvent, current_phase
 from tfbnn.run.plan import Leg, Plan
-from tfbnn.run.reading import read_definition
 from tfbnn.run.stores import committed_counters
 
 if TYPE_CHECKING:

@@ -71,13 +71,13 @@ def run_density(
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    history, until = History(), definition.sampling.until
+    history = History()
     with opened_session(definition, options) as session:
         starts = _starts(spec, theta, session)
         finished = session.finished_result(definition.sampling)
         if finished is not None:
             return finished, history
-        deadline = Deadline.of(until, options.began)
+        deadline = Deadline(options.limit, options.began)
         notify = Notifier(options.verbose, options.callbacks, deadline, history)
         data = no_rows(spec.dtype)
         try:

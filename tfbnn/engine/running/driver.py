@@ -16,7 +16,7 @@ from tfbnn.engine.sampling.program import Program, check_starts, make_program, p
 from tfbnn.engine.starts.find import log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.course import Course, Goal, Judged, Straight
+from tfbnn.run.course import Course, Goal, Judged
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
@@ -79,7 +79,7 @@ def run_chains(
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout))
     lanes = range(len(plan.groups))
     clock.add(store.seconds(lanes))
-    course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
+    course: Course = Course(plan.num_results) if goal is None else Judged(goal, store)
     with ExitStack() as stack:
         with clock.measure("startup"):
             opened = open_lanes(stack, program, store, lanes, starts.theta, clock)

@@ -10,7 +10,7 @@ from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import PHASES, Clock
-from tfbnn.run.course import Course, Straight
+from tfbnn.run.course import Course
 from tfbnn.run.crew import Crew, Notify
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
@@ -44,7 +44,7 @@ def run_lanes(
         deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
     """
     crew = _Threads(lanes, clock, deadline)
-    return crew.follow(course or Straight(crew.plan.num_results), notify)
+    return crew.follow(course or Course(crew.plan.num_results), notify)
 
 
 class _Threads(Crew):

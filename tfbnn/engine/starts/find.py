@@ -157,9 +157,12 @@ def _polished(
             scores, what = log_prob_of(spec, ground.data, theta), "log densities"
         else:
             scores, what = np.array([judge.score(start) for start in theta]), "held-out scores"
-        best, best_text = _best_starts(scores, what, num_chains)
+        ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
+        best = np.sort(ranked[:num_chains])
+        values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
+        text = f"{found.text}; the best {num_chains} of {len(scores)} starts, {what} {values}"
         kept = tuple(np.flatnonzero(np.isin(best, kept)).tolist())
-        found = found._replace(theta=theta[best], text=f"{found.text}; {best_text}")
+        found = found._replace(theta=theta[best], text=text)
     seconds = found.seconds + Seconds(pretraining=time.perf_counter() - began)
     return found._replace(seconds=seconds), kept
 
@@ -169,14 +172,6 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
     # With the gradients, as the search for step sizes needs that program anyway.
     function = compiled_value_and_gradient(density_of(spec))
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
-
-
-def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]:
-    """Numbers of the `num_chains` starts of highest score, in their order, and a line on all."""
-    ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
-    best = np.sort(ranked[:num_chains])
-    values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
-    return best, f"the best {num_chains} of {len(scores)} starts, {what} {values}"
 
 
 def _ground(

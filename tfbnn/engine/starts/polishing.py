@@ -72,15 +72,16 @@ def polish_all(
 
     def show(state: NewtonState) -> bool:
         reached[start : start + 1] = [state]
-        seconds = time.perf_counter() - began
+        seconds, whole = time.perf_counter() - began, turns.planned(turns.count)
+        ended = turns.planned(turn)
         event = NewtonEvent(
             phase="newton",
-            transition=turns.planned(turn) + len(state.log_prob) - 1 - turns.before(turn),
-            num_transitions=turns.planned(turns.count),
+            transition=ended + len(state.log_prob) - 1 - turns.before(turn),
+            num_transitions=whole,
             num_chains=len(adam.theta),
             seconds=seconds,
             # A turn may end early: only those before it tell how long one takes.
-            eta_seconds=_time_to_go(before, seconds, turns, turn),
+            eta_seconds=max(before * whole / ended - seconds, 0.0) if turn else np.nan,
             log_prob=state.log_prob[-1],
         )
         return notify(event)
@@ -145,13 +146,6 @@ def _chosen(
 def _score_gain(state: NewtonState) -> float:
     """By how much the best score is above that of the start."""
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
-
-
-def _time_to_go(before: float, seconds: float, turns: Turns, turn: int) -> float:
-    """Seconds that turns still take, of which those before this one took `before`; NaN in the first."""
-    if turn == 0:
-        return np.nan
-    return max(before * turns.planned(turns.count) / turns.planned(turn) - seconds, 0.0)
 
 
 def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:

@@ -130,7 +130,18 @@ def pretrain(
             states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
             progress = progress.after(epoch, list(states), looks, score, patience)
-            if notify(_event(batches, first + count, progress, time.perf_counter() - began)):
+            step, seconds = first + count, time.perf_counter() - began
+            event = PretrainingEvent(
+                phase="pretraining",
+                transition=step,
+                num_transitions=batches.num_steps,
+                num_chains=num_chains,
+                seconds=seconds,
+                eta_seconds=seconds * (batches.num_steps - step) / step,
+                epoch=progress.epoch,
+                validation_log_likelihood=float(np.mean(progress.last)),
+            )
+            if notify(event):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -141,8 +152,8 @@ def pretrain(
         theta, epochs = progress.best, progress.epochs
     theta = with_residual_noise(spec, theta, data)
     last = progress.last if score is not None else None
-    seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    return PretrainingResult(theta, epochs, last, seconds, interrupted)
+    spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
+    return PretrainingResult(theta, epochs, last, spent, interrupted)
 
 
 class _Progress(NamedTuple):
@@ -216,19 +227,6 @@ def _make_score(spec, validation):
     return score
 
 
-def _event(batches: Batches, step: int, progress: _Progress, seconds: float) -> PretrainingEvent:
-    return PretrainingEvent(
-        phase="pretraining",
-        transition=step,
-        num_transitions=batches.num_steps,
-        num_chains=batches.num_chains,
-        seconds=seconds,
-        eta_seconds=seconds * (batches.num_steps - step) / step,
-        epoch=progress.epoch,
-        validation_log_likelihood=float(np.mean(progress.last)),
-    )
-
-
 class Attempts(NamedTuple):
     """What ADAM has found for each start: of its attempts that which misses the rows by least.
 
@@ -246,26 +244,12 @@ class Attempts(NamedTuple):
     misfit: Array
     scale: Array
 
-    @classmethod
-    def of(cls, result: PretrainingResult, misfit: Array, scale: float | None) -> Attempts:
-        """Those of one attempt."""
-        unknown = np.full(len(result.theta), np.nan)
-        scores = result.validation_log_likelihood
-        begun = unknown if scale is None else np.full(len(unknown), scale)
-        return cls(
-            result.theta, result.epochs, unknown if scores is None else scores, misfit, begun
-        )
-
     def or_better(self, later: Attempts, largest_misfit: float) -> Attempts:
         """Of each start the later attempt where this does not follow the rows, and that misses less."""
         better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
         theta = np.where(better[:, None], later.theta, self.theta)
         rest = (np.where(better, new, old) for new, old in zip(later[1:], self[1:]))
         return Attempts(theta, *rest)
-
-    def suffice(self, num_chains: int, largest_misfit: float) -> bool:
-        """Whether so many starts miss the rows by no more."""
-        return bool(np.sum(self.misfit <= largest_misfit) >= num_chains)
 
     @property
     def text(self) -> str:
@@ -326,8 +310,12 @@ def follow_rows(
                 raise
             return Starts(best.theta, best.text, seconds, interrupted=True)
         seconds += result.seconds
-        found = Attempts.of(result, misfit, scale)
+        unknown, scores = np.full(len(misfit), np.nan), result.validation_log_likelihood
+        scores = unknown if scores is None else scores
+        begun = unknown if scale is None else np.full(len(misfit), scale)
+        found = Attempts(result.theta, result.epochs, scores, misfit, begun)
         best = found if best is None else best.or_better(found, limit)
-        if best.suffice(num_chains, limit) or result.interrupted or notify.stopped:
+        suffices = np.sum(best.misfit <= limit) >= num_chains
+        if suffices or result.interrupted or notify.stopped:
             break
     return Starts(best.theta, best.text, seconds, result.interrupted)

@@ -38,14 +38,16 @@ class FakeLane:
         assert num_results == PLAN.num_results
 
     def is_in(self, phase):
-        return phase == "sampling" and self.counters.transition < PLAN.end
+        return phase == "sampling" and self.counters.transition < PLAN.num_results
 
     def advance(self, at_most):
         if self.stuck is not None:
             self.stuck.wait(60)
         self.asked.append(at_most)
         affordable = max(1, -(-at_most.gradients // GRADIENTS))
-        count = min(at_most.transitions, affordable, 64, PLAN.end - self.counters.transition)
+        count = min(
+            at_most.transitions, affordable, 64, PLAN.num_results - self.counters.transition
+        )
         time.sleep(self.seconds * count)
         zeros = np.zeros(1)
         counters = self.counters.after_block("sampling", count, zeros, zeros)
