@@ -46,7 +46,7 @@ from tfbnn.kernels import (
 from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
-from tfbnn.run.session import Session
+from tfbnn.run.stores import Session
 
 FALSE_ALARM = 1e-6
 

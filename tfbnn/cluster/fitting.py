@@ -31,8 +31,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import make_plan
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult
-from tfbnn.run.session import find_run
-from tfbnn.run.stores import FolderStore, finished_result, result_of
+from tfbnn.run.stores import FolderStore, find_run, finished_result, result_of
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, rows_to_fit
@@ -93,8 +92,18 @@ def fit(
         KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
             are in `model.posterior`. A second one does not wait for the tasks.
     """
-    _check_classes(model.spec)
-    _check_client(client)
+    if own := [name.rpartition(":")[2] for name in model.spec.own_names]:
+        raise ValueError(
+            "Tasks on a cluster import no code of a run's author, received a model with "
+            f"{', '.join(own)} of your own. Use fit_posterior."
+        )
+    if not isinstance(client, required("distributed").Client) or client.asynchronous:
+        raise TypeError(
+            f"client must be a distributed.Client, not asynchronous, received {client!r}."
+        )
+    from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.kernels.from_callable import CallableKernel
+
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")
     names = {field.name for field in fields(FitOptions)} - _OTHERS
@@ -104,38 +113,15 @@ def fit(
     earlier = known_from(model, options["initial_state"])
     of_targets = column_names_of(y, earlier and earlier.target_names)
     checked = FitOptions(output=output, column_names=of_targets, **options)
-    _check_kernel(checked.kernel)
-    data = x, y, noise_scale, validation_data
-    rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing, groups)
-    return model.fit_rows(rows, validation, checked, Cluster(client))
-
-
-def _check_client(client: Any) -> None:
-    distributed = required("distributed")
-    if not isinstance(client, distributed.Client) or client.asynchronous:
-        raise TypeError(
-            f"client must be a distributed.Client, not asynchronous, received {client!r}."
-        )
-
-
-def _check_classes(spec: NetworkSpec) -> None:
-    names = [name.rpartition(":")[2] for name in spec.own_names]
-    if names:
-        raise ValueError(
-            "Tasks on a cluster import no code of a run's author, received a model with "
-            f"{', '.join(names)} of your own. Use fit_posterior."
-        )
-
-
-def _check_kernel(kernel: Any) -> None:
-    from tfbnn.engine.kernels import resolve_kernel
-    from tfbnn.engine.kernels.from_callable import CallableKernel
-
+    kernel = checked.kernel
     if not is_auto(kernel) and isinstance(resolve_kernel(kernel), CallableKernel):
         raise ValueError(
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."
         )
+    data = x, y, noise_scale, validation_data
+    rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing, groups)
+    return model.fit_rows(rows, validation, checked, Cluster(client))
 
 
 class Cluster(Place):

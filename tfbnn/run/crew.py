@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING
 
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import Event, Look, SamplingEvent, current_phase
+from tfbnn.run.events import Event, Look, SamplingEvent
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 
@@ -65,20 +65,15 @@ class Crew(ABC):
         """Yields the lanes that are to advance, each time all of them are where they were to go."""
         while True:
             num_results = course.next(self)
-            if self._has_news(course) and self._last is not None and notify(self._last):
-                return
+            if course.look is not None and course.look is not self._look:
+                self._look = course.look
+                self._last = None if self._last is None else self._last.after(self._look)
+                if self._last is not None and notify(self._last):
+                    return
             if num_results is None:
                 return
             self.aim(num_results)
             yield self.deal()
-
-    def _has_news(self, course: Course) -> bool:
-        """Takes down what was found at a look at the draws; whether there was one."""
-        if course.look is None or course.look is self._look:
-            return False
-        self._look = course.look
-        self._last = None if self._last is None else self._last.after(self._look)
-        return True
 
     def _run(self, stages: Iterable[Iterable[int]], notify: Notify) -> Ending:
         interrupted = False
@@ -127,13 +122,9 @@ class Crew(ABC):
         """Lines on what was lost."""
         return ()
 
-    def phase(self) -> str:
-        """The phase that the lanes are in."""
-        return current_phase(self._healthy(), self.plan)
-
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
         """Yields the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
-        if healthy := self._healthy():
+        if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)
             yield self._last
@@ -146,9 +137,11 @@ class Crew(ABC):
     @property
     def num_kept(self) -> list[int]:
         """Draws per chain that each of them has."""
-        return [one.transitions["sampling"] // self.plan.stride for one in self._healthy()]
+        return [one.transitions["sampling"] // self.plan.stride for one in self.counted]
 
-    def _healthy(self) -> list[Counters]:
+    @property
+    def counted(self) -> list[Counters]:
+        """What is known of those lanes."""
         return [self.counters[lane] for lane in self.healthy]
 
     def _work(self, notify: Notify) -> bool:
@@ -156,15 +149,12 @@ class Crew(ABC):
         while self._waiting or self.running:
             if time.perf_counter() >= self.pauses_at:
                 self._waiting.clear()
-            self._start_due()
+            for turn in list(self._waiting):
+                due, lane = turn
+                if time.monotonic() >= due and self.has_room():
+                    self._waiting.remove(turn)
+                    self.start(lane)
             for event in self.reports():
                 if notify(event):
                     return True
         return False
-
-    def _start_due(self) -> None:
-        for turn in list(self._waiting):
-            due, lane = turn
-            if time.monotonic() >= due and self.has_room():
-                self._waiting.remove(turn)
-                self.start(lane)

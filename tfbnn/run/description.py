@@ -38,9 +38,26 @@ INITIAL_STATE = "initial state"
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     """JSON of everything but the arrays, of which it has hashes and names."""
     sampling, given = definition.sampling, definition.initial_state
-    about, fixed = {}, {}
+    about: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
     if isinstance(definition, FitDefinition):
-        about, fixed = _about_fit(definition), _fixed_of_fit(definition)
+        rows, held_out, pretraining = definition.rows, definition.validation, definition.pretraining
+        about = {
+            "feature_names": rows.feature_names and list(rows.feature_names),
+            "vector_target": rows.vector_target,
+            "calibrate": definition.calibrate,
+            "effort": definition.effort,
+            "provenance": definition.provenance.to_json(),
+        }
+        fixed = {
+            "training rows": data_hash(rows),
+            "validation rows": None if held_out is None else data_hash(held_out),
+            "classes": rows.classes and list(rows.classes),
+            "coding": rows.coding and rows.coding.to_json(),
+            "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
+            "groups of rows": None if rows.groups is None else array_hash(rows.groups),
+            "pretraining": pretraining and settings_to_json(pretraining),
+        }
     return {
         **_extent(sampling),
         "temperatures": list(definition.temperatures),
@@ -54,30 +71,6 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
             "environment": definition.environment,
             **fixed,
         },
-    }
-
-
-def _about_fit(definition: FitDefinition) -> dict[str, Any]:
-    rows = definition.rows
-    return {
-        "feature_names": _listed(rows.feature_names),
-        "vector_target": rows.vector_target,
-        "calibrate": definition.calibrate,
-        "effort": definition.effort,
-        "provenance": definition.provenance.to_json(),
-    }
-
-
-def _fixed_of_fit(definition: FitDefinition) -> dict[str, Any]:
-    rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
-    return {
-        "training rows": data_hash(rows),
-        "validation rows": None if validation is None else data_hash(validation),
-        "classes": _listed(rows.classes),
-        "coding": rows.coding and rows.coding.to_json(),
-        "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
-        "groups of rows": None if rows.groups is None else array_hash(rows.groups),
-        "pretraining": pretraining and settings_to_json(pretraining),
     }
 
 
@@ -315,10 +308,6 @@ def _extent(sampling: Sampling) -> dict[str, Any]:
 def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
     arrays = {f"{name} {part}": getattr(rows, part) for part in ("x", "y", "noise", "groups")}
     return {key: array for key, array in arrays.items() if array is not None}
-
-
-def _listed(names: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if names is None else list(names)
 
 
 def _refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:

@@ -18,7 +18,7 @@ from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
-from tfbnn.run.session import Session, opened_session
+from tfbnn.run.stores import Session, opened_session
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas

@@ -20,8 +20,7 @@ from tfbnn.run.course import Course, Goal, Judged
 from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.run.session import Session
-from tfbnn.run.stores import Sink, Store, result_of
+from tfbnn.run.stores import Session, Sink, Store, result_of
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array

@@ -86,7 +86,7 @@ class _Threads(Crew):
         yield from super().stages(course, notify)
 
     def _warms_up(self) -> bool:
-        return any(self.plan.is_warming_up(self.counters[lane]) for lane in self.healthy)
+        return any(map(self.plan.is_warming_up, self.counted))
 
     def _warmup_dealt(self) -> list[int]:
         self.aim(0)

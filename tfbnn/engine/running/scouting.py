@@ -26,7 +26,7 @@ from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Failures
-from tfbnn.run.session import Session
+from tfbnn.run.stores import Session
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows, reference_rows
 from tfbnn.spec.symmetries import random_copies

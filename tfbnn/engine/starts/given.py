@@ -159,7 +159,7 @@ def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
     values = {one.index: value for one, value in zip(described.variables, described.values)}
     for one in spec.frozen:
         if not np.array_equal(values[one.index], one.array):
-            _refuse(
+            _refuse_model(
                 model, f"as it was in {one.path!r}, which is not sampled: make BayesianModel anew"
             )
     return [values[one.index] for one in spec.sampled]
