@@ -87,7 +87,8 @@ def _plans(
         plan = plan_newton(spec, int(ground.sample.num_rows), settings)
         return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
     plan = plan_newton(spec, int(ground.data.num_rows), settings)
-    return parted(plan) if ground.leaves_rows_out else (plan, None)
+    # Training rows that a judge holds out come back.
+    return (plan, None) if ground.sought_on is ground.data else parted(plan)
 
 
 def _candidates(

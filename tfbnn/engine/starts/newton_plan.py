@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.starts.curvature import MAX_CG_STEPS
-from tfbnn.engine.starts.newton import NewtonState
+from tfbnn.engine.starts.newton import MAX_CG_STEPS, NewtonState
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 

@@ -44,11 +44,6 @@ class Ground(NamedTuple):
         """Data of the rows that ADAM sees, and Levenberg-Marquardt at first."""
         return self.fitted if self.sample is None else self.sample
 
-    @property
-    def leaves_rows_out(self) -> bool:
-        """Whether there are training rows that they have not seen then."""
-        return self.sought_on is not self.data
-
 
 def polish_all(
     spec: NetworkSpec,

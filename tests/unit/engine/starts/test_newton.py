@@ -16,8 +16,7 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
-from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
-from tfbnn.engine.starts.newton import polish
+from tfbnn.engine.starts.newton import DenseCurvature, ProductCurvature, RowCurvature, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton
 from tfbnn.kernels import HMC
 from tfbnn.run.definition import Starts
