@@ -46,7 +46,7 @@ from tfbnn.kernels import (
 from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
-from tfbnn.run.session import MemorySession
+from tfbnn.run.stores import Session
 
 FALSE_ALARM = 1e-6
 
@@ -266,7 +266,7 @@ def evidences(num_temperatures=20, num_chains=20):
         settings,
         make_data(x, y, None, "float64"),
         Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),
-        MemorySession(),
+        Session(),
         Notifier(),
     )
     return [

@@ -100,7 +100,7 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
     assert code == 0 and len(out.splitlines()) == 5
 
 
-def test_a_stop_during_pretraining_saves_its_networks_and_is_resumed(
+def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begins_anew(
     run, folder, monkeypatch, tmp_path
 ):
     def stop(self, event):
@@ -113,15 +113,15 @@ def test_a_stop_during_pretraining_saves_its_networks_and_is_resumed(
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
     assert (code, out) == (85, "") and "networks without error bars" in err
-    assert "Saved pretrained.h5." in err and f"Go on with: tfbnn resume {path}" in err
+    assert "Saved pretrained.h5." in err and "the same command starts anew" in err
     networks = (folder / "pretrained.h5").read_bytes()
     assert tfbnn.load(folder / "pretrained.h5")._ensemble.provenance.not_sampled
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
-        code, out, err = run(f"resume {path} -o pretrained.h5")
+        code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
     assert code == 85 and "pretrained.h5 was there before" in err
     assert (folder / "pretrained.h5").read_bytes() == networks
-    code, out, err = run(f"resume {path} -o pretrained.h5 --json")
+    code, out, err = run(f"{fit} --output {path} -o pretrained.h5 --json")
     assert code == 0 and json.loads(out)["num_results"] == 48
     assert tfbnn.load(folder / "pretrained.h5").posterior.num_results == 48
 

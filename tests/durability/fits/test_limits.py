@@ -71,7 +71,9 @@ def test_a_run_goes_on_with_the_warmup_that_was_cut(
     assert_same_draws(model, whole)
 
 
-def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_path, monkeypatch):
+def test_without_time_for_a_draw_a_model_refuses_to_predict_and_the_same_call_ends(
+    tmp_path, monkeypatch
+):
     folder = tmp_path / "run"
     with pytest.warns(UserWarning, match="before its first draw") as told:
         model, run = fit(output=folder, until="auto", max_seconds=1e-3)
@@ -85,7 +87,11 @@ def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_
     with pytest.warns(UserWarning, match="not sampled"):
         mean, _ = model.predict(X, allow_unsampled=True)
     assert np.isfinite(mean).all()
-    model, run = tfbnn.resume(folder, max_seconds=600, num_results=20, verbose=0)
+    # It ended in the search for its starts, which the same call begins again.
+    assert run.folder is None and "tfbnn.resume" not in run.report()
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder"):
+        tfbnn.resume(folder, max_seconds=600, num_results=20, verbose=0)
+    model, run = fit(output=folder, resume=True, max_seconds=600, num_results=20)
     assert run.num_results == 20 and model.predict(X).mean.shape == mean.shape
 
 

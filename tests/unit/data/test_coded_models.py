@@ -27,8 +27,12 @@ from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep.process import Process
 from tfbnn.priors import ARD, Normal
-from tfbnn.run.description import check_same_run, definition_to_arrays, definition_to_json
-from tfbnn.run.reading import read_definition
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_definition,
+)
 from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE

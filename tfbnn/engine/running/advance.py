@@ -9,11 +9,10 @@ from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
-from tfbnn.run.course import Straight
+from tfbnn.run.course import Course
 from tfbnn.run.crew import Notify
 from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
-from tfbnn.run.description import check_environment, read_beginning
-from tfbnn.run.reading import read_definition
+from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
@@ -60,7 +59,7 @@ def advance_lane(
         return True
     beginning, clock = read_beginning(folder), Clock(store.seconds([index]))
     program = program_of(definition, beginning.layout)
-    course = None if num_results is None else Straight(num_results)
+    course = None if num_results is None else Course(num_results)
     with ExitStack() as stack, single_threaded_blas():
         (lane,) = open_lanes(stack, program, store, [index], beginning.starts.theta, clock)
         ending = run_lanes([lane], notify, clock, course)

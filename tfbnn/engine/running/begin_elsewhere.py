@@ -6,9 +6,8 @@ from tfbnn.engine.running.advance import program_of
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, FitDefinition, Starts
-from tfbnn.run.description import check_environment, make_run
+from tfbnn.run.description import check_environment, make_run, read_fit_definition
 from tfbnn.run.progress import Notifier
-from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas

@@ -6,7 +6,7 @@ import pytest
 from tests.support.builders import plain_spec
 from tests.support.small_runs import X, Y
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.starts import attempts
+from tfbnn.engine.starts import pretraining
 from tfbnn.engine.starts.check import draw_prior, draw_starts, misfits
 from tfbnn.engine.starts.pretraining import PretrainingResult
 from tfbnn.likelihoods import Bernoulli, HeteroscedasticGaussian, StudentT
@@ -87,7 +87,7 @@ class Asked:
     stopped = False
 
     def __init__(self, monkeypatch, misfits_of, stop_in="never"):
-        monkeypatch.setattr(attempts, "misfits", lambda spec, theta, data: theta[:, 0])
+        monkeypatch.setattr(pretraining, "misfits", lambda spec, theta, data: theta[:, 0])
         self.misfits_of, self.stop_in = misfits_of, stop_in
         self.scales = []
 
@@ -101,7 +101,7 @@ class Asked:
 
 
 def follow(asked, limit=0.5, spec=SPEC):
-    return attempts.follow_rows(spec, None, 2, limit, asked, asked)
+    return pretraining.follow_rows(spec, None, 2, limit, asked, asked)
 
 
 ALONE = {
@@ -159,7 +159,7 @@ def test_an_interrupt_in_a_later_attempt_leaves_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return asked(scale)
 
-    found = attempts.follow_rows(SPEC, None, 2, 0.5, pretrain, asked)
+    found = pretraining.follow_rows(SPEC, None, 2, 0.5, pretrain, asked)
     assert found.interrupted and found.seconds.pretraining == 1.0
     np.testing.assert_array_equal(found.theta[:, 0], [0.7, 0.9])
 
@@ -167,4 +167,4 @@ def test_an_interrupt_in_a_later_attempt_leaves_the_best_so_far(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        attempts.follow_rows(SPEC, None, 2, 0.5, at_once, asked)
+        pretraining.follow_rows(SPEC, None, 2, 0.5, at_once, asked)

@@ -16,12 +16,10 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
-from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
-from tfbnn.engine.starts.newton import polish
-from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.newton import DenseCurvature, ProductCurvature, RowCurvature, polish
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton
 from tfbnn.kernels import HMC
-from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Starts
 from tfbnn.run.progress import Notifier
 
 
@@ -319,8 +317,8 @@ def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
         return newton.NewtonState(place, np.zeros(2), 1.0, history, place, [])
 
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", polish_of)
-    adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
-    found = polishing.polish_all(
+    adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
+    found, kept = polishing.polish_all(
         spec,
         ground,
         adam,
@@ -340,9 +338,10 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf], theta[0], [])
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
     plan = NewtonPlan(5, "dense", "as asked")
-    adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
-    start, _, text, _ = polishing.polish_all(
+    adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
+    found, _ = polishing.polish_all(
         spec, ground, adam, plan, Turns(2, 0, 5, 5), -np.inf, Notifier()
     )
-    assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
-    np.testing.assert_array_equal(start, theta)
+    text = "Levenberg-Marquardt (as asked) found no step that raises the log density"
+    assert found.text == f"ADAM; {text}"
+    np.testing.assert_array_equal(found.theta, theta)
