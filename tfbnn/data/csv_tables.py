@@ -225,26 +225,17 @@ def write_csv(
             f"values must have shape [N, {count}], one column per name, received "
             f"{list(values.shape)}."
         )
-    if isinstance(target, (str, os.PathLike)):
-        with replacing(target) as temporary, open_text(temporary) as stream:
-            write_csv(
-                stream,
-                columns,
-                values,
-                labels=labels,
-                digits=digits,
-                header=header,
-                separator=separator,
-            )
-        return
-    writer = csv.writer(target, delimiter=separator, lineterminator="\n")
-    if header:
-        writer.writerow(columns)
     texts = zip(*(column.tolist() for column in labels)) if len(labels) else itertools.repeat(())
-    writer.writerows(
-        [*cells, *(f"{value:.{digits}g}" for value in row)]
-        for cells, row in zip(texts, values.tolist())
-    )
+    with contextlib.ExitStack() as stack:
+        if isinstance(target, (str, os.PathLike)):
+            target = stack.enter_context(open_text(stack.enter_context(replacing(target))))
+        writer = csv.writer(target, delimiter=separator, lineterminator="\n")
+        if header:
+            writer.writerow(columns)
+        writer.writerows(
+            [*cells, *(f"{value:.{digits}g}" for value in row)]
+            for cells, row in zip(texts, values.tolist())
+        )
 
 
 def column_places(

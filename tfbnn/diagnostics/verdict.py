@@ -7,7 +7,7 @@ seen, which rows that calibrated nothing tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,17 @@ _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
 FEWEST_ROWS = 50
 
 
+def rounded(value: Any) -> Any:
+    """Return plain values for JSON: numbers with six digits, None for those that are not finite."""
+    if isinstance(value, dict):
+        return {str(name): rounded(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(entry) for entry in value]
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
 def nominal(k: int) -> float:
     """Probability of a normal distribution within k standard deviations."""
     return float(2.0 * normal_cdf(np.array([float(k)]))[0] - 1.0)
@@ -61,7 +72,7 @@ class Chains:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": self.ok, "text": self.text}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
@@ -171,20 +182,7 @@ class Predictions:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with what `ok` and `text` say."""
-        numbers = [*self.coverage.values(), self.pull_width, self.pit_ks]
-        *shares, width, distance = (float(f"{x:.6g}") if x == x else None for x in numbers)
-        return {
-            "ok": self.ok,
-            "text": self.text,
-            "coverage": dict(zip(map(str, self.coverage), shares)),
-            "pull_width": width,
-            "pit_ks": distance,
-            "num_rows": self.num_rows,
-            "source": self.source,
-            "is_calibrated": self.is_calibrated,
-            "target": self.target,
-            "why": self.why,
-        }
+        return {"ok": self.ok, "text": self.text} | rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Predictions:
