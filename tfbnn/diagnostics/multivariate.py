@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.autocovariance import centre
-from tfbnn.diagnostics.quantities import MIN_DRAWS, as_draws
-from tfbnn.diagnostics.statistics import bulk_ess
+from tfbnn.diagnostics.statistics import MIN_DRAWS, as_draws, bulk_ess
 from tfbnn.system.arrays import Array
 
 
