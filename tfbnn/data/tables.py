@@ -34,7 +34,7 @@ def read_table(
     """Reads a table; the end of the file's name says in which format.
 
     `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
-    input: text, whose separator and header are found as `tfbnn.data.text_lines` says. `.npz`,
+    input: text, whose separator and header are found as `tfbnn.data.csv_tables` says. `.npz`,
     `.h5`, `.hdf5`: every one-dimensional array (HDF5: of the root group) is a column of its name;
     the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.npy`: the same of one
     array, called "column", or of its fields; it is mapped, so that no second copy of it is made on
