@@ -71,8 +71,7 @@ class NumbersCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; None stands for a number that is not finite."""
-        plain: dict[str, Any] = rounded(asdict(self))
-        return plain
+        return rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
@@ -113,8 +112,7 @@ class ClassesCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        plain: dict[str, Any] = rounded(asdict(self))
-        return plain
+        return rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:

@@ -43,12 +43,16 @@ _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
 FEWEST_ROWS = 50
 
 
-def rounded(value: Any) -> Any:
+def rounded(values: dict[Any, Any]) -> dict[str, Any]:
     """Return plain values for JSON: numbers with six digits, None for those that are not finite."""
+    return {str(name): _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): rounded(entry) for name, entry in value.items()}
+        return rounded(value)
     if isinstance(value, (list, tuple)):
-        return [rounded(entry) for entry in value]
+        return [_plain(entry) for entry in value]
     if not isinstance(value, float):
         return value
     return float(f"{value:.6g}") if np.isfinite(value) else None
@@ -193,25 +197,18 @@ class Predictions:
         """
         if entry is None:
             return cls(why="the file does not say")
-        words = [entry[name] for name in ("source", "target", "why")]
-        if not all(isinstance(word, str) for word in words):
+        texts = {name: entry[name] for name in ("source", "target", "why")}
+        if not all(isinstance(text, str) for text in texts.values()):
             raise ValueError("predictions must have the texts source, target and why")
         if not entry["coverage"]:
             return cls(why=entry["why"])
-        numbers = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
+        numbers: dict[str, Any] = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
         coverage = {k: float(entry["coverage"][str(k)]) for k in _SLACK}
         count = int(entry["num_rows"])
         if count < 1 or not np.isfinite([*numbers.values(), *coverage.values()]).all():
             raise ValueError("predictions must have rows and finite numbers")
-        return cls(
-            coverage,
-            num_rows=count,
-            source=entry["source"],
-            is_calibrated=bool(entry["is_calibrated"]),
-            target=entry["target"],
-            why=entry["why"],
-            **numbers,
-        )
+        is_calibrated = bool(entry["is_calibrated"])
+        return cls(coverage, num_rows=count, is_calibrated=is_calibrated, **texts, **numbers)
 
 
 def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:
