@@ -23,7 +23,8 @@ from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import Laplace, Normal
 
-RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)
+RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, jit_compile=False)
+RUN |= dict(verbose=0, seed=1)
 START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
 COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
 

@@ -23,15 +23,12 @@ from tfbnn.kernels import SMMALA
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HierarchicalNormal
 
-# Every likelihood, prior and parameterisation at least once; a kink has no second derivatives.
+# Likelihoods, priors and parameterisations that differ most; a kink has no second derivatives.
 MODELS = [
-    "gaussian_two_learned",
     "student_t",
     "heteroscedastic",
-    "bernoulli_two",
     "categorical_ntk",
     "mixed_priors",
-    "hierarchical_ntk",
 ]
 
 
@@ -143,7 +140,7 @@ def target_at(spec, data, theta, temperatures=(1.0,)):
     return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)
 
 
-@pytest.mark.parametrize("name", statistics_but(["categorical_ntk", "mixed_priors"], MODELS))
+@pytest.mark.parametrize("name", statistics_but(["mixed_priors"], MODELS))
 class TestDerivatives:
     def test_hessian_is_that_of_the_numpy_density(self, name):
         spec, data, theta = setting(name)
@@ -305,7 +302,7 @@ def test_adapts_and_samples_the_linear_posterior(metric):
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+@pytest.mark.parametrize("metric", ["gauss_newton"])
 def test_learned_scales_of_noise_and_prior(metric):
     """Also without XLA."""
     model = tfbnn.BayesianMLP(

@@ -53,19 +53,12 @@ def integrator(name, dtype="float64", jit_compile=False):
     )
 
 
-@pytest.mark.parametrize(
-    "name, dtype",
-    statistics_but(
-        [*((name, "float64") for name in MODELS), ("ntk", "float32")],
-        [(name, dtype) for name in MODELS for dtype in TOLERANCES],
-    ),
-)
-@pytest.mark.parametrize("num_steps", statistics_but([20], [1, 20]))
-def test_reversible(name, dtype, num_steps):
-    _, _, theta, momentum = start(name, dtype)
-    run = integrator(name, dtype)
-    end, final, *_ = run(theta, momentum, 0.01, num_steps)
-    back, _, *_ = run(end, -final, 0.01, num_steps)
+@pytest.mark.parametrize("dtype", statistics_but(["float32"], TOLERANCES))
+def test_reversible(dtype):
+    _, _, theta, momentum = start("ntk", dtype)
+    run = integrator("ntk", dtype)
+    end, final, *_ = run(theta, momentum, 0.01, 20)
+    back, _, *_ = run(end, -final, 0.01, 20)
     np.testing.assert_allclose(back, theta, atol=TOLERANCES[dtype])
 
 
@@ -81,7 +74,7 @@ def test_energy_error_is_of_second_order():
     assert 3.5 < np.median(ratio) < 4.5
 
 
-@pytest.mark.parametrize("name", statistics_but(["student_t"], MODELS))
+@pytest.mark.parametrize("name", statistics_but(["gaussian_learned"], MODELS))
 def test_xla_and_graph_agree(name):
     _, _, theta, momentum = start(name)
     both = (integrator(name, jit_compile=jit)(theta, momentum, 0.01, 10) for jit in (True, False))

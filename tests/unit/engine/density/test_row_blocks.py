@@ -51,13 +51,15 @@ def test_every_row_counts_in_one_block(num_rows, length):
 
 
 @pytest.mark.parametrize(("name", "with_row_noise"), statistics_but(CONTRASTING_CASES, CASES))
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-6)])
-def test_density_and_gradient_are_those_of_all_rows(name, dtype, tolerance, with_row_noise):
-    check_blocks(name, dtype, tolerance, with_row_noise)
+def test_density_and_gradient_are_those_of_all_rows(name, with_row_noise):
+    check_blocks(name, with_row_noise=with_row_noise)
 
 
-@pytest.mark.parametrize("num_networks", [1, 3])
-@pytest.mark.parametrize("jit_compile", [False, True])
+def test_density_and_gradient_are_those_of_all_rows_in_float32():
+    check_blocks("gaussian_learned", "float32", 1e-6)
+
+
+@pytest.mark.parametrize(("num_networks", "jit_compile"), [(1, False), (3, True)])
 def test_compiled_loops_have_the_values_of_eager_ones(num_networks, jit_compile):
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
     theta = tf.constant(np.tile(theta, (num_networks, 1)))
@@ -86,7 +88,7 @@ def test_networks_with_rows_of_their_own():
         np.testing.assert_allclose(gradient[index], expected[1][0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["gaussian_two_learned", "heteroscedastic", "categorical", "ntk"])
+@pytest.mark.parametrize("name", ["heteroscedastic", "ntk"])
 def test_curvature_is_that_of_all_rows(name, monkeypatch):
     spec, data, theta = setting(name, rows=NUM_ROWS)
     vector = np.random.default_rng(0).normal(size=len(theta))

@@ -32,8 +32,9 @@ def test_rows_are_in_pieces_from_some_hundred_thousand_on():
     assert data.rows().num_pieces == data.block(tf.constant(1), 16).num_pieces == 1
 
 
-@pytest.mark.parametrize("kernel", [HMC(), Repriorised(HMC())])
-@pytest.mark.parametrize(("first", "last"), [(0, NUM_ROWS), (30, 50)])
+@pytest.mark.parametrize(
+    ("kernel", "first", "last"), [(HMC(), 0, NUM_ROWS), (Repriorised(HMC()), 30, 50)]
+)
 def test_their_sum_is_that_of_all_rows(kernel, first, last):
     """Also where only some rows count, so that whole pieces do not."""
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
