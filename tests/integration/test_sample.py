@@ -9,10 +9,11 @@ import tensorflow_probability as tfp
 
 import tfbnn
 from tests.support import densities
-from tests.support.marks import statistics_but
 from tfbnn import kernels
 
 OF_NETWORKS = {"repriorised", "sms_ubu", "truncated_mala"}
+# Others have the posterior of a linear model in test_kernel_fits.py, by the same driver.
+HERE = {"nuts", "mala", "power_posterior"}
 HMC = kernels.HMC(num_leapfrog_steps=4)
 BRIEF = dict(num_results=60, num_burnin_steps=40, verbose=0, jit_compile=False)
 STARTS = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
@@ -26,7 +27,16 @@ def brief():
 
 
 @pytest.mark.parametrize(
-    "name", statistics_but(["nuts"], sorted({*kernels.available()} - OF_NETWORKS))
+    "name",
+    [
+        pytest.param("nuts", marks=pytest.mark.statistics),
+        pytest.param("power_posterior", marks=pytest.mark.statistics),
+        "mala",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in sorted({*kernels.available()} - OF_NETWORKS - HERE)
+        ),
+    ],
 )
 def test_kernels_find_the_moments_of_a_linear_model(name):
     """Means and variances of both coordinates: |z| < 4.3, which chance exceeds once in 10 000 runs."""
@@ -48,6 +58,7 @@ def test_kernels_find_the_moments_of_a_linear_model(name):
         num_results=num_results,
         num_burnin_steps=500,
         quantities=lambda draws: np.concatenate([draws, draws**2], axis=-1),
+        jit_compile=name != "mala",
         verbose=0,
     )
     mean, stddev, evidence = densities.posterior_moments()

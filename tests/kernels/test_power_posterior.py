@@ -247,11 +247,8 @@ class TestTwoModes:
         )
         assert error < 0.02 and abs(share - 0.7) < 4 * error
 
-    @pytest.mark.parametrize(
-        "kernel", [MALA(step_size=1.2), HMC(step_size=0.5, num_leapfrog_steps=5)]
-    )
-    def test_plain_kernels_stay_where_they_start(self, kernel):
-        assert share_of_the_right_mode(kernel)[0] < 0.01
+    def test_a_plain_kernel_stays_where_it_starts(self):
+        assert share_of_the_right_mode(MALA(step_size=1.2))[0] < 0.01
 
 
 def evidences(num_temperatures=20, num_chains=20):
@@ -365,7 +362,7 @@ class TestRuns:
 
     @pytest.mark.statistics
     def test_other_kernels_have_no_evidence(self):
-        run = short_fit(linear_model(), *linear_rows())
+        run = short_fit(linear_model(), *linear_rows(), jit_compile=False)
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
         assert "Evidence" not in run.report()
 

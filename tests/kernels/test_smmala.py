@@ -281,7 +281,9 @@ def test_constant_metric_is_preconditioned_mala(monkeypatch):
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+@pytest.mark.parametrize(
+    "metric", ["softabs", pytest.param("gauss_newton", marks=pytest.mark.slow)]
+)
 def test_adapts_and_samples_the_linear_posterior(metric):
     """Within 4.5 MCSE of the closed form; h is of order 1 whatever the scales of the weights."""
     x, y = linear_rows()

@@ -59,13 +59,9 @@ def test_quantiles_ascend_whatever_the_scores(scores, levels):
     assert np.isfinite(found.log_density(np.array(scores))).all()
 
 
-def test_probability_is_the_inverse_of_the_quantile_out_to_the_tails():
-    found = ScoreDistribution.of(scores_of(400))
-    np.testing.assert_allclose(found.probability(found.quantile(LEVELS)), LEVELS, rtol=1e-9)
-
-
 def test_the_tail_meets_the_body_and_has_the_fitted_shape():
     found = ScoreDistribution.of(scores_of(400))
+    np.testing.assert_allclose(found.probability(found.quantile(LEVELS)), LEVELS, rtol=1e-9)
     ends, beyond = np.array([2 / 401, 399 / 401]), np.array([1e-4, 1 - 1e-4])
     scales, df = np.transpose(found.sides)
     np.testing.assert_allclose(
@@ -251,13 +247,6 @@ def test_coverage_is_that_of_the_intervals_that_are_predicted(calibrated):
     assert scores["central_coverage"][0.683] == pytest.approx(inside, abs=2e-3)
 
 
-def test_without_noise_predictions_are_those_of_the_posterior():
-    case = Case()
-    before = case.model.predict(case.x)
-    case.model.calibrate(case.x, case.y)
-    np.testing.assert_array_equal(case.model.predict(case.x).stddev, before.stddev)
-
-
 def test_outside_the_training_inputs_bars_never_become_narrower():
     x = np.array([[1e3, 1e3], [2.0, 2.0]])
     for factor in (0.2, 3.0):
@@ -411,7 +400,10 @@ def test_files_with_a_crafted_calibration_are_refused(bad, calibrated_file, tmp_
 
 def test_scores_that_do_not_ascend_are_refused():
     case = Case()
+    before = case.model.predict(case.x)
     record = case.model.calibrate(case.x, case.y)
+    # Without noise predictions stay those of the posterior.
+    np.testing.assert_array_equal(case.model.predict(case.x).stddev, before.stddev)
     with pytest.raises(ValueError, match="calibration.scores must be ascending"):
         Calibration.from_json(record.to_json(), record.scores[::-1])
     again = Calibration.from_json(json.loads(json.dumps(record.to_json())), record.scores)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.marks import statistics_but
-from tests.support.specs import CASES, CONTRASTING, setting
+from tests.support.specs import CONTRASTING, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
@@ -23,6 +23,9 @@ from tfbnn.likelihoods import Gaussian
 
 # A few of the likelihoods, for the default run.
 CONTRASTING_ONCE = [(name, name == "student_t") for name in CONTRASTING]
+# Whose noise, links and priors have branches of their own.
+MORE = [("gaussian_two_learned", True), ("heteroscedastic", True), ("bernoulli_two", False)]
+MORE += [("categorical_ntk", False), ("hierarchical_ntk", False), ("located", False)]
 FEW = [("gaussian_learned", False), ("student_t", True), ("categorical", False)]
 
 
@@ -46,7 +49,7 @@ def test_linear_network_has_the_exact_hessian():
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), exact, rtol=1e-10)
 
 
-@pytest.mark.parametrize("name, with_row_noise", statistics_but(FEW, CASES))
+@pytest.mark.parametrize("name, with_row_noise", statistics_but(FEW, [*FEW, *MORE]))
 def test_weights_block_is_the_fisher_information(name, with_row_noise):
     """Average the outer products of scores over targets simulated from the network."""
     spec, data, theta = setting(name, with_row_noise, rows=3)
@@ -99,7 +102,9 @@ def test_blocks_add_up(monkeypatch):
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name, with_row_noise", statistics_but(CONTRASTING_ONCE, CASES))
+@pytest.mark.parametrize(
+    "name, with_row_noise", statistics_but(CONTRASTING_ONCE, [*CONTRASTING_ONCE, *MORE])
+)
 def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     spec, data, theta = setting(name, with_row_noise)
     vector = np.random.default_rng(30).normal(size=len(theta))

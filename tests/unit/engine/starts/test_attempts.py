@@ -236,8 +236,10 @@ def test_a_search_stopped_in_any_attempt_goes_on_bitwise(tmp_path, monkeypatch, 
     "function, num_inputs",
     [
         (lambda x: np.sin(10.0 * x[:, 0]), 1),
-        (lambda x: np.sin(25.0 * x[:, 0]), 1),
-        (lambda x: np.sin(5.0 * x[:, 0]) * np.cos(5.0 * x[:, 1]), 2),
+        pytest.param(lambda x: np.sin(25.0 * x[:, 0]), 1, marks=pytest.mark.slow),
+        pytest.param(
+            lambda x: np.sin(5.0 * x[:, 0]) * np.cos(5.0 * x[:, 1]), 2, marks=pytest.mark.slow
+        ),
     ],
     ids=["three periods", "eight periods", "waves of two inputs"],
 )
