@@ -33,6 +33,7 @@ def test_relu_inefficiency(run_quickly, tmp_path):
     assert 1.5 < relu_local_error.fitted_slope(steps, errors["mean"]) < 3.1
 
 
+@pytest.mark.slow  # test_relu_energy_error has what it measures
 def test_relu_step_size(run_quickly, tmp_path):
     table, rows = run_quickly("relu_step_size")
     for title in ("## The most efficient acceptance", "## Step sizes of a given acceptance"):
