@@ -14,7 +14,7 @@ pytestmark = pytest.mark.benchmarks
 # `pytest -m slow tests/integration/test_benchmarks.py`.
 TIMES_ALONE = pytest.mark.slow
 # And of a study with several scripts CI runs one: default.py for default fits, grid_search.py for programs
-# that fits share, calibration.py for calibrated bars; the kills of faults.py are in tests/durability.
+# that fits share, calibration.py for calibrated bars; kills are in tests/durability, evidences in tests/kernels.
 ANOTHER_OF_ITS_STUDY = pytest.mark.slow
 
 
@@ -97,6 +97,7 @@ def test_prediction(run_quickly, tmp_path):
     assert (tmp_path / "prediction_load.png").stat().st_size > 5_000
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_evidence(run_quickly):
     table, rows = run_quickly("evidence")
     assert "| N 200, D 5, noise learned, prior 1, 10 rungs | 2 |" in table and "nan" not in table
@@ -142,6 +143,7 @@ def test_faults(run_quickly):
         assert name in failures and name in table
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_memory(run_quickly):
     table, _ = run_quickly("memory")
     assert "5451 weights" in table

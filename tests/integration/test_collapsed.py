@@ -111,11 +111,6 @@ class TestRuns:
         assert "readout collapsed in feature space (p = 9, N = 120)" in text
         assert "45 numbers per draw" in text
 
-    def test_same_seed_same_bits(self, collapsed, tiny_data):
-        again = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
-        again.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
-        np.testing.assert_array_equal(again.posterior.draws, collapsed[0].posterior.draws)
-
     @pytest.mark.statistics
     def test_classes_are_sampled_with_a_regulariser(self):
         """The posterior of a linear classifier, as plain HMC finds it."""
@@ -130,7 +125,7 @@ class TestRuns:
             model = tfbnn.BayesianMLP(
                 [2, 2], prior=tfbnn.priors.Normal(1.0), likelihood=Categorical()
             )
-            short_fit(model, x, labels, kernel=kernel, num_results=1000, num_chains=2)
+            short_fit(model, x, labels, kernel=kernel, num_results=1000, jit_compile=False)
             found.append(model.posterior.draws.astype(float))
         error = np.hypot(*(mcse_mean(draws) for draws in found))
         shift = np.abs(found[0].mean(axis=(0, 1)) - found[1].mean(axis=(0, 1)))

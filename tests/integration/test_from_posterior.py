@@ -103,7 +103,7 @@ def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
 
 @pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore:The run was stopped")
-@pytest.mark.parametrize("phase", ["pretraining", "newton", "sampling"])
+@pytest.mark.parametrize("phase", ["newton", "sampling"])
 def test_a_run_folder_goes_on_to_the_bit(first, second, tmp_path, phase):
     def stop(event):
         return event["phase"] == phase

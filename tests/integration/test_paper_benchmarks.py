@@ -192,6 +192,7 @@ def test_sms_ubu(run_quickly):
         assert min(row["step_size"]) > 0.0 and min(row["sd"]) > 0.0
 
 
+@pytest.mark.slow  # half a minute; its scores have a test of their own
 def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table
@@ -225,6 +226,7 @@ def test_the_probabilities_of_digits(monkeypatch):
     assert len(images) == 1797 - 256
 
 
+@pytest.mark.slow  # 20 seconds
 def test_wide_limit(run_quickly, tmp_path, monkeypatch):
     table, _ = run_quickly("wide_limit")
     assert "## Draws of the limit" in table and "## Step sizes" in table and "nan" not in table
@@ -251,6 +253,7 @@ def test_wide_limit(run_quickly, tmp_path, monkeypatch):
     assert wide_limit.step_at(0.5, rates) == pytest.approx(0.1, rel=0.4)
 
 
+@pytest.mark.slow  # a quarter of a minute; its rows and verdicts have a test of their own
 def test_thermalisation(run_quickly, tmp_path):
     table, rows = run_quickly("thermalisation", "--seconds", "2")
     assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table

@@ -108,14 +108,6 @@ def test_a_function_is_compiled_anew_with_what_it_has_captured():
     second = tfbnn.sample(Density(), STARTS + 100.0, HMC, **BRIEF)
     assert abs(first.draws.mean()) < 1.0 and abs(second.draws.mean() - 100.0) < 1.0
 
-    def log_prob(x):
-        return Density()(x)
-
-    third = tfbnn.sample(log_prob, STARTS + 100.0, HMC, **BRIEF)
-    place = 0.0
-    fourth = tfbnn.sample(log_prob, STARTS, HMC, **BRIEF)
-    assert abs(third.draws.mean() - 100.0) < 1.0 and abs(fourth.draws.mean()) < 1.0
-
 
 @pytest.mark.statistics
 def test_a_likelihood_without_a_gradient_somewhere_has_its_evidence():

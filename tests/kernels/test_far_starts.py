@@ -5,7 +5,6 @@ import pytest
 import tensorflow_probability as tfp
 
 import tfbnn
-from tests.support.marks import statistics_but
 from tfbnn import kernels
 
 NOISE = 1e-3
@@ -23,9 +22,11 @@ OURS = kernels.HMC(num_leapfrog_steps=8, preconditioner="identity")
 
 @pytest.mark.parametrize(
     "kernel",
-    statistics_but(
-        [OURS], [OURS, kernels.SMMALA(metric="gauss_newton"), hmc_with_its_own_adaptation]
-    ),
+    [
+        pytest.param(OURS, marks=pytest.mark.statistics),
+        pytest.param(kernels.SMMALA(metric="gauss_newton"), marks=pytest.mark.slow),
+        pytest.param(hmc_with_its_own_adaptation, marks=pytest.mark.slow),
+    ],
     ids=["HMC", "SMMALA", "callable"],
 )
 def test_the_posterior_is_right_a_billion_nats_above_the_start(kernel):

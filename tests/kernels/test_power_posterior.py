@@ -322,7 +322,7 @@ def xor_fit(tmp_path_factory):
 
 
 class TestRuns:
-    @pytest.mark.statistics
+    @pytest.mark.slow
     def test_evidence_of_a_network(self, xor_fit):
         exact, error = xor_evidence()
         _, run, _ = xor_fit
@@ -379,7 +379,7 @@ class TestRuns:
         short_fit(again, *XOR, kernel=XOR_LADDER, **options)
         np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
 
-    @pytest.mark.statistics
+    @pytest.mark.slow
     def test_hmc_inside_samples_the_linear_posterior(self):
         x, y = linear_rows()
         model = linear_model()

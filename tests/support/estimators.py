@@ -26,6 +26,7 @@ AROUND_A_FIT = {
     "check_estimators_pickle",
     "check_f_contiguous_array_estimator",
     "check_fit2d_1feature",
+    "check_fit_idempotent",
     "check_fit_check_is_fitted",
     "check_fit_score_takes_y",
     "check_methods_sample_order_invariance",

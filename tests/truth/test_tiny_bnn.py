@@ -32,7 +32,7 @@ LIMIT = 4.0
 # Its steps take batches, and there is no exact one.
 BIASED = {"sms_ubu"}
 # Those that tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
-HERE_ALONE = ["nuts", "chees_hmc", "smmala", "power_posterior", "repriorised", "collapsed"]
+HERE_ALONE = ["nuts", "power_posterior", "collapsed"]
 HERE_ALONE += ["truncated_mala"]
 HERE = ["hmc", *HERE_ALONE]
 EXACT = [name for name in available() if name not in BIASED]

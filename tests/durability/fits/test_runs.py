@@ -458,5 +458,6 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     assert last["standing_still"] == [0, 1]
     (text,) = [str(w.message) for w in warned if "accepted none" in str(w.message)]
     assert text.startswith("Chain")  # one warning for all of them
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
     small_fit(callbacks=[events.append])
     assert events[-1]["standing_still"] == []

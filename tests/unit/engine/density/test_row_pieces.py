@@ -49,6 +49,7 @@ def test_their_sum_is_that_of_all_rows(kernel, first, last):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.statistics
 def test_a_program_of_xla_has_none():
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
     function = compiled(lambda *given: Potential(spec).value_and_gradient(*given), jit_compile=True)
@@ -98,6 +99,7 @@ def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expect
     assert hasattr(program.turn, "locked") is expected
 
 
+@pytest.mark.statistics
 def test_no_block_runs_beside_another_one_in_pieces(monkeypatch):
     running, most = [], []
 
