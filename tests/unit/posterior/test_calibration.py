@@ -116,6 +116,7 @@ def shares_inside(scores, new):
     return np.mean((new > ends[:, :1]) & (new < ends[:, 1:]), axis=1)
 
 
+@pytest.mark.statistics
 @each_noise
 def test_coverage_of_exchangeable_rows_is_nominal(draw):
     """Averaged over calibrations of 100 rows each: the standard error is below .003."""
