@@ -193,6 +193,7 @@ def test_a_kernel_inside_another_has_its_options():
     assert kernel_argument(parser.parse_args(given)) == {"kernel": expected}
 
 
+@pytest.mark.statistics
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
     # As with QUICK.

@@ -83,6 +83,7 @@ def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
     np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.statistics
 def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
     model, _ = second
     model.save(tmp_path / "model.h5")

@@ -88,6 +88,7 @@ def test_the_same_seed_gives_the_same_bits_and_chains_share_no_random_numbers(br
     assert again.draws.tobytes() == brief.draws.tobytes()
 
 
+@pytest.mark.statistics
 def test_chains_of_a_lane_and_lanes_have_random_numbers_of_their_own(monkeypatch):
     """Five chains in two lanes, of two and three."""
     monkeypatch.setattr("tfbnn.engine.sampling.program.num_cores", lambda: 2)
@@ -157,6 +158,7 @@ def test_a_kernel_of_ones_own_samples():
     assert samples.draws.std(axis=1).min() > 0
 
 
+@pytest.mark.statistics
 def test_until_ends_a_run_with_the_first_draws_of_a_longer_one():
     numbers = BRIEF | dict(num_results=400, num_burnin_steps=200)
     long = tfbnn.sample(densities.normal, STARTS, HMC, **numbers)

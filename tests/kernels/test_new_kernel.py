@@ -81,6 +81,7 @@ def test_every_transition_is_right(case):
     checks.check_antisymmetry(case)
 
 
+@pytest.mark.statistics
 def test_the_command_has_it_where_its_file_lies_in_the_folder(tmp_path):
     shutil.copytree(
         ROOT / "tfbnn", tmp_path / "tfbnn", ignore=shutil.ignore_patterns("__pycache__")

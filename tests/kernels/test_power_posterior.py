@@ -392,6 +392,7 @@ class TestRuns:
         np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
         assert run.num_gradients["sampling"].tolist() == [1500 * 4 * 5] * 2
 
+    @pytest.mark.statistics
     def test_from_the_command_line(self, tmp_path, capsys):
         table = tmp_path / "rows.csv"
         x, y = linear_rows()

@@ -49,7 +49,7 @@ BLOCK = 5
 WITH_XLA = [("hmc", True)]
 # Those of one proposal and one step of acceptance have one state.
 ALIKE = {"hmc", "mala", "pcn", "pcnl"}
-KEPT = [("chees_hmc", False), ("power_posterior", False)]
+KEPT = [("power_posterior", False)]
 
 
 class Draws:

@@ -94,6 +94,7 @@ def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_
     assert run.num_results == 20 and model.predict(X).mean.shape == mean.shape
 
 
+@pytest.mark.statistics
 def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     """A slow machine plans few steps of few gradients; a fast one that goes on takes these."""
     options = dict(kernel="auto", num_burnin_steps="auto", num_results="auto", pretraining=None)
@@ -118,6 +119,7 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     assert_same_draws(by_arguments, resumed)
 
 
+@pytest.mark.statistics
 def test_a_gradient_of_all_chains_is_measured_and_takes_longer_of_more_rows():
     spec = tfbnn.BayesianMLP([2, 50, 1], y_transform=None).spec
     options = FitOptions(kernel=tfbnn.kernels.HMC(), jit_compile=False)

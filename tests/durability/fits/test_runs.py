@@ -159,6 +159,7 @@ def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
     assert_same_draws(model, whole[0])
 
 
+@pytest.mark.statistics
 def test_a_ladder_keeps_its_evidence(tmp_path):
     kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
     options = dict(kernel=kernel, num_results=16, jit_compile=False)
@@ -170,6 +171,7 @@ def test_a_ladder_keeps_its_evidence(tmp_path):
     assert loaded.provenance == expected.posterior.provenance
 
 
+@pytest.mark.statistics
 def test_a_collapsed_run_keeps_its_readouts(tmp_path):
     """In chains that share a program, as those of ChEES do."""
     inner = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
@@ -184,6 +186,7 @@ def test_a_collapsed_run_keeps_its_readouts(tmp_path):
         np.testing.assert_array_equal(found.predict(X).stddev, expected.predict(X).stddev)
 
 
+@pytest.mark.statistics
 class TestCallableKernels:
     @staticmethod
     def walk(target):
@@ -431,6 +434,7 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
 
 
+@pytest.mark.statistics
 def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch):
     """Acceptance probabilities above zero do not count, only moves."""
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)

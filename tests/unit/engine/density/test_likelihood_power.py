@@ -67,6 +67,7 @@ def test_known_noise_to_a_power_is_wider_noise(name, num_rows):
     np.testing.assert_allclose(networks, expected_networks, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.statistics
 def test_a_target_knows_the_same_of_both():
     """Hessian and Gauss-Newton matrices of SMMALA too, at rungs between the prior and the power."""
     made, data, theta = readouts.build(9, likelihood=Gaussian(NOISE), hidden=[2])
