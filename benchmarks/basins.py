@@ -1,4 +1,4 @@
-"""Basins of nearly noise-free tables: R-hat within, weights in nats, with and without a restart.
+"""Basins of nearly noise-free tables: R-hat within, weights in nats.
 
     TFBNN_DATA=folder python benchmarks/basins.py [--only ROW ...] [--runs FOLDER] [--minutes 6]
 
@@ -40,8 +40,6 @@ class Row:
 
 ROWS = {
     "tiny": Row("tiny"),
-    # Of 32 leapfrog steps a trajectory is a tenth of a standard deviation long there.
-    "restarted": Row("long_trajectories", options={"restart": "best"}, minutes=60.0),
 }
 
 

@@ -143,7 +143,7 @@ class HeldOut(NamedTuple):
     @classmethod
     def of(cls, model, x, y):
         from tfbnn.posterior.checks import checked_rows
-        from tfbnn.posterior.row_scores import row_scores
+        from tfbnn.posterior.metrics import row_scores
         from tfbnn.trust import trust_levels
 
         ensemble = model.posterior
@@ -163,7 +163,7 @@ class HeldOut(NamedTuple):
     def calibrated(self, ensemble, calibration):
         """Their RowScores under a calibration."""
         from tfbnn.posterior.calibration.misfit_features import scale_factors
-        from tfbnn.posterior.row_scores import calibrated_scores
+        from tfbnn.posterior.metrics import calibrated_scores
 
         factors = scale_factors(replace(ensemble, calibration=calibration), self.rows.x)
         return calibrated_scores(

@@ -16,7 +16,7 @@ from common import keep, markdown
 from problems import NTK, Problem, adam, load
 
 from tfbnn.kernels import HMC
-from tfbnn.posterior.compression.compression import measure_change
+from tfbnn.posterior.compression import measure_change
 from tfbnn.priors import Normal
 
 KERNEL = HMC(num_leapfrog_steps=32, preconditioner="gauss_newton", target_accept_prob=0.8)
@@ -79,13 +79,12 @@ def toy_fit():
 
 def methods(problem):
     """Dict of a method's label in the table -> its arguments of `compress`."""
-    x, y = problem.train
+    x, _ = problem.train
     many = x[np.unique(np.linspace(0, len(x) - 1, 1000).astype(int))]
     return {
         "stride": {"method": "stride"},
         "kernel thinning, {} saved inputs": {"method": "kernel_thinning"},
         "kernel thinning, {} training inputs": {"method": "kernel_thinning", "x_reference": many},
-        "Stein thinning": {"method": "stein", "x": x, "y": y},
     }
 
 

@@ -82,11 +82,11 @@ def _demo(split):
     """The table of `tfbnn demo`: 2000 cross sections, smeared by 20 %."""
     from problems import Problem
 
-    from tfbnn.cli.demo import SIZE, smear
+    from tfbnn.cli.demo import NUM_ROWS, smear
     from tfbnn.datasets import neutralino_pairs
 
     del split  # the demo has one
-    data = smear(neutralino_pairs(SIZE.num_rows))
+    data = smear(neutralino_pairs(NUM_ROWS))
     return Problem(data.train, data.validation, data.test)
 
 

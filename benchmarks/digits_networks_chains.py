@@ -6,6 +6,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 from blocks import make_lane
+from paper_networks import fully_connected, residual_convolutional
+from random_directions import random_directions
 from repriorisation_chains import (
     LEAPFROG_STEPS,
     NOISE_SCALE,
@@ -17,13 +19,11 @@ from repriorisation_chains import (
 from sklearn.datasets import load_digits
 
 import tfbnn
-from tfbnn.diagnostics.multivariate import random_directions
 from tfbnn.diagnostics.statistics import split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.networks import fully_connected, residual_convolutional
 from tfbnn.priors import Normal
 
 __all__ = [

@@ -11,7 +11,7 @@ LEGEND = f"""\
 {NUM_ROWS} of scikit-learn's 1797 digits, pixels standardised together; Gaussian noise of standard
 deviation 0.1 on one-hot labels minus 0.1. Fully connected: three hidden layers. Flattened: a
 residual network on 4 x 4 pixels, a stem and one block, all channels of all pixels to the readout
-(`tfbnn.networks`). GELU, ntk; prior scales 1.5 for kernels, 1 for that of the readout, 0.1 for biases.
+(`benchmarks/paper_networks.py`). GELU, ntk; prior scales 1.5 for kernels, 1 for that of the readout, 0.1 for biases.
 Features are those of the readout, with the bias.
 
 {NUM_CHAINS} chains of HMC, {LEAPFROG_STEPS} leapfrog steps, no preconditioner, step size tuned by dual

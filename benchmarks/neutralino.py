@@ -162,8 +162,8 @@ def measure(name, row, seed):
 
 def score(model, test):
     """Scores on the test rows under the chain weights that the model has now."""
+    from tfbnn.plots.page.sections import pulls
     from tfbnn.posterior.checks import checked_rows
-    from tfbnn.posterior.metrics import pulls
 
     x, y = test
     scores = model.evaluate(x, y)

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 from blocks import make_lane
 from problems import uci
+from random_directions import random_directions
 
 import tfbnn
-from tfbnn.diagnostics.multivariate import random_directions
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs

@@ -108,7 +108,6 @@ BY_KERNEL = {
         "random_walk_metropolis": LONGER,
         "repriorised": {},
         "smmala": {},
-        "sms_ubu": {},
         "underdamped_langevin": {},
     }.items()
 } | {

@@ -157,7 +157,7 @@ def compress(model, case, place):
     """Draws chosen in every way, and what that changes."""
     x, _, _ = case.rows()
     found = {}
-    for method in ("kernel_thinning", "stride", "stein"):
+    for method in ("kernel_thinning", "stride"):
         small = model.compress(10, method, x_reference=x[NUM_TRAINING:])
         small.save(place / "small.h5")
         parts = {"draws": small.posterior.draws, "mean": small.predict(x).mean}

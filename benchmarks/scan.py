@@ -3,8 +3,8 @@
     [TFBNN_DATA=folder] python benchmarks/scan.py [--tables made real] [--work FOLDER] [--fresh]
 
 made: tables of two processes that the package computes itself (`scan_points.py`). real: one process
-at next-to-leading order, where TFBNN_DATA is set. `tfbnn slha make` fits the networks and writes the
-folder, `tfbnn slha eval` reads 10 000 points; commands are timed as whole processes. Rows are kept
+at next-to-leading order, where TFBNN_DATA is set. `tfbnn fit` fits the networks, `tfbnn slha make` writes
+the folder, `tfbnn slha eval` reads 10 000 points; commands are timed as whole processes. Rows are kept
 as they finish; the table is benchmarks/results/scan.md. A folder of processes that --work has by an
 earlier run is used again.
 """
@@ -87,11 +87,11 @@ def measure(name, folder, quick):
     num_points = 200 if quick else NUM_POINTS
     fit = QUICK_FIT if quick else FITS[name]
     if name == "made":
-        tests = made(folder, 100 if quick else 2000, num_points, fit)
+        tests = made(folder, 100 if quick else 2000, num_points)
     else:
-        tests = real(folder, num_points, fit)
+        tests = real(folder, num_points)
     row = {"fit": fit, "points": num_points, "machine_load": os.getloadavg()[0]}
-    row["make"] = make(folder)
+    row["make"] = make(folder, fit)
     processes = CrossSectionPredictor(folder / "gauginos").processes
     row["scores"] = {str(pids): score(processes[pids].model, *tests[pids]) for pids in tests}
     row["ways"] = ways(folder, num_points, quick)
@@ -99,18 +99,23 @@ def measure(name, folder, quick):
     return row
 
 
-def make(folder):
-    """Seconds that `tfbnn slha make` takes, or took when the folder was made."""
+def make(folder, fit):
+    """Seconds that all fits and `tfbnn slha make` take, or took when the folder was made."""
     kept = folder / "make.json"
     if not kept.exists():
-        arguments = ("slha", "make", "gauginos.toml", "-o", "gauginos")
-        kept.write_text(json.dumps(command(folder, *arguments)[0]))
+        seconds = 0.0
+        for table in sorted(folder.glob("chi*.csv")):
+            data = (table.name, "--target", read_table(table).columns[-1])
+            model = f"{table.stem}.h5"
+            seconds += command(folder, "fit", *data, *fit.split(), "-o", model)[0]
+        seconds += command(folder, "slha", "make", "gauginos.toml", "-o", "gauginos")[0]
+        kept.write_text(json.dumps(seconds))
     return json.loads(kept.read_text())
 
 
-def made(folder, num_rows, num_points, fit):
+def made(folder, num_rows, num_points):
     """Tables of the package's own; returns dict pids -> (inputs, targets) to test on."""
-    scan_points.make(folder, num_rows, num_points, fit)
+    scan_points.make(folder, num_rows, num_points)
     tests = {}
     for k, pid in scan_points.PIDS.items():
         table = read_table(folder / f"test{k}0.csv")
@@ -118,14 +123,14 @@ def made(folder, num_rows, num_points, fit):
     return tests
 
 
-def real(folder, num_points, fit):
+def real(folder, num_points):
     """The table at next-to-leading order, its training rows and its test rows."""
     table = read_table(data_folder() / "nlo_neutralino" / "chi10chi10.csv")
     split = table.select(["split"]).values[:, 0]
     values = table.select([*REAL_INPUTS, REAL_TARGET]).values
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "chi10chi10.csv", [*REAL_INPUTS, REAL_TARGET], values[split == 0])
-    text = scan_points.DESCRIPTION.format(target=REAL_TARGET, fit=fit)
+    text = scan_points.DESCRIPTION
     (folder / "gauginos.toml").write_text(
         text.replace("qcd_order = 0", "qcd_order = 1")
         + scan_points.PROCESS.format(k=1, pid=scan_points.PIDS[1])

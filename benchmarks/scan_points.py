@@ -36,16 +36,15 @@ DESCRIPTION = """\
 energy = 13000
 description = "pp -> chi0 chi0 at leading order, made up to show how a scan works"
 citation = "nobody: these numbers are for demonstration"
-target = "{target}"
-fit = "{fit}"
-xsection = {{qcd_order = 0}}
-errors = {{scale = 0.1}}
+unit = "fb"
+xsection = {qcd_order = 0}
+errors = {scale = 0.1}
 """
 
 PROCESS = """
 [[process]]
 pids = [{pid}, {pid}]
-table = "chi{k}0chi{k}0.csv"
+model = "chi{k}0chi{k}0.h5"
 inputs = {{m_chi{k}0_GeV = "MASS {pid}", N{k}1 = "NMIX {k} 1", N{k}2 = "NMIX {k} 2", \
 N{k}3 = "NMIX {k} 3", N{k}4 = "NMIX {k} 4"}}
 """
@@ -56,12 +55,11 @@ def main(arguments=None):
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=2000, help="of each table")
     parser.add_argument("--points", type=int, default=10_000, help="of the scan")
-    parser.add_argument("--fit", default="", help="options of 'tfbnn fit' for the description")
     options = parser.parse_args(arguments)
-    make(options.folder, options.rows, options.points, options.fit)
+    make(options.folder, options.rows, options.points)
 
 
-def make(folder, num_rows, num_points, fit=""):
+def make(folder, num_rows, num_points):
     """Writes all of it."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = neutralinos(num_rows + NUM_TEST, np.random.default_rng(0))
@@ -69,8 +67,7 @@ def make(folder, num_rows, num_points, fit=""):
         table = table_of(rows, k)
         write_csv(folder / f"chi{k}0chi{k}0.csv", [*columns_of(k), TARGET], table[:num_rows])
         write_csv(folder / f"test{k}0.csv", [*columns_of(k), TARGET], table[num_rows:])
-    text = DESCRIPTION.format(target=TARGET, fit=fit)
-    text += "".join(PROCESS.format(k=k, pid=pid) for k, pid in PIDS.items())
+    text = DESCRIPTION + "".join(PROCESS.format(k=k, pid=pid) for k, pid in PIDS.items())
     (folder / "gauginos.toml").write_text(text)
     points = neutralinos(num_points, np.random.default_rng(1))
     names = [name for k in PIDS for name in columns_of(k)]

@@ -21,7 +21,7 @@ def part(name, row):
     return "\n\n".join(
         [
             f"## {TITLES[name]}",
-            f"`tfbnn slha make` took {row['make']:.0f} s, each process with `{row['fit']}`.",
+            f"All fits and `tfbnn slha make` took {row['make']:.0f} s, each fit with `{row['fit']}`.",
             _scores(row["scores"]),
             f"{row['points']} points, all processes; commands are whole processes, with their "
             f"start. The load of the machine was {row['machine_load']:.1f}, so that CPU seconds say "

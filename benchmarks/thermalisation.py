@@ -78,7 +78,7 @@ class Cell:
 
     def problem(self):
         """(Teacher [P], x [N, D], y [N], reference inputs [300, D], the teacher's outputs there)."""
-        from tfbnn.spec.priors.draws import draw_parameters
+        from tfbnn.spec.network_spec import draw_parameters
 
         spec = self.model().spec
         theta = draw_parameters(spec, np.random.default_rng([self.teacher, self.width]))

@@ -18,13 +18,13 @@ from chains import Deadline, quiet
 from common import revision
 from problems import Problem, neutralino
 from thesis_figures import EDGES, TARGET
+from weight_planes import plot_weight_planes
 
 import tfbnn
 from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.engine.basis.threads import limit_threads
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
-from tfbnn.plots import plot_weight_planes
 from tfbnn.priors import Normal
 
 # Prior precision 1e-3, noise scale 1 on log10 of the target.

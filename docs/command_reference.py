@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from tfbnn.cli.app import parsers
-from tfbnn.cli.help_text import HelpFormatter
+from tfbnn.cli.parsing import HelpFormatter
 
 # Characters of a line in the blocks of usage.
 _WIDTH = 90

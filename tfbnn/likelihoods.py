@@ -8,7 +8,7 @@ from tfbnn.spec.likelihoods import (
     HeteroscedasticGaussian,
     StudentT,
 )
-from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.own_densities import CustomNoise
 
 __all__ = [
     "Bernoulli",

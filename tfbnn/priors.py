@@ -1,8 +1,8 @@
 """Priors of weights and of scales, for `BayesianMLP(prior=...)`."""
 
-from tfbnn.fit.from_posterior import FromPosterior
+from tfbnn.fit.handing_on import FromPosterior
 from tfbnn.fit.own_class_checks import check_prior
-from tfbnn.spec.own.prior import CustomPrior
+from tfbnn.spec.own_densities import CustomPrior
 from tfbnn.spec.priors import (
     ARD,
     HalfCauchy,

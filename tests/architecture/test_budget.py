@@ -1,6 +1,6 @@
 """How much code there may be: whoever adds a capability takes something needless away."""
 
-from tests.architecture.code_lines import counts, num_code_lines
+from tests.support.code_lines import counts, num_code_lines
 
 MOST_LINES = 36_000
 MOST_FILES = 470

@@ -37,7 +37,7 @@ FLOORS = (
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Public names only. Nothing inside imports them, as `tfbnn.kernels` brings in the engine.
-FACES = ("", "kernels", "likelihoods", "networks", "priors", "trust")
+FACES = ("", "kernels", "likelihoods", "priors", "trust")
 MAY_IMPORT = {
     "tensorflow": ("engine.basis.libraries",),
     "tensorflow_probability": ("engine.basis.libraries",),
@@ -51,8 +51,8 @@ MAY_IMPORT = {
     "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
-    "rich": ("run.live",),
-    "arviz": ("posterior.arviz_data", "posterior.stacking.psis"),
+    "rich": ("run.progress",),
+    "arviz": ("posterior.arviz_data", "posterior.stacking"),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),
 }

@@ -15,7 +15,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import ARD_FIRST
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Categorical
-from tfbnn.plots.page.making import page_of_model, page_of_waiting, page_text
+from tfbnn.plots.page.making import page_of_model, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.priors import Normal
 
@@ -38,8 +38,8 @@ PROBE = """<script>
 addEventListener("load", () => {
   const width = document.documentElement.clientWidth;
   const wide = [...document.querySelectorAll("body *")].filter((element) =>
-    !element.closest(".scroll, svg") && element.getBoundingClientRect().right > width + 1);
-  const shown = [...document.querySelectorAll("svg")].filter((svg) => svg.clientHeight > 50);
+    !element.closest(".scroll") && element.getBoundingClientRect().right > width + 1);
+  const shown = [...document.images].filter((image) => image.complete && image.clientHeight > 50);
   parent.postMessage({width, scroll: document.documentElement.scrollWidth, shown: shown.length,
     wide: wide.map((element) => element.outerHTML.slice(0, 80))}, "*");
 });
@@ -52,7 +52,7 @@ addEventListener("message", (event) => { document.title = JSON.stringify(event.d
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A folder with the pages of a regression and of a classifier, and of a run that has begun."""
+    """A folder with the pages of a regression and of a classifier."""
     folder = tmp_path_factory.mktemp("pages")
     names = {"feature_names": ("m_GeV", LONG), "provenance": {"target_names": ["xsec_fb"]}}
     prior = [ARD_FIRST, Normal(0.7)]
@@ -68,8 +68,6 @@ def pages(tmp_path_factory):
     for name, (model, known) in rows.items():
         text = page_text(page_of_model(Subject(model, known), name))
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    waiting = page_text(page_of_waiting("run", "warm-up 38 %"), 1)
-    (folder / "waiting.html").write_text(waiting, encoding="utf-8")
     return folder
 
 
@@ -97,18 +95,18 @@ def asked_for(log):
     }
 
 
-@pytest.mark.parametrize("name", ["regression", "classifier", "waiting"])
+@pytest.mark.parametrize("name", ["regression", "classifier"])
 def test_no_request_leaves_and_the_console_is_empty(pages, tmp_path, name):
     log = tmp_path / "network.json"
     dom, console = opened(tmp_path, pages / f"{name}.html", "--dump-dom", f"--log-net-log={log}")
-    assert dom.count("</section>") == (1 if name == "waiting" else 11)
+    assert dom.count("</section>") == 10
     assert not console and not asked_for(log)
 
 
 def test_a_page_that_asks_for_something_is_caught_twice(pages, tmp_path):
     """By its own policy; and without one, by the log that the test above looks into."""
     image_of = '<img src="https://example.invalid/a.png"></body>'
-    text = (pages / "waiting.html").read_text(encoding="utf-8").replace("</body>", image_of)
+    text = (pages / "classifier.html").read_text(encoding="utf-8").replace("</body>", image_of)
     page, log = tmp_path / "loud.html", tmp_path / "network.json"
     page.write_text(text, encoding="utf-8")
     _, console = opened(tmp_path, page, "--dump-dom", f"--log-net-log={log}")
@@ -127,7 +125,7 @@ def test_a_phone_has_nothing_to_scroll_sideways(pages, tmp_path, name):
     dom, _ = opened(tmp_path, tmp_path / "around.html", "--dump-dom")
     found = json.loads(html.unescape(re.search("<title>(.*?)</title>", dom)[1]))
     assert found["width"] == PHONE and found["scroll"] <= PHONE and not found["wide"]
-    assert found["shown"] == text.count("<svg")
+    assert found["shown"] == text.count("<img")
 
 
 def test_both_colour_schemes_are_drawn(pages, tmp_path):

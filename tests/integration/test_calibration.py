@@ -8,7 +8,7 @@ import pytest
 import tfbnn
 from tests.support.small_runs import RUN, small_model
 from tfbnn.cli import main
-from tfbnn.fit.ending import calibrated_at_the_end
+from tfbnn.fit.job import calibrated_at_the_end
 from tfbnn.posterior.calibration import left_out
 
 NOISE = 0.5

@@ -14,8 +14,6 @@ import pytest
 import tfbnn
 from tests.support.commands import QUICK, write_tables_and_models
 from tfbnn.cli import demo, main
-from tfbnn.kernels import HMC
-from tfbnn.spec.settings_json import Pretraining
 
 
 @pytest.fixture(scope="module")
@@ -120,26 +118,18 @@ def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
     assert "nothing is saved" in err and not (folder / "none.h5").exists()
 
 
-def test_a_folder_of_processes_is_fitted_and_gone_on_with(run, monkeypatch, folder):
+def test_fitted_models_become_a_folder_of_processes(run, folder):
     options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
-    (folder / "made.toml").write_text(f"""
+    assert run(f"fit rows.csv --target y -o y.h5 {options}", *QUICK)[0] == 0
+    (folder / "made.toml").write_text("""
 energy = 13000
-table = "rows.csv"
-target = "y"
 unit = "fb"
-fit = "{" ".join(QUICK)} {options}"
-inputs = {{a = "MASS 1000022", b = "NMIX 1 1"}}
+inputs = {a = "MASS 1000022", b = "NMIX 1 1"}
 [[process]]
 pids = [1000022, 1000022]
+model = "y.h5"
 """)
-    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
-    with monkeypatch.context() as patch:
-        stop_in("sampling", patch)
-        code, _, err = run("slha make made.toml -o made")
-    assert code == 85 and "The same command" in err and not (folder / "made").exists()
-    code, out, err = run("slha make made.toml -o made")
-    assert code == 0 and "Going on with made.fits" in err and "Verdict" in out
-    assert not (folder / "made.fits").exists()
+    assert run("slha make made.toml -o made")[0] == 0
     (process,) = tfbnn.hep.CrossSectionPredictor(folder / "made").processes.values()
     ensemble = process.model.posterior
     assert ensemble.feature_names == ("a", "b") and ensemble.num_results == 12
@@ -173,8 +163,7 @@ def test_fit_refuses(run, options, word):
 
 def test_a_kernel_inside_another_has_its_options():
     from tfbnn import kernels
-    from tfbnn.cli.fit_options import add_options
-    from tfbnn.cli.kernel_options import kernel_argument
+    from tfbnn.cli.fit_options import add_options, kernel_argument
 
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -195,12 +184,10 @@ def test_a_kernel_inside_another_has_its_options():
 
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
-    # As with QUICK.
-    quick = dict(num_chains=2, verbose=0)
-    start = Pretraining(epochs=2, newton_iterations=0)
-    options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=start, jit_compile=False)
-    size = demo.Size(60, num_burnin_steps=12, num_results=12, options=quick | options)
-    monkeypatch.setattr(demo, "SIZE", size)
+    lengths = "--num-chains 2 --num-burnin-steps 12 --num-results 12 --verbose 0"
+    quick = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
+    monkeypatch.setattr(demo, "NUM_ROWS", 60)
+    monkeypatch.setattr(demo, "LENGTHS", (*lengths.split(), *quick.split()))
     code, out, err = run("demo -o story")
     assert code == 0, err
     for words in ("GeV", "R-hat", "Within 2 sigma", "+-", "exact", "What next?"):
@@ -212,14 +199,12 @@ def test_demo(run, monkeypatch, folder):
     told = run("evaluate story/demo.h5 story/test.csv")
     assert told[0] == 0
 
-    # The command under "What next?" has its scores.
-    (command,) = re.findall("tfbnn (fit story.* -o mine.h5)", out)
-    more = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
-    more = [*more.split(), *"--num-chains 2".split()]
-    assert run(command, *more)[0] == 0
+    # The command that is shown has its scores.
+    (command,) = re.findall(r"\$ tfbnn (fit story.* -o) ", out)
+    assert run(f"{command} mine.h5")[0] == 0
     assert run("evaluate mine.h5 story/test.csv") == told
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(demo, "_fit", lambda *_: tfbnn.load("story/demo.h5"))
+    monkeypatch.setattr(demo, "_fit", lambda *_: 0)
     code, out, _ = run("demo -o story")
     assert code == 0 and "No figures:" in out and "tfbnn[plots]" in out

@@ -19,7 +19,7 @@ from tfbnn.kernels import (
     UnderdampedLangevin,
 )
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.collapsed import Readouts
+from tfbnn.posterior.ensemble import Readouts
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import Laplace, Normal
 

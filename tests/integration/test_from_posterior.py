@@ -7,7 +7,7 @@ import tfbnn
 from tests.support import keras_models
 from tfbnn import likelihoods, priors
 from tfbnn.data.training_inputs import summarise_inputs
-from tfbnn.fit import from_posterior
+from tfbnn.fit import handing_on
 
 SHORT = {
     "num_chains": 2,
@@ -151,10 +151,10 @@ def test_networks_without_curvature_or_with_too_much_of_it_are_refused():
     with pytest.raises(
         ValueError, match="FromPosterior needs the derivatives of every row's outputs"
     ):
-        from_posterior._require_curvature(recurrent)
+        handing_on._require_curvature(recurrent)
     wide = tfbnn.BayesianMLP([10, 500, 1]).spec
     with pytest.raises(ValueError, match="at most 4000 parameters, this model has 6"):
-        from_posterior._require_curvature(wide)
+        handing_on._require_curvature(wide)
 
 
 def test_what_needs_priors_of_layers_says_so(first, second):

@@ -98,11 +98,11 @@ class TestUse:
 
     def test_a_model_of_a_class_that_nobody_brings_is_refused(self, small, tmp_path, monkeypatch):
         from tfbnn.engine.keras import network
-        from tfbnn.spec.own import layers as own_layers
+        from tfbnn.spec import own_classes
 
         path = tmp_path / "model.h5"
         small[0].save(path)
-        monkeypatch.setattr(own_layers, "_known", {})
+        monkeypatch.setattr(own_classes, "_known", {})
         network.built.cache_clear()
         with pytest.raises(tfbnn.ModelFileError, match="Residual.*custom="):
             tfbnn.load(path)

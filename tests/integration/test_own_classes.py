@@ -17,7 +17,7 @@ from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.own_classes import noise_information
 from tfbnn.spec import likelihoods, priors
-from tfbnn.spec.own.quadrature import integrals
+from tfbnn.spec.own_densities import integrals
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.sin(X[:, 0]) + 0.2 * np.random.default_rng(1).laplace(size=30)

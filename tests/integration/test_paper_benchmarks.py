@@ -71,17 +71,6 @@ def test_relu_energy_error(run_quickly):
 
 
 @pytest.mark.realdata
-def test_coarsening(run_quickly, tmp_path):
-    table, rows = run_quickly("coarsening", "--only", "airfoil")
-    assert "## airfoil, 100 training rows" in table and "nan" not in table
-    assert (tmp_path / "coarsening.png").stat().st_size > 10_000
-    (row,) = rows
-    assert len(row["powers"]) == 13 and row["powers"][-1] == 1.0
-    # Much data and little noise: with next to none of the likelihood errors are larger.
-    errors = row["scores"]["rmse_transformed"]
-    assert errors[0] > 1.2 * errors[-1]
-
-
 def test_xor(run_quickly, tmp_path):
     table, rows = run_quickly("xor_iris", "--only", "xor", "--samplers", "random walk", "MALA")
     assert "2-2-1 on XOR: 9 weights, 10 chains" in table and "nan" not in table
@@ -176,19 +165,6 @@ def test_pcn(run_quickly):
         "pCNL": 0,
     }
     assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
-
-
-@pytest.mark.slow
-def test_sms_ubu(run_quickly):
-    table, rows = run_quickly("sms_ubu")
-    assert "## Beside full-batch HMC" in table and "## Beside the tolerance" in table
-    (hmc,) = (row for row in rows if row["key"] == "hmc")
-    sweeps = [row for row in rows if row["key"].startswith("sms_ubu")]
-    assert len(sweeps) == 7 and len(hmc["mean"]) == 500
-    for row in sweeps:
-        # In passes over the rows, of which there are to be a tenth.
-        assert 0.05 < row["gradients"]["sampling"] / hmc["gradients"]["sampling"] < 0.11
-        assert min(row["step_size"]) > 0.0 and min(row["sd"]) > 0.0
 
 
 def test_digits_networks(run_quickly, tmp_path):

@@ -12,7 +12,7 @@ from tests.support import densities
 from tests.support.marks import statistics_but
 from tfbnn import kernels
 
-OF_NETWORKS = {"repriorised", "sms_ubu", "truncated_mala"}
+OF_NETWORKS = {"repriorised", "truncated_mala"}
 HMC = kernels.HMC(num_leapfrog_steps=4)
 BRIEF = dict(num_results=60, num_burnin_steps=40, verbose=0, jit_compile=False)
 STARTS = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")

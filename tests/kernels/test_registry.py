@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from tests.support.commands import check_refusal
-from tests.support.kernels.batch_targets import SWEEP
 from tests.support.kernels.cases import CASES, build, target_of
 from tests.support.kernels.joint_readouts import CASES as READOUTS
 from tests.support.kernels.ladder_checks import LADDER
 from tests.support.without_tensorflow import command_without_tensorflow, run_without_tensorflow
 from tfbnn import kernels
-from tfbnn.cli.kernel_options import add_kernel_options
+from tfbnn.cli.fit_options import add_kernel_options
 from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
@@ -38,7 +37,7 @@ def options():
 
 def test_every_sampler_has_a_case():
     settings = [case.settings for case in CASES.values()]
-    settings += [LADDER, SWEEP, *(inside for inside, _ in READOUTS.values())]
+    settings += [LADDER, *(inside for inside, _ in READOUTS.values())]
     assert {type(one) for one in settings} == set(KERNELS.values())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from tfbnn import likelihoods, priors
-from tfbnn.spec.priors.arrays import FrozenArray
+from tfbnn.spec.priors import FrozenArray
 
 ACTIVATIONS = {
     "tanh": np.tanh,

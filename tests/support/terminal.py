@@ -3,12 +3,14 @@
 It knows the few control sequences that a line needs which is drawn anew, and refuses others.
 """
 
+import codecs
 import fcntl
 import os
 import re
 import select
 import struct
 import termios
+import threading
 import time
 from contextlib import contextmanager, suppress
 
@@ -47,16 +49,6 @@ class Screen:
                 self._put(found["plain"])
             else:
                 self._control(found["command"], found["values"])
-
-    def resize(self, width):
-        """Makes the screen narrower and folds what is too long, as most terminals do."""
-        rows, cursor = [], None
-        for number, row in enumerate(self._rows):
-            if number == self._row:
-                cursor = len(rows) + self._column // width, self._column % width
-            parts = [row[first : first + width] for first in range(0, max(len(row), 1), width)]
-            rows += parts
-        self._rows, (self._row, self._column), self.width = rows, cursor, width
 
     def _put(self, letter):
         if letter == "\r":
@@ -100,14 +92,27 @@ class Terminal:
     def __init__(self, width):
         self._master, slave = os.openpty()
         self.stream = os.fdopen(slave, "w", encoding="utf-8")
-        self._screen = Screen(width)
+        self._screen, self._lock = Screen(width), threading.Lock()
+        self._unread = codecs.getincrementaldecoder("utf-8")()
         self._set_width(width)
+        # Who writes to a terminal that nobody reads has to wait.
+        threading.Thread(target=self._read, daemon=True).start()
 
     def lines(self):
         """What stands on the screen by now."""
-        while select.select([self._master], [], [], 0)[0]:
-            self._screen.feed(os.read(self._master, 1 << 16).decode())
-        return self._screen.lines
+        with self._lock:
+            while self._master is not None and select.select([self._master], [], [], 0)[0]:
+                try:
+                    read = os.read(self._master, 1 << 16)
+                except OSError:  # the stream is closed
+                    break
+                self._screen.feed(self._unread.decode(read))
+            return self._screen.lines
+
+    def _read(self):
+        while self._master is not None:
+            self.lines()
+            time.sleep(0.002)
 
     def wait_for(self, text):
         """The lines as soon as one of them has a text."""
@@ -118,23 +123,18 @@ class Terminal:
             lines = self.lines()
         return lines
 
-    def resize(self, width):
-        """Makes the window narrower."""
-        self.lines()
-        self._screen.resize(width)
-        self._set_width(width)
-
     def hang_up(self):
         """Goes away."""
-        os.close(self._master)
-        self._master = None
+        with self._lock:
+            os.close(self._master)
+            self._master = None
 
     def close(self):
         """Gives all back."""
         with suppress(OSError):  # what nobody can read any more
             self.stream.close()
         if self._master is not None:
-            os.close(self._master)
+            self.hang_up()
 
     def _set_width(self, width):
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))

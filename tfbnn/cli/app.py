@@ -1,61 +1,7 @@
-"""All commands, and how one ends: exit codes, messages, signals."""
+"""Bayesian neural networks whose posterior is sampled by Markov chain Monte Carlo.
 
-import contextlib
-import os
-import shlex
-import sys
-import warnings
-from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import Any
+Every prediction comes with an error bar. New here? Try: tfbnn demo
 
-from tfbnn.cli import (
-    calibrate,
-    completion,
-    demo,
-    diagnose,
-    evaluate,
-    fit,
-    info,
-    plot,
-    predict,
-    report,
-    resuming,
-)
-from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
-from tfbnn.cli.derived import compress, export, stack
-from tfbnn.cli.parsing import Parser, parse
-from tfbnn.cli.slha import command as slha
-from tfbnn.exceptions import ChainError
-from tfbnn.system.aside import exit_at_once
-from tfbnn.system.signals import ignore_signals, signals_held
-from tfbnn.system.streams import open_standard_streams, plain_standard_output
-from tfbnn.system.version import __version__
-
-_COMMANDS: dict[str, ModuleType] = {
-    "demo": demo,
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "calibrate": calibrate,
-    "diagnose": diagnose,
-    "plot": plot,
-    "report": report,
-    "info": info,
-    "resume": resuming,
-    "compress": compress,
-    "stack": stack,
-    "export": export,
-    "completion": completion,
-    "slha": slha,
-}
-_MAX_LINES, _MAX_CHARACTERS = 3, 1000
-
-_DESCRIPTION = """\
-Bayesian neural networks whose posterior is sampled by Markov chain Monte Carlo: every prediction
-comes with an error bar. New here? Try: tfbnn demo"""
-
-_EPILOG = """\
 example:
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize -o bnn.h5
   tfbnn evaluate bnn.h5 test.csv
@@ -66,7 +12,47 @@ exit codes:
   1   a chain failed
   2   bad input
   3   ended without draws, or with --strict and not usable for error bars
-  85  stopped by SIGINT or SIGTERM, and with a run folder resumable"""
+  85  stopped by SIGINT or SIGTERM, and with a run folder resumable
+"""
+
+# The docstrings of this module and of those of the commands are the texts of --help.
+
+import contextlib
+import importlib
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
+from tfbnn.cli.parsing import Parser, parse, texts_of
+from tfbnn.exceptions import ChainError
+from tfbnn.system.aside import exit_at_once
+from tfbnn.system.signals import ignore_signals, signals_held
+from tfbnn.system.terminals import open_standard_streams, plain_standard_output
+from tfbnn.system.version import __version__
+
+# What the commands do, each in the module of its name.
+_COMMANDS = {
+    "demo": "the whole story in some minutes, on generated data",
+    "fit": "sample a network given a table",
+    "predict": "predict with error bars for a table of points",
+    "evaluate": "score a saved model on rows with known targets",
+    "calibrate": "make error bars hold as often as they say",
+    "diagnose": "have the chains of a saved model converged?",
+    "plot": "draw figures of a saved model",
+    "report": "write a report as one HTML page",
+    "info": "show what a model file holds",
+    "resume": "go on with a run from its folder",
+    "compress": "make a smaller model that predicts about the same",
+    "stack": "weigh chains that do not mix by held-out rows",
+    "export": "write a saved model as ONNX or SavedModel",
+    "completion": "let the shell complete commands and options",
+    "slha": "cross sections of SLHA spectra: make folders of networks, evaluate them",
+}
+_MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        args = parse(*parsers(), argv)
+        args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     if args.command == "fit":
@@ -121,9 +107,13 @@ def _run(argv: Sequence[str]) -> int:
         return FAILED if isinstance(error, ChainError) else BAD_INPUT
 
 
-def parsers() -> tuple[Parser, dict[str, Parser]]:
-    """The parser of the program, and those of its commands."""
-    parser = Parser(prog="tfbnn", description=_DESCRIPTION, epilog=_EPILOG)
+def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser]]:
+    """The parser of the program, and those of its commands.
+
+    Args:
+        argv: Arguments: only the command that they name is imported, and has its options. None: all.
+    """
+    parser = Parser(prog="tfbnn", **texts_of(__doc__))
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error came from, for bug reports"
@@ -131,12 +121,16 @@ def parsers() -> tuple[Parser, dict[str, Parser]]:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
-    for name, module in _COMMANDS.items():
-        texts = {"description": module.DESCRIPTION, "epilog": vars(module).get("EPILOG")}
-        command = commands.add_parser(name, help=module.HELP, **texts)
-        module.add_options(command)
-        command.set_defaults(run=module.run)
-    parser.set_defaults(program=parser)  # `completion` is about all of it
+    named = next(filter(_COMMANDS.__contains__, argv or ()), None)
+    for name, text in _COMMANDS.items():
+        if argv is None or name == named:
+            place = "slha.command" if name == "slha" else name
+            module = importlib.import_module(f"tfbnn.cli.{place}")
+            command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
+            module.add_options(command)
+            command.set_defaults(run=vars(module).get("run"))  # slha has several
+        else:
+            commands.add_parser(name, help=text)
     return parser, commands.choices
 
 

@@ -1,5 +1,6 @@
 """Which columns of a table are features, targets and noise of a saved model."""
 
+import argparse
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,30 +114,6 @@ def _numbers(labels: Array) -> Array | None:
     return None if numbers is None else numbers.reshape(labels.shape)
 
 
-class Roles:
-    """Names of target and noise columns: as given, else as saved with the model."""
-
-    def __init__(
-        self,
-        ensemble: Ensemble,
-        targets: Sequence[str] | None = None,
-        noise: Sequence[str] | None = None,
-    ):
-        """
-        Args:
-            ensemble: Ensemble.
-            targets, noise: Names from the command line, or None.
-        """
-        self.targets = list(targets or ensemble.provenance.target_names or ())
-        self.noise = list(noise or ensemble.provenance.noise_columns or ())
-        expected = ensemble.spec.num_targets
-        if self.targets and len(self.targets) != expected:
-            raise ValueError(
-                f"The model has {expected} targets, received {len(self.targets)}: "
-                f"{', '.join(self.targets)}. Give --target once per target, in order."
-            )
-
-
 def coding_of(x: Table, options: FitOptions) -> Coding | None:
     """The Coding that a fit to these inputs will have, or None where all are numbers.
 
@@ -243,23 +220,37 @@ def read_inputs(ensemble: Ensemble, path: str) -> Table:
     return inputs.of(read_table(path, inputs.pick, categories=inputs.categories, gaps=inputs.gaps))
 
 
-def read_rows(model: SampledModel, path: str, roles: Roles) -> tuple[Table, Array, Array | None]:
-    """Reads features, targets and noise of a table for a saved model.
+def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Array, Array | None]:
+    """Reads the features, targets and noise of a table for a saved model.
+
+    Args:
+        model: The model.
+        args: Arguments with data and `RoleOptions`; columns that these leave out are as in the fit.
 
     Returns:
         (x [N, D], y [N, K], noise [N] or [N, K] or None) in original units; y of a classifier holds
         labels.
     """
-    if not roles.targets:
+    origin = model.posterior.provenance
+    targets = list(args.target or origin.target_names or ())
+    noise = list(args.noise_column or origin.noise_columns or ())
+    if not targets:
         raise ValueError(
             "The model does not know the name of its target column. Add --target COLUMN."
         )
-    labels = Labels.of_model(model, roles.targets) if model.spec.has_classes else None
-    inputs = ModelInputs(model.posterior, path, [*roles.targets, *roles.noise])
+    if len(targets) != model.spec.num_targets:
+        raise ValueError(
+            f"The model has {model.spec.num_targets} targets, received {len(targets)}: "
+            f"{', '.join(targets)}. Give --target once per target, in order."
+        )
+    labels = Labels.of_model(model, targets) if model.spec.has_classes else None
+    inputs = ModelInputs(model.posterior, args.data, [*targets, *noise])
     names = labels.names if labels else ()
-    table = read_table(path, inputs.pick, names, categories=inputs.categories, gaps=inputs.gaps)
-    y = labels.read(table) if labels else table.numbers(roles.targets)
-    return inputs.of(table), y, as_noise(table, roles.noise)
+    table = read_table(
+        args.data, inputs.pick, names, categories=inputs.categories, gaps=inputs.gaps
+    )
+    y = labels.read(table) if labels else table.numbers(targets)
+    return inputs.of(table), y, as_noise(table, noise)
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:

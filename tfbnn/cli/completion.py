@@ -1,6 +1,12 @@
-"""`tfbnn completion`: what a shell needs to complete commands, options, their words and files.
+"""Print what makes a shell complete commands, options, what these may be, and names of files.
 
-The package shtab writes it, once: the shell then asks no Python.
+Needs the package shtab (tfbnn[completion]), and nothing once it is printed: make it anew after an
+update.
+
+examples:
+  tfbnn completion bash > ~/.local/share/bash-completion/completions/tfbnn
+  tfbnn completion zsh > ~/.zfunc/_tfbnn       # with fpath+=~/.zfunc before compinit in ~/.zshrc
+  tfbnn completion tcsh > ~/.complete-tfbnn     # with source ~/.complete-tfbnn in ~/.tcshrc
 """
 
 import argparse
@@ -10,18 +16,6 @@ from collections.abc import Iterator
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import Words
 from tfbnn.system.extras import required
-
-HELP = "let the shell complete commands and options"
-DESCRIPTION = """\
-Print what makes a shell complete the commands of tfbnn, their options, what these may be, and names
-of files. Needs the package shtab (tfbnn[completion]), and nothing once it is printed: make it anew
-after an update."""
-
-EPILOG = """\
-examples:
-  tfbnn completion bash > ~/.local/share/bash-completion/completions/tfbnn
-  tfbnn completion zsh > ~/.zfunc/_tfbnn       # with fpath+=~/.zfunc before compinit in ~/.zshrc
-  tfbnn completion tcsh > ~/.complete-tfbnn     # with source ~/.complete-tfbnn in ~/.tcshrc"""
 
 # What the value of an option is called where it is a path: FOLDER, OUT.h5.
 _PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")
@@ -35,7 +29,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the script."""
     shtab = required("shtab", "Completion needs the package shtab", "completion")
-    for action in all_actions(args.program):
+    from tfbnn.cli.app import parsers  # which imports this
+
+    program, _ = parsers()
+    for action in all_actions(program):
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:  # zsh shows it, a paragraph otherwise
                 action.choices[choice.dest].description = choice.help
@@ -43,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
             action.choices = action.type.known
         elif takes_path(action):
             vars(action)["complete"] = shtab.FILE
-    print(shtab.complete(args.program, shell=args.shell))
+    print(shtab.complete(program, shell=args.shell))
     return DONE
 
 

@@ -1,42 +1,37 @@
-"""`tfbnn diagnose`: have the chains of a saved model converged?"""
+"""Say what a saved model is good for.
+
+First comes a verdict, what is wrong and what to do next, then convergence of its chains, of their
+predictions first, and how it agrees with its training rows. Of a run that goes on, give the folder: the
+draws that it has committed so far are diagnosed.
+"""
 
 import argparse
 import os
-import sys
 from functools import partial
 
-from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json, say
-from tfbnn.cli.following import follow, lines_to
-from tfbnn.cli.options import add_model_argument, add_strict_option, load_model
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
+from tfbnn.cli.options import (
+    JsonOptions,
+    ModelOptions,
+    StrictOptions,
+    add_fields,
+    load_model,
+)
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.verdict import USABLE
 from tfbnn.diagnostics.wording import text_width, wrapped
 
-HELP = "have the chains of a saved model converged?"
-DESCRIPTION = """\
-What a saved model is good for: a verdict, what is wrong and what to do next, then convergence of
-its chains, of their predictions first, and how it agrees with its training rows.
-With --follow of a run that is going on or has yet to begin: a line whenever it has committed more,
-with its phase, the time to go, acceptance and divergent transitions, and R-hat once there are
-draws; until it is finished or nobody has been at work on it for half a minute."""
+
+class _Options(StrictOptions, JsonOptions, ModelOptions):
+    """What the command takes."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add_model_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_strict_option(parser)
-    parser.add_argument(
-        "--follow", action="store_true", help="watch the run in this folder until it ends"
-    )
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
     """Diagnoses and prints."""
-    if args.follow:
-        show = (say, sys.stderr) if args.json else (partial(print, flush=True), sys.stdout)
-        args.model = follow(args.model, lines_to(*show))
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins

@@ -1,36 +1,4 @@
-"""`tfbnn fit`: sample the posterior of a network given a table."""
-
-import argparse
-from collections import Counter
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
-
-import numpy as np
-
-from tfbnn.cli.columns import Labels, as_noise, coding_of, fit_columns, one_as_vector
-from tfbnn.cli.console import import_tensorflow, say
-from tfbnn.cli.fit_options import add_options as add_options
-from tfbnn.cli.fit_options import fit_arguments, make_model
-from tfbnn.cli.kernel_options import kernel_argument
-from tfbnn.cli.outputs import MODEL, check_output
-from tfbnn.cli.own_folder import own_folder
-from tfbnn.cli.runs import run_to_the_end
-from tfbnn.data.frames import listed
-from tfbnn.data.numbers import other_notation, told
-from tfbnn.data.table import Table
-from tfbnn.data.tables import read_table
-from tfbnn.exceptions import DataWarning
-from tfbnn.fit.estimate import estimated_fit_seconds
-from tfbnn.fit.model import BayesianMLP
-from tfbnn.run.options import FitOptions
-from tfbnn.spec.likelihoods import OPTIONS
-from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
-
-HELP = "sample a network given a table"
-DESCRIPTION = """\
-Sample the posterior of a Bayesian neural network given a table of features and targets.
+r"""Sample the posterior of a Bayesian neural network given a table of features and targets.
 
 All columns other than targets and noise are features, unless --features or --ignore name some.
 Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
@@ -39,25 +7,53 @@ With --missing indicator, missing values (empty cells, NA, NaN) become inputs of
 With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
 in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
 comments, but may name them too.
-Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws \
-go to
-the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that
-takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model."""
+Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
+the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that takes
+more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model.
 
-EPILOG = """\
 examples:
   tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
   tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
-  tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \\
-      --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \\
-      --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5"""
+  tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \
+      --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \
+      --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from tfbnn.cli.columns import Labels, as_noise, coding_of, fit_columns, one_as_vector
+from tfbnn.cli.console import import_tensorflow, say
+from tfbnn.cli.fit_options import add_options as add_options
+from tfbnn.cli.fit_options import fit_arguments, kernel_argument, make_model
+from tfbnn.cli.outputs import MODEL, check_output
+from tfbnn.cli.runs import own_folder, run_to_the_end
+from tfbnn.data.frames import listed
+from tfbnn.data.numbers import other_notation, told
+from tfbnn.data.table import Table
+from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
+from tfbnn.fit.job import estimated_fit_seconds
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.likelihoods import OPTIONS
+from tfbnn.system.arrays import Array
+from tfbnn.system.warn import warn
 
 
 def run(args: argparse.Namespace) -> int:
     """Reads, fits, reports and saves."""
     options = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**options)
-    _check_outputs(args, options.get("output"))
+    check_output(args.model_file, MODEL, [args.data, args.validation, options.get("output")])
+    if str(asked.output or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
+        raise ValueError(
+            f"--output {asked.output} has the name of a folder that a run keeps by itself and removes "
+            "when it has saved the model. Leave it out, or choose another name."
+        )
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
@@ -70,7 +66,12 @@ def run(args: argparse.Namespace) -> int:
     model = make_model(args, num_inputs, len(targets), num_classes)
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
     say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
-    options |= {"began": asked.began} | _own_folder(args, model, asked, len(table))
+    options["began"] = asked.began
+    if asked.output is None and args.model_file is None:
+        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+    elif asked.output is None:
+        seconds = estimated_fit_seconds(model.spec, asked, len(table))
+        options["output"] = own_folder(args.model_file, seconds)
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
@@ -88,29 +89,6 @@ def run(args: argparse.Namespace) -> int:
 def _groups(args: argparse.Namespace, table: Table) -> Array | None:
     """Labels of rows that belong together, or None."""
     return None if args.groups is None else table.labels([args.groups])[:, 0]
-
-
-def _check_outputs(args: argparse.Namespace, folder: str | None) -> None:
-    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
-    if folder is not None and folder.rstrip("/").endswith((".h5.run", ".hdf5.run")):
-        raise ValueError(
-            f"--output {folder} has the name of a folder that a run keeps by itself and removes "
-            "when it has saved the model. Leave it out, or choose another name."
-        )
-
-
-def _own_folder(
-    args: argparse.Namespace, model: BayesianMLP, options: FitOptions, num_rows: int
-) -> dict[str, Any]:
-    """The option `output` of a long run that was given none, and what goes with it."""
-    if options.output is not None:
-        return {}
-    if args.model_file is None:
-        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
-        return {}
-    seconds = estimated_fit_seconds(model.spec, options, num_rows)
-    folder = own_folder(args.model_file, seconds)
-    return {} if folder is None else {"output": folder}
 
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
@@ -181,30 +159,26 @@ def training_and_held_out(
             args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
         )
         return table, held_out
-    if args.validation_fraction is None:
-        return table, None
     fraction = args.validation_fraction
+    if fraction is None:
+        return table, None
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
-    kept_back = np.isin(np.arange(len(table)), order[:count])
-    if groups is not None and count:  # whole groups, about as many rows: one at least, and not all
-        sizes = Counter(groups[order].tolist())
-        ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
-        kept_back = np.isin(groups, [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))])
+    groups = np.arange(len(table)) if groups is None else groups
+    # Whole groups, about as many rows: one group at least, and not all.
+    sizes = Counter(groups[order].tolist())
+    ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
+    chosen = [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))] if count else []
+    kept_back = np.isin(groups, chosen)
     # A held-out value that no training row has would be refused: nothing was learned of it. A missing
     # one is such a value, too.
     words = [name for name in names if name in table.words]
-    gaps = [
-        np.isnan(table.column(name))
-        for name in names
-        if name in table.columns and name not in words
-    ]
+    numbers = [name for name in names if name in table.columns and name not in words]
     labels = [table.labels([name])[:, 0] for name in label_names]
-    for entries in [*map(table.column, words), *labels, *gaps]:
+    for entries in [*map(table.column, words), *labels, *map(np.isnan, map(table.column, numbers))]:
         entries = entries.astype(str)
         kept_back &= np.isin(entries, entries[~kept_back])
-    if groups is not None:
-        kept_back &= ~np.isin(groups, groups[~kept_back])
+    kept_back &= ~np.isin(groups, groups[~kept_back])
     if kept_back.all() or not kept_back.any():
         raise ValueError(
             "--validation-fraction must leave rows for training and for validation, received "

@@ -1,30 +1,40 @@
 """The options of `tfbnn fit`, and the model and arguments that they stand for.
 
-An option that is not given is not passed on, so the defaults are those of the Python interface.
+Those of the fit, of pretraining and of kernels are made of the signature of `fit_posterior` and of the
+dataclasses: a new one is there as soon as they have it.
 """
 
 import argparse
-from dataclasses import fields
-from typing import Any
+import dataclasses
+import inspect
+from argparse import SUPPRESS
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from tfbnn.cli.kernel_options import add_kernel_options
 from tfbnn.cli.options import (
-    DATA,
+    ARGUMENTS,
     Group,
-    Option,
+    ResultOptions,
     Words,
-    add_all,
-    add_results_options,
+    add_fields,
+    add_option,
+    argument,
+    argument_of,
     comma_list,
-    flag,
+    described,
     given,
     number,
 )
-from tfbnn.cli.settings import field_options
+from tfbnn.cli.parsing import flag
 from tfbnn.data.transforms import TRANSFORMS
+from tfbnn.engine.kernels import available, kernel_named, resolve_kernel
+from tfbnn.engine.kernels.base import KERNELS, Kernel
+from tfbnn.engine.kernels.composed import ComposedKernel
+from tfbnn.engine.kernels.tuned import TunedKernel
 from tfbnn.fit.model import BayesianMLP, load
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
+from tfbnn.run.until import Until, until_of_text
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
@@ -35,15 +45,88 @@ from tfbnn.spec.settings_json import Pretraining
 
 # Widths of the hidden layers.
 DEFAULT_LAYERS = (50,)
+# Priors of all weights, by their names here.
+_PRIORS: dict[str, type[WeightPrior]] = {
+    "normal": Normal,
+    "laplace": Laplace,
+    "hierarchical": HierarchicalNormal,
+}
+# Arguments of `fit_posterior` that are options of their own here, or none.
+_OTHERWISE = ("kernel", "pretraining", "initial_state", "callbacks")
+FIT_ARGUMENTS = [
+    name
+    for name in inspect.signature(BayesianMLP.fit_posterior).parameters
+    if name in FitOptions.__dataclass_fields__ and name not in _OTHERWISE
+]
+_COLUMNS = {"type": comma_list, "metavar": "A,B,..."}
 
 
-def _has_classes(likelihood: str) -> bool:
-    return likelihoods.OPTIONS[likelihood].has_classes
+class _Data:
+    """Rows.
+
+    Attributes:
+        data: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
+        target: Target; may be repeated.
+        categories: Features that are names although they look like numbers, such as years; columns of
+            text are categories anyhow.
+        noise_column: Known standard deviation of each row, in the units of the target; may be repeated,
+            once per target.
+        groups: Labels of rows that belong together, such as subjects; no feature; rows of one label are
+            held out and left out together, so that error bars hold for new ones.
+    """
+
+    data: Annotated[str, argument("DATA")]
+    target: Annotated[list[str], {"action": "append", "metavar": "COL"}]
+    categories: Annotated[Sequence[str], _COLUMNS] = ()
+    noise_column: Annotated[Sequence[str], {"action": "append", "metavar": "COL"}] = []
+    groups: Annotated[str | None, {"metavar": "COL"}] = None
 
 
-def _widths(text: str) -> list[int]:
-    wanted = "widths such as 20,20, or none"
-    return [number(entry, int, wanted) for entry in comma_list(text)]
+class _Features:
+    """Columns that are inputs.
+
+    Attributes:
+        features: Default: all other columns of numbers, text and flags.
+        ignore: Columns to leave out.
+    """
+
+    features: Annotated[list[str] | None, _COLUMNS] = None
+    ignore: Annotated[Sequence[str], _COLUMNS] = ()
+
+
+class _HeldOut:
+    """Rows that are not fitted.
+
+    Attributes:
+        validation: Table of validation rows.
+        validation_fraction: Hold out this share of the rows.
+    """
+
+    validation: Annotated[str | None, {"metavar": "FILE"}] = None
+    validation_fraction: float | None = None
+
+
+def _until(text: str) -> Until | str | None:
+    try:
+        return until_of_text(text)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _kernel_words(*others: str) -> Words:
+    """The names of kernels, and others; names of their classes will do as well."""
+    known = Words((*others, *available()))
+    return Words(known.known, lambda text: text if kernel_named(text) else known(text))
+
+
+ARGUMENTS |= {
+    (Kernel,): {"metavar": "NAME", "type": _kernel_words()},
+    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), _until)},
+}
+
+
+def _words(*known: str, make: Any = None, metavar: str = "NAME") -> dict[str, Any]:
+    return {"type": Words(known, make), "metavar": metavar}
 
 
 def _one_or_list(text: str) -> str | list[str]:
@@ -51,19 +134,20 @@ def _one_or_list(text: str) -> str | list[str]:
     return entries[0] if len(entries) == 1 else entries
 
 
-def _transforms(text: str) -> list[str] | None:
-    return comma_list(text) or None
+def _widths(text: str) -> list[int]:
+    wanted = "widths such as 20,20, or none"
+    return [number(entry, int, wanted) for entry in comma_list(text)]
 
 
-def _y_transforms(text: str) -> str | list[str] | None:
-    return text if is_auto(text) else _transforms(text)
+def _transforms(text: str) -> str | list[str] | None:
+    return text if is_auto(text) else comma_list(text) or None
 
 
-def _noise_scale(text: str) -> str | float | list[float]:
+def _noise_scale(text: str) -> Any:
+    wanted = "a number, one per target with commas, or learned"
     if text == LEARNED:
         return text
-    wanted = "a number, one per target with commas, or learned"
-    scales: list[float] = [number(entry, float, wanted) for entry in text.split(",")]
+    scales = [number(entry, float, wanted) for entry in text.split(",")]
     return scales[0] if len(scales) == 1 else scales
 
 
@@ -72,170 +156,128 @@ def _batch_size(text: str) -> int | None:
     return size or None
 
 
-# Priors of all weights, by their names here.
-_PRIORS: dict[str, type[WeightPrior]] = {
-    "normal": Normal,
-    "laplace": Laplace,
-    "hierarchical": HierarchicalNormal,
-}
-_TRANSFORMS = "log10 and standardize with commas, or none"
-_NETWORK = (
-    Option(
-        "activation",
-        "default tanh; or one per hidden layer: tanh,relu",
-        "NAME",
-        Words(tuple(ACTIVATIONS), _one_or_list),
-    ),
-    Option(
-        "parameterization",
-        "standard, ntk, which suits every width, or auto (default): ntk unless a prior is given",
-        "NAME",
-        Words((AUTO, *PARAMETERIZATIONS)),
-    ),
-)
-_PRIOR = (
-    Option(
-        "prior",
-        f"of all weights: {', '.join(_PRIORS)}, or auto (default)",
-        "NAME",
-        Words((AUTO, *_PRIORS)),
-    ),
-    Option("prior_scale", "scale of a normal (default) or Laplace prior, default 1", "S", float),
-)
-_NOISE_SCALE = Option(
-    "noise_scale",
-    "standard deviation of the noise on the transformed scale: a number, one per target with "
-    "commas, or learned (default)",
-    "S",
-    Words((LEARNED,), _noise_scale),
-)
-_SCALES = (
-    Option(
-        "x_transform",
-        f"{_TRANSFORMS}; default standardize",
-        "NAMES",
-        Words(("none", *TRANSFORMS), _transforms),
-    ),
-    Option(
-        "y_transform",
-        f"{_TRANSFORMS}; default auto: by the targets",
-        "NAMES",
-        Words((AUTO, "none", *TRANSFORMS), _y_transforms),
-    ),
-    Option("dtype", "float32 (default) or float64", "NAME", Words(DTYPES)),
-)
-_DOCSTRING = BayesianMLP.fit_posterior.__doc__
-# As `fit` and `resume` have them.
-PACE = field_options(FitOptions, _DOCSTRING, ("commit_interval", "verbose"))
-_CHAINS = (
-    "num_chains",
-    "num_results",
-    "until",
-    "max_seconds",
-    "num_burnin_steps",
-    "num_steps_between_results",
-)
-_KEPT = ("seed", "jit_compile", "output", "resume")
-_MISSING = field_options(FitOptions, _DOCSTRING, ("missing",))
-_SAMPLING = [
-    *field_options(
-        FitOptions,
-        _DOCSTRING,
-        (*_CHAINS, "effort", "likelihood_power", "restart", "calibrate", *_KEPT),
-    ),
-    *PACE,
-]
-_BATCH_SIZE = Option(
-    "batch_size", "rows per step, default 32; 0 or full: all", "N", Words(("full",), _batch_size)
-)
-_OTHERS = [field.name for field in fields(Pretraining) if field.name != _BATCH_SIZE.name]
-_PRETRAINING = [*field_options(Pretraining, Pretraining.__doc__, _OTHERS), _BATCH_SIZE]
-_INITIAL_STATE = Option(
-    "initial_state",
-    "where the chains start, without pretraining: a number, for random weights of that size, or the "
-    "file of a fitted model with the same layers, likelihood and transforms",
-    "S|MODEL.h5",
-)
+class _Network:
+    """The model; what is not given, `BayesianMLP` has defaults for.
+
+    Attributes:
+        layers: Widths of the hidden layers, for example 20,20; 'none' for a linear model; default 50.
+        activation: Default tanh; or one per hidden layer: tanh,relu.
+        parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
+            is given.
+        prior: Of all weights: normal, laplace, hierarchical, or auto (default).
+        prior_scale: Scale of a normal (default) or Laplace prior, default 1.
+        likelihood: Noise model, default gaussian; heteroscedastic: the network also gives the noise;
+            bernoulli, categorical: the target holds two, several class labels.
+        noise_scale: Standard deviation of the noise on the transformed scale: a number, one per target
+            with commas, or learned (default).
+        x_transform: log10 and standardize with commas, or none; default standardize.
+        y_transform: log10 and standardize with commas, or none; default auto: by the targets.
+        dtype: float32 (default) or float64.
+    """
+
+    layers: Annotated[Sequence[int], {"type": _widths, "metavar": "N,N,..."}] = DEFAULT_LAYERS
+    activation: Annotated[Any, _words(*ACTIVATIONS, make=_one_or_list)] = SUPPRESS
+    parameterization: Annotated[str, _words(AUTO, *PARAMETERIZATIONS)] = SUPPRESS
+    prior: Annotated[str, _words(AUTO, *_PRIORS)] = SUPPRESS
+    prior_scale: Annotated[float | str, {"type": float, "metavar": "S"}] = SUPPRESS
+    likelihood: Annotated[str, {"choices": likelihoods.OPTIONS}] = "gaussian"
+    noise_scale: Annotated[Any, _words(LEARNED, make=_noise_scale, metavar="S")] = SUPPRESS
+    x_transform: Annotated[Any, _words("none", *TRANSFORMS, make=_transforms)] = SUPPRESS
+    y_transform: Annotated[Any, _words(AUTO, "none", *TRANSFORMS, make=_transforms)] = SUPPRESS
+    dtype: Annotated[str, _words(*DTYPES)] = SUPPRESS
+
+
+class _Start:
+    """Where chains start.
+
+    Attributes:
+        no_pretraining: Start from draws of the prior.
+        initial_state: Where the chains start, without pretraining: a number, for random weights of that
+            size, or the file of a fitted model with the same layers, likelihood and transforms.
+        batch_size: Rows per step, default 32; 0 or full: all.
+    """
+
+    no_pretraining: bool = False
+    initial_state: Annotated[str, {"metavar": "S|MODEL.h5"}] = SUPPRESS
+    batch_size: Annotated[Any, _words("full", make=_batch_size, metavar="N")] = SUPPRESS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds all options, in groups."""
-    _add_data(parser.add_argument_group("data"))
-    _add_model(parser.add_argument_group("network"))
-    add_all(parser.add_argument_group("sampling, named as in fit_posterior"), _SAMPLING)
+    data = parser.add_argument_group("data")
+    add_fields(data, _Data)
+    for either in (_Features, _HeldOut):
+        add_fields(data.add_mutually_exclusive_group(), either)
+    add_fields(parser.add_argument_group("network"), _Network)
+    group = parser.add_argument_group("sampling, named as in fit_posterior")
+    add_fit_arguments(group, FIT_ARGUMENTS)
     add_kernel_options(parser.add_argument_group("kernel"))
     group = parser.add_argument_group(
         "pretraining with ADAM, of each chain on its own; without any of these chosen by the rows"
     )
-    add_all(group, _PRETRAINING)
-    group.add_argument(
-        "--no-pretraining", action="store_true", help="start from draws of the prior"
-    )
-    _INITIAL_STATE.add(group)
-    add_results_options(parser.add_argument_group("results"))
+    settings = [name for name in Pretraining.__dataclass_fields__ if name != "batch_size"]
+    add_fields(group, Pretraining, settings)
+    add_fields(group, _Start)
+    add_fields(parser.add_argument_group("results"), ResultOptions)
 
 
-def _add_data(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("data", metavar="DATA", help=DATA)
-    add("--target", action="append", required=True, metavar="COL", help="target; may be repeated")
-    features = group.add_mutually_exclusive_group()
-    features.add_argument(
-        "--features",
-        type=comma_list,
-        metavar="A,B,...",
-        help="default: all other columns of numbers, text and flags",
-    )
-    features.add_argument(
-        "--ignore", type=comma_list, default=[], metavar="A,B,...", help="columns to leave out"
-    )
-    add(
-        "--categories",
-        type=comma_list,
-        default=[],
-        metavar="A,B,...",
-        help="features that are names although they look like numbers, such as years; columns of "
-        "text are categories anyhow",
-    )
-    add(
-        "--noise-column",
-        action="append",
-        default=[],
-        metavar="COL",
-        help="known standard deviation of each row, in the units of the target; may be repeated, "
-        "once per target",
-    )
-    add_all(group, _MISSING)
-    add(
-        "--groups",
-        metavar="COL",
-        help="labels of rows that belong together, such as subjects; no feature. Rows of one label are "
-        "held out and left out together, so that error bars hold for new ones",
-    )
-    validation = group.add_mutually_exclusive_group()
-    validation.add_argument("--validation", metavar="FILE", help="table of validation rows")
-    validation.add_argument(
-        "--validation-fraction", type=float, metavar="F", help="hold out this share of the rows"
-    )
+def add_fit_arguments(group: Group, names: Sequence[str]) -> None:
+    """Adds options for arguments of `fit_posterior`."""
+    add_fields(group, FitOptions, names, BayesianMLP.fit_posterior.__doc__)
 
 
-def _add_model(group: Group) -> None:
-    group.add_argument(
-        "--layers",
-        type=_widths,
-        default=DEFAULT_LAYERS,
-        metavar="N,N,...",
-        help="widths of the hidden layers, for example 20,20; 'none' for a linear model; default 50",
-    )
-    add_all(group, (*_NETWORK, *_PRIOR))
-    group.add_argument(
-        "--likelihood",
-        default="gaussian",
-        choices=sorted(likelihoods.OPTIONS, key=_has_classes),
-        help="noise model, default gaussian; heteroscedastic: the network also gives the noise; "
-        "bernoulli, categorical: the target holds two, several class labels",
-    )
-    add_all(group, (_NOISE_SCALE, *_SCALES))
+def add_kernel_options(group: Group) -> None:
+    """Adds --kernel and the settings of all kernels."""
+    text = f"auto (default) or {', '.join(available())}"
+    add_option(group, "kernel", {"metavar": "NAME", "type": _kernel_words(AUTO)}, text, AUTO)
+    for name, owners in _kernel_settings().items():
+        texts: dict[str, list[str]] = {}
+        for owner, kernels in owners.items():
+            texts.setdefault(described(owner.__doc__, name), []).extend(kernels)
+        # What TunedKernel declares, all have, or the kernel inside has it.
+        about = "; ".join(
+            text if TunedKernel in owners else f"{', '.join(kernels)}: {text}"
+            for text, kernels in texts.items()
+        )
+        about += "; its options are taken as well" if name == "inner" else ""
+        add_option(group, name, argument_of([*owners], name), about)
+
+
+def _kernel_settings() -> dict[str, dict[type[Kernel], list[str]]]:
+    """For each setting the classes that declare it, each with the kernels that have it."""
+    found: dict[str, dict[type[Kernel], list[str]]] = {}
+    for kernel_name, kernel in sorted(KERNELS.items()):
+        for field in dataclasses.fields(kernel):
+            owner = next(c for c in kernel.__mro__ if field.name in inspect.get_annotations(c))
+            found.setdefault(field.name, {}).setdefault(owner, []).append(kernel_name)
+    return found
+
+
+def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
+    """{"kernel": settings}, or nothing where the kernel is to be chosen."""
+    asked = given(args, _kernel_settings())
+    if is_auto(args.kernel):
+        for name in asked:
+            raise ValueError(
+                f"{flag(name)} is a setting of a kernel, received --kernel auto. Name the kernel, for "
+                "example --kernel hmc."
+            )
+        return {}
+    settings = resolve_kernel(args.kernel)
+    known = set(settings.__dataclass_fields__)
+    if isinstance(settings, ComposedKernel):
+        inner = resolve_kernel(asked.get("inner", settings.inner))
+        known_inside = set(inner.__dataclass_fields__)
+        inside = {name: asked.pop(name) for name in list(asked) if name in known_inside - known}
+        asked["inner"] = dataclasses.replace(inner, **inside)
+        known |= known_inside
+    for name in asked:
+        if name not in known:
+            raise ValueError(
+                f"{flag(name)} is no setting of the kernel {args.kernel}, which has "
+                f"{', '.join(map(flag, filter(known.__contains__, _kernel_settings())))}. Leave it out."
+            )
+    return {"kernel": dataclasses.replace(settings, **asked)}
 
 
 def make_model(
@@ -248,16 +290,22 @@ def make_model(
         num_features, num_targets: Numbers of columns.
         num_classes: Number of different labels, for class likelihoods.
     """
-    settings = given(args, (*_NETWORK, *_SCALES))
-    settings["prior"] = _prior(args)
-    settings["likelihood"] = likelihood = _likelihood(args)
+    names = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
+    scale, kind = given(args, ["noise_scale"]), likelihoods.OPTIONS[args.likelihood]
+    if scale and kind.noise_scale is None:
+        raise ValueError(
+            f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
+            "scale besides the network. Leave it out."
+        )
+    likelihood = kind(**scale)
     num_outputs = likelihood.num_outputs(num_targets, num_classes)
     if likelihood.num_targets(num_outputs) != num_targets:
         raise ValueError(
             f"--likelihood {args.likelihood} takes one column of labels, received {num_targets} "
             "targets. Fit one model per target."
         )
-    return BayesianMLP([num_features, *args.layers, num_outputs], **settings)
+    sizes = [num_features, *args.layers, num_outputs]
+    return BayesianMLP(sizes, prior=_prior(args), likelihood=likelihood, **given(args, names))
 
 
 def _prior(args: argparse.Namespace) -> str | WeightPrior:
@@ -273,36 +321,19 @@ def _prior(args: argparse.Namespace) -> str | WeightPrior:
     return _PRIORS[name](**scale)
 
 
-def _likelihood(args: argparse.Namespace) -> likelihoods.Likelihood:
-    scale, cls = given(args, (_NOISE_SCALE,)), likelihoods.OPTIONS[args.likelihood]
-    if scale and cls.noise_scale is None:
-        raise ValueError(
-            f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
-            "scale besides the network. Leave it out."
-        )
-    return cls(**scale)
-
-
 def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `fit_posterior` other than data and kernel."""
-    asked = given(args, _PRETRAINING)
+    arguments, asked = given(args, FIT_ARGUMENTS), given(args, Pretraining.__dataclass_fields__)
     if args.no_pretraining and asked:
         raise ValueError(
             f"--no-pretraining does not go with {flag(next(iter(asked)))}. Leave one of them out."
         )
-    arguments = given(args, (*_MISSING, *_SAMPLING))
-    if args.no_pretraining:
-        arguments["pretraining"] = None
-    elif asked:
-        arguments["pretraining"] = Pretraining(**asked)
-    if hasattr(args, _INITIAL_STATE.name):
-        arguments[_INITIAL_STATE.name] = _initial_state(args.initial_state)
+    if args.no_pretraining or asked:
+        arguments["pretraining"] = Pretraining(**asked) if asked else None
+    if hasattr(args, "initial_state"):
+        try:
+            arguments["initial_state"] = float(args.initial_state)
+        except ValueError:
+            networks = networks_of(load(args.initial_state, untrusted=True))
+            arguments["initial_state"] = networks
     return arguments
-
-
-def _initial_state(text: str) -> Any:
-    """A number, or the networks of the model in a file."""
-    try:
-        return float(text)
-    except ValueError:
-        return networks_of(load(text, untrusted=True))

@@ -1,26 +1,25 @@
-"""`tfbnn info`: what a model file holds."""
+"""Show what a model file holds: network, draws, transforms, and where it came from."""
 
 import argparse
 import os
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import add_model_argument, load_model
+from tfbnn.cli.options import JsonOptions, ModelOptions, add_fields, load_model
 from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, answer_lines
 from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.stacking.stacking import weighting_note
-
-HELP = "show what a model file holds"
-DESCRIPTION = "Show what a model file holds: network, draws, transforms, and where it came from."
+from tfbnn.posterior.stacking import weighting_note
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add_model_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+class _Options(JsonOptions, ModelOptions):
+    """What the command takes."""
+
+
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,17 +1,26 @@
-"""Options that several commands have, and the model that one of them names."""
+"""Options of commands, made of classes: annotations say what values are, docstrings what they mean.
+
+An option that stands for a field of a dataclass, such as `FitOptions`, is passed on only where it is
+given, so that defaults are those of the Python interface.
+"""
 
 import argparse
+import inspect
 import os
+import re
+from argparse import SUPPRESS
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, is_dataclass
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
+from tfbnn.cli.parsing import flag
 from tfbnn.fit.model import SampledNetwork, load
+from tfbnn.spec.choices import AUTO
+from tfbnn.system.paths import StrPath
 from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer
-
-DATA = "text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input"
 
 
 @dataclass(frozen=True)
@@ -32,136 +41,14 @@ class Words:
         if self.make is not None:
             return self.make(text)
         if text not in self.known:
-            raise unknown_word(text, self.known)
+            raise argparse.ArgumentTypeError(
+                f"expected one of {', '.join(self.known)}, received {text!r}."
+                f"{did_you_mean(text, self.known)}"
+            )
         return text
 
 
-def unknown_word(text: str, known: Sequence[str]) -> argparse.ArgumentTypeError:
-    """The error for a word that is none of those known."""
-    return argparse.ArgumentTypeError(
-        f"expected one of {', '.join(known)}, received {text!r}.{did_you_mean(text, known)}"
-    )
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option that is passed on only where it is given.
-
-    Attributes:
-        name: Of the argument that it stands for.
-        text: What it is.
-        metavar: What its value is called.
-        kind: Makes the value of the text that is given.
-        action: Of argparse, for an option without a value.
-    """
-
-    name: str
-    text: str
-    metavar: str | None = None
-    kind: Callable[[str], Any] = str
-    action: Any = None
-
-    def add(self, group: Group) -> None:
-        """Adds it to a parser or group."""
-        value: dict[str, Any] = {"metavar": self.metavar, "type": self.kind}
-        value = {"action": self.action} if self.action else value
-        text = self.text.replace("%", "%%")
-        group.add_argument(flag(self.name), default=argparse.SUPPRESS, help=text, **value)
-
-
-def add_all(group: Group, options: Iterable[Option]) -> None:
-    """Adds options in their order."""
-    for option in options:
-        option.add(group)
-
-
-def given(args: argparse.Namespace, options: Iterable[Option | str]) -> dict[str, Any]:
-    """Dict of those of the options, or names of options, that were given."""
-    names = [option if isinstance(option, str) else option.name for option in options]
-    return {name: getattr(args, name) for name in names if hasattr(args, name)}
-
-
-def flag(name: str) -> str:
-    """The option of a setting."""
-    return "--" + name.replace("_", "-")
-
-
-def add_model_argument(parser: Group) -> None:
-    """Adds MODEL.h5 and --trusted."""
-    parser.add_argument(
-        "model",
-        metavar="MODEL.h5",
-        help="file that 'tfbnn fit' or save() wrote; or the folder of a run, for the draws that it "
-        "has committed so far",
-    )
-    parser.add_argument(
-        "--trusted",
-        action="store_true",
-        help="the model file is your own: read it in this process, whatever its size, 0.2 s "
-        "faster; default: a separate, restricted process parses it; run folders are always your "
-        "own",
-    )
-
-
-def add_uncalibrated_option(parser: Group) -> None:
-    """Adds --uncalibrated."""
-    parser.add_argument(
-        "--uncalibrated",
-        action="store_true",
-        help="error bars of the posterior, although the model is calibrated",
-    )
-
-
-def load_model(args: argparse.Namespace) -> SampledNetwork:
-    """The model that the arguments name."""
-    if args.trusted or os.path.isdir(args.model):
-        return load(args.model, max_bytes=2**63)
-    return load(args.model, untrusted=True)
-
-
-def add_unit_option(parser: Group) -> None:
-    """Adds --unit, as what draws has it."""
-    parser.add_argument(
-        "--unit",
-        action="append",
-        metavar="UNIT",
-        help="unit of the target, for figures; of several targets once for each; default: what "
-        "their names say, as in xsec_fb or 'm [GeV]'",
-    )
-
-
-def add_role_options(parser: Group) -> None:
-    """Adds --target and --noise-column, as `evaluate` and `plot` have them."""
-    parser.add_argument(
-        "--target",
-        action="append",
-        metavar="COL",
-        help="target column, once per target in order; default: the name used in the fit",
-    )
-    parser.add_argument(
-        "--noise-column",
-        action="append",
-        metavar="COL",
-        help="column with the known standard deviation of each row; default: as in the fit",
-    )
-
-
-def add_results_options(group: Group) -> None:
-    """Adds -o, --json and --strict, as `fit` and `resume` have them."""
-    group.add_argument(
-        "-o", dest="model_file", metavar="MODEL.h5", help="where to save the fitted model"
-    )
-    group.add_argument("--json", action="store_true", help="print the report as JSON")
-    add_strict_option(group)
-
-
-def add_strict_option(group: Group) -> None:
-    """Adds --strict."""
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with 3 unless the verdict is: usable for error bars",
-    )
+# Values.
 
 
 def comma_list(text: str) -> list[str]:
@@ -170,14 +57,209 @@ def comma_list(text: str) -> list[str]:
     return [] if entries == ["none"] else entries
 
 
-def auto_or_int(text: str) -> str | int:
-    """A whole number, or "auto"."""
-    return text if text == "auto" else number(text, int, "auto or a whole number")
-
-
 def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
     """The text as an int or a float; `wanted` says in the refusal what was expected."""
     try:
         return kind(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}") from None
+
+
+def _auto_or_int(text: str) -> str | int:
+    return text if text == AUTO else number(text, int, "auto or a whole number")
+
+
+# What argparse is told of the types that an annotation allows besides None; `fit_options` knows more.
+ARGUMENTS: dict[tuple[Any, ...], dict[str, Any]] = {
+    (int,): {"metavar": "N", "type": int},
+    (float,): {"metavar": "X", "type": float},
+    (str,): {"metavar": "NAME"},
+    (int, str): {"metavar": "N|auto", "type": Words((AUTO,), _auto_or_int)},
+    get_args(StrPath): {"metavar": "PATH"},
+}
+# What the docstrings say of settings whose default is None, in a sentence of its own.
+_NONE = "None (default): "
+
+
+def argument(metavar: str, **more: Any) -> dict[str, Any]:
+    """What an annotation says of a value that is given by its place, not by an option."""
+    return {"flags": (), "metavar": metavar, **more}
+
+
+def add_fields(
+    group: Group, owner: type, names: Iterable[str] = (), text: str | None = None
+) -> None:
+    """Adds an argument or option for each field of a class.
+
+    Args:
+        group: Parser or group.
+        owner: The class. Where a field is `Annotated` with a dict, argparse is told what that says.
+        names: The fields; by default all, those of base classes first.
+        text: Docstring that describes them; by default that of the class that has the field.
+    """
+    for name in names or get_type_hints(owner):
+        found = text or next(c for c in owner.__mro__ if name in inspect.get_annotations(c)).__doc__
+        about, default = described(found, name), getattr(owner, name, ...)
+        if is_dataclass(owner):
+            about += "" if "default" in about else f"; default {default}"
+            default = SUPPRESS
+        add_option(group, name, argument_of([owner], name), about, default)
+
+
+def add_option(
+    group: Group, name: str, settings: dict[str, Any], text: str, default: Any = SUPPRESS
+) -> None:
+    """Adds an argument or option, which is required where the default is `...`."""
+    flags = settings.pop("flags", (flag(name),))
+    settings |= {"help": text.replace("%", "%%")}
+    if default is not ...:
+        settings |= {"default": default} if flags else {"default": default, "nargs": "?"}
+    if flags:
+        group.add_argument(*flags, dest=name, required=default is ..., **settings)
+    else:
+        group.add_argument(name, **settings)
+
+
+def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
+    """What argparse is told of a field that classes declare alike."""
+    annotation = get_type_hints(owners[0], include_extras=True)[name]
+    if get_origin(annotation) is Annotated:
+        return dict(annotation.__metadata__[0])
+    (kinds,) = {_kinds(owner, name) for owner in owners}
+    if bool in kinds:  # of "auto" or a flag: "auto" is an option that is not given
+        off = all(getattr(owner, name) is False for owner in owners)
+        return {"action": "store_true" if off else argparse.BooleanOptionalAction}
+    if get_origin(kinds[0]) is Literal:
+        return {"metavar": "NAME", "type": Words(get_args(kinds[0]))}
+    return dict(ARGUMENTS[kinds])
+
+
+def described(text: str | None, name: str) -> str:
+    """What a docstring says first of an argument or attribute, and what its default None means.
+
+    In one line; python -OO has no docstrings.
+    """
+    entry = rf"^    {name}: (.*(?:\n        .*)*)"
+    found = re.search(entry, inspect.cleandoc(text or ""), re.MULTILINE)
+    description = " ".join(found[1].split()) if found else ""
+    first, *others = description.removesuffix(".").split(". ")
+    meaning = [text.removeprefix(_NONE) for text in others if text.startswith(_NONE)]
+    text = "; default: ".join([first, *meaning]).replace("`", "").replace('"', "")
+    return text[:1].lower() + text[1:]
+
+
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Dict of those of the options that were given."""
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
+
+
+def _kinds(owner: type, name: str) -> tuple[Any, ...]:
+    """The types of a setting besides None."""
+    annotation = get_type_hints(owner)[name]
+    is_words = get_origin(annotation) is Literal
+    members = () if is_words else get_args(annotation)
+    kinds = tuple(kind for kind in members or (annotation,) if kind is not NoneType)
+    known = (*ARGUMENTS, (bool,), (bool, str))
+    if kinds not in known and get_origin(kinds[0]) is not Literal:
+        raise TypeError(
+            f"{owner.__name__}.{name} must be annotated as bool, int, float, str, Literal or Kernel, "
+            f"or one of them or None, received {annotation}: options are made of it."
+        )
+    return kinds
+
+
+# What several commands have.
+
+
+class ModelOptions:
+    """The model that a command is about.
+
+    Attributes:
+        model: File that 'tfbnn fit' or save() wrote; or the folder of a run, for the draws that it has
+            committed so far.
+        trusted: The model file is your own: read it in this process, whatever its size, 0.2 s faster;
+            default: a separate, restricted process parses it; run folders are always your own.
+    """
+
+    model: Annotated[str, argument("MODEL.h5")]
+    trusted: bool = False
+
+
+def load_model(args: argparse.Namespace) -> SampledNetwork:
+    """The model that the arguments of a `ModelOptions` name."""
+    if args.trusted or os.path.isdir(args.model):
+        return load(args.model, max_bytes=2**63)
+    return load(args.model, untrusted=True)
+
+
+class RoleOptions:
+    """Names of columns.
+
+    Attributes:
+        target: Target column, once per target in order; default: the name used in the fit.
+        noise_column: Column with the known standard deviation of each row; default: as in the fit.
+    """
+
+    target: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+    noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+
+
+class UnitOptions:
+    """What figures say.
+
+    Attributes:
+        unit: Unit of the target, for figures; of several targets once for each; default: what their
+            names say, as in xsec_fb or 'm [GeV]'.
+    """
+
+    unit: Annotated[list[str] | None, {"action": "append", "metavar": "UNIT"}] = None
+
+
+class ErrorBarOptions:
+    """Which error bars.
+
+    Attributes:
+        uncalibrated: Error bars of the posterior, although the model is calibrated.
+    """
+
+    uncalibrated: bool = False
+
+
+class JsonOptions:
+    """How results are printed.
+
+    Attributes:
+        json: Print JSON.
+    """
+
+    json: bool = False
+
+
+class StrictOptions:
+    """When a command fails.
+
+    Attributes:
+        strict: Exit with 3 unless the verdict is: usable for error bars.
+    """
+
+    strict: bool = False
+
+
+class SavingOptions(JsonOptions):
+    """What becomes of a model that was made of another.
+
+    Attributes:
+        output: Model file to write.
+    """
+
+    output: Annotated[str, {"flags": ("-o",), "metavar": "OUT.h5"}]
+
+
+class ResultOptions(StrictOptions, JsonOptions):
+    """What becomes of a run.
+
+    Attributes:
+        model_file: Where to save the fitted model.
+    """
+
+    model_file: Annotated[str | None, {"flags": ("-o",), "metavar": "MODEL.h5"}] = None

@@ -4,19 +4,24 @@ An output never replaces an input, a table never a model, a model nothing but a 
 nothing but a report; the ending of its name says what it is.
 """
 
+import argparse
 import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tfbnn.cli.console import DONE, print_json
 from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table_writer
+from tfbnn.diagnostics.wording import megabytes
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.system.atomic import check_writable, open_text
 from tfbnn.system.pages import is_page
-from tfbnn.system.streams import data_output
+from tfbnn.system.terminals import data_output
 
 # Standard output.
 STREAM = "-"
@@ -29,15 +34,13 @@ class Kind:
     Attributes:
         name: In words.
         endings: Those that a file of this kind may have; none of a folder.
-        sealed: Whether its files are sealed, as models are.
     """
 
     name: str
     endings: tuple[str, ...] = ()
-    sealed: bool = False
 
 
-MODEL = Kind("a model", (".h5", ".hdf5"), sealed=True)
+MODEL = Kind("a model", (".h5", ".hdf5"))
 TABLE = Kind("a table", ENDINGS)
 ONNX = Kind("an ONNX file", (".onnx",))
 PAGE = Kind("a report", (".html", ".htm"))
@@ -97,6 +100,28 @@ def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
             yield write
 
 
+def save_and_tell(
+    model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
+) -> int:
+    """Saves a model that was made of another, and prints what was done.
+
+    Args:
+        model: What was made.
+        args: Arguments with `SavingOptions`.
+        summary: Aligned lines, for people.
+        record: The same as a dict.
+
+    Returns:
+        The exit code.
+    """
+    size = model.save(args.output)
+    if args.json:
+        print_json(record | {"saved": args.output, "bytes": size})
+    else:
+        print(f"{summary}\n{'saved':<13}{args.output}, {megabytes(size)}")
+    return DONE
+
+
 def is_device(path: str) -> bool:
     """Whether there is a pipe or a device, which is written to and never replaced."""
     try:
@@ -139,9 +164,9 @@ def _something_else(path: str, kind: Kind) -> str | None:
     """What a file is that an output of this kind does not replace; None of one that it does."""
     if kind is PAGE:
         return None if is_page(path) else "no report of tfbnn"
-    if is_sealed(path) != kind.sealed:
-        return "no tfbnn model" if kind.sealed else "a tfbnn model"
-    return None
+    if kind is MODEL:
+        return None if is_sealed(path) else "no tfbnn model"
+    return "a tfbnn model" if is_sealed(path) else None
 
 
 def _is_in(path: str, other: str) -> bool:

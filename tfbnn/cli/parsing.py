@@ -1,16 +1,28 @@
 """The parser of the command line: errors in two lines, which say what may have been meant."""
 
 import argparse
+import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
-from tfbnn.cli.help_text import HelpFormatter
-from tfbnn.cli.options import flag
-from tfbnn.spec.habits import called, hint
+from tfbnn.spec.habits import CALLED, hint
 from tfbnn.system.words import did_you_mean
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Fills descriptions as argparse does, but leaves empty and indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for stays, found in groupby(text.splitlines(), lambda line: line[:1] in ("", " ")):
+            block = list(found)
+            lines += block if stays else textwrap.wrap(" ".join(block), width)
+        return textwrap.indent("\n".join(lines), indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,100 +53,72 @@ class Parser(argparse.ArgumentParser):
             )
 
 
-def parse(
-    parser: Parser, commands: Mapping[str, Parser], argv: Sequence[str]
-) -> argparse.Namespace:
+def flag(name: str) -> str:
+    """The option of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def texts_of(docstring: str | None) -> dict[str, Any]:
+    """What argparse shows of a docstring: the description, and from the examples on the epilog."""
+    description, example, rest = inspect.cleandoc(docstring or "").partition("\n\nexample")
+    return {"description": description, "epilog": (example + rest).strip()}
+
+
+def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments.
 
     Args:
-        parser: The parser of all commands.
-        commands: Their own parsers by their names.
-        argv: Arguments after the program's name.
+        parser: The parser of the program, or of one command.
+        argv: Arguments after its name.
 
     Raises:
         SystemExit: For a bad command line, after saying what is wrong with it, in the name of the
             command that was given; and after --help.
     """
-    command, rest = _innermost(commands, argv)
-    return _parsed(parser, argv, command or parser, rest)
-
-
-def parse_options(command: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """The parsed arguments of one command, without its name; raises as `parse`."""
-    return _parsed(command, argv, command, argv)
-
-
-def _parsed(
-    parser: Parser, argv: Sequence[str], command: Parser, rest: Sequence[str]
-) -> argparse.Namespace:
-    # First, because one that is misspelt may be missing as well.
-    for text in takewhile("--".__ne__, rest):
+    command, rest = parser, argv
+    while named := set(command.commands).intersection(rest):
+        place = min(map(rest.index, named))
+        command, rest = command.commands[rest[place]], rest[place + 1 :]
+    # First, because an option that is misspelt may be missing as well.
+    for text in [] if command is parser and command.commands else takewhile("--".__ne__, rest):
         _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
-    unknown = _into_list(command, args, unknown)
+    # For argparse a list of arguments ends at the first option.
+    for action in command._actions:
+        if not action.option_strings and action.nargs == "*":
+            getattr(args, action.dest).extend(t for t in unknown if not t.startswith("-"))
+            unknown = [text for text in unknown if text.startswith("-")]
     if unknown:
         command.error(_complaint(command, argv, unknown))
     return args
 
 
-def _into_list(command: Parser, args: argparse.Namespace, unknown: list[str]) -> list[str]:
-    """Adds arguments to a list of the command's, which ends for argparse at the first option.
-
-    Returns:
-        Those that are none.
-    """
-    lists = [act for act in command._actions if not act.option_strings and act.nargs == "*"]
-    if not lists:
-        return unknown
-    getattr(args, lists[0].dest).extend(text for text in unknown if not text.startswith("-"))
-    return [text for text in unknown if text.startswith("-")]
-
-
-def _innermost(
-    commands: Mapping[str, Parser], argv: Sequence[str]
-) -> tuple[Parser | None, Sequence[str]]:
-    """The parser of the command that was given, or of one of its own, and what follows its name."""
-    place = next((place for place, text in enumerate(argv) if text in commands), None)
-    if place is None:
-        return None, ()
-    command, rest = commands[argv[place]], argv[place + 1 :]
-    inner, behind = _innermost(command.commands, rest)
-    return (command, rest) if inner is None else (inner, behind)
-
-
 def _check_option(command: Parser, name: str) -> None:
     options = command._option_string_actions
     if name.startswith("--") and name not in options:
-        elsewhere = name.removeprefix("--").replace("-", "_")
-        known = [text.removeprefix("--").replace("-", "_") for text in options]
-        here = called(elsewhere, known)
-        meant = hint(elsewhere) if here is None else did_you_mean(flag(here), options)
+        asked = name.removeprefix("--").replace("-", "_")
+        here = flag(CALLED.get(asked, asked))
+        meant = did_you_mean(here, options) if here in options else hint(asked)
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")
 
 
 def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:
     """What to say of arguments that a command does not know."""
-    for option, entries in _lists(command._option_string_actions, argv):
-        if len(entries) > 1:
-            return f"{option} takes one list, with commas: {option} {','.join(entries)}."
+    for place, option in enumerate(argv):
+        action = command._option_string_actions.get(option)
+        if action is not None and action.type and "," in str(action.metavar):
+            entries = list(takewhile(partial(_is_entry, action.type), argv[place + 1 :]))
+            if len(entries) > 1:
+                return f"{option} takes one list, with commas: {option} {','.join(entries)}."
     return f"unexpected argument {unknown[0]!r}."
 
 
-def _lists(
-    options: dict[str, argparse.Action], argv: Sequence[str]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yields, for options that take a list, what follows them that its entries may be."""
-    for place, option in enumerate(argv):
-        action = options.get(option)
-        if action is None or "," not in str(action.metavar) or not callable(action.type):
-            continue
-        entries = []
-        for text in argv[place + 1 :]:
-            if text.startswith("-") or os.path.exists(text):
-                break
-            try:
-                action.type(text)
-            except (ValueError, argparse.ArgumentTypeError):
-                break
-            entries.append(text)
-        yield option, entries
+def _is_entry(make: Any, text: str) -> bool:
+    """Whether a text that follows an option may be an entry of its list."""
+    if text.startswith("-") or os.path.exists(text):
+        return False
+    try:
+        make(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        return False
+    return True

@@ -1,17 +1,24 @@
-"""`tfbnn plot`: figures of a saved model."""
+"""Draw figures of a saved model.
+
+These are convergence of the predictions, predictions along each input, and which inputs matter; with a
+table of rows also predictions against truth, pulls and coverage, of a classifier reliability. Needs
+Matplotlib (tfbnn[plots]).
+"""
 
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
-from tfbnn.cli.columns import Roles, read_rows
+from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.options import (
-    DATA,
-    add_model_argument,
-    add_role_options,
-    add_unit_option,
+    ModelOptions,
+    RoleOptions,
+    UnitOptions,
+    add_fields,
+    argument,
     load_model,
 )
 from tfbnn.cli.outputs import FOLDER, check_output
@@ -20,33 +27,30 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
-HELP = "draw figures of a saved model"
-DESCRIPTION = """\
-Draw figures of a saved model: traces of the chains, their running means and autocorrelations,
-convergence of the predictions, predictions along each input, and which inputs matter; with a table of rows also predictions against truth, pulls
-and coverage, of a classifier reliability. Needs Matplotlib (tfbnn[plots])."""
+
+class _Options(UnitOptions, RoleOptions, ModelOptions):
+    """What the command takes.
+
+    Attributes:
+        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+            from standard input.
+        output: Where to save.
+        format: Default: png.
+    """
+
+    data: Annotated[str | None, argument("DATA")] = None
+    output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
+    format: Annotated[str, {"choices": ["png", "pdf", "svg"]}] = "png"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add_model_argument(parser)
-    parser.add_argument("data", metavar="DATA", nargs="?", help=f"rows with known targets: {DATA}")
-    parser.add_argument("-o", dest="output", metavar="FOLDER", required=True, help="where to save")
-    add_role_options(parser)
-    add_unit_option(parser)
-    parser.add_argument(
-        "--format", choices=["png", "pdf", "svg"], default="png", help="default: png"
-    )
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
     """Draws, saves and lists the figures."""
     check_output(args.output, FOLDER, [args.data])
     model = load_model(args)
-    rows = None
-    if args.data is not None:
-        roles = Roles(model.posterior, args.target, args.noise_column)
-        rows = read_rows(model, args.data, roles)
+    rows = None if args.data is None else read_rows(model, args)
     if model.posterior.no_chains is not None:
         say(f"{model.posterior.no_chains}: there are no figures of chains.")
     for path in save_figures(model, rows, args.output, args.format, args.unit):
@@ -92,9 +96,6 @@ def _figures(
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
     if ensemble.no_chains is None:
-        yield "traces", plots.plot_traces(model)
-        yield "running_means", plots.plot_running_means(model)
-        yield "autocorrelation", plots.plot_autocorrelation(model)
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():

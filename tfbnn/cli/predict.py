@@ -1,4 +1,12 @@
-"""`tfbnn predict`: predictions of a saved model for a table of points. Needs no TensorFlow."""
+r"""Predict mean and standard deviation for every row of a table.
+
+The columns are found by the names the model was fitted with; a table without any of them must have
+exactly the model's columns, in order. A classifier gives the most probable class, then for each
+class its probability and the standard deviation of that, for two classes of the second only. Text is
+worked through in pieces, so it may be of any length. What the encoding of standard output lacks is
+written as an escape (\xe9); files are UTF-8.
+Needs no TensorFlow.
+"""
 
 import argparse
 import contextlib
@@ -6,13 +14,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from tfbnn.cli.columns import ModelInputs, Roles, as_noise
+from tfbnn.cli.columns import ModelInputs, as_noise
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
-    add_model_argument,
-    add_uncalibrated_option,
+    ErrorBarOptions,
+    ModelOptions,
+    add_fields,
+    argument,
     comma_list,
     load_model,
     number,
@@ -30,93 +40,60 @@ from tfbnn.system.warn import warn
 
 _ROWS_AT_ONCE = 1000
 
-HELP = "predict with error bars for a table of points"
-DESCRIPTION = """\
-Predict mean and standard deviation for every row of a table.
 
-The columns are found by the names the model was fitted with; a table without any of them must have
-exactly the model's columns, in order. A classifier gives the most probable class, then for each
-class its probability and the standard deviation of that, for two classes of the second only. Text is
-worked through in pieces, so it may be of any length. What the encoding of standard output lacks is
-written as an escape (\\xe9); files are UTF-8.
-Needs no TensorFlow."""
+def _quantiles(text: str) -> list[float]:
+    wanted = "numbers between 0 and 1 with commas, such as 0.16,0.5,0.84"
+    values: list[float] = [number(entry, float, wanted) for entry in comma_list(text)]
+    if len(set(values)) < len(values):
+        raise argparse.ArgumentTypeError(f"expected different numbers, received {text!r}")
+    return values
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add_model_argument(parser)
-    parser.add_argument(
-        "points",
-        metavar="POINTS",
-        help="text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input",
-    )
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="OUT.csv",
-        help="file to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .h5, "
-        ".parquet; default: CSV on standard output",
-    )
-    parser.add_argument(
-        "--quantiles",
-        type=_quantiles,
-        metavar="Q,Q,...",
-        help="also these quantiles, for example 0.16,0.5,0.84",
-    )
-    parser.add_argument(
-        "--include-noise",
-        action="store_true",
-        help="spread of a new observation; without it, of the function alone",
-    )
-    add_uncalibrated_option(parser)
-    parser.add_argument(
-        "--space",
-        choices=["original", "transformed"],
-        default="original",
-        help="units of the target (default), or the scale the network sees",
-    )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside",
-    )
-    parser.add_argument(
-        "--unsampled",
-        action="store_true",
-        help="predict with the networks of a run that ended before its first draw: their spread is "
-        "no error bar",
-    )
-    parser.add_argument(
-        "--noise-column",
-        action="append",
-        metavar="COL",
-        help="column with the known standard deviation of each row, for --include-noise after a "
-        "fit with such a column; default: the name used in the fit",
-    )
-    parser.add_argument(
-        "--keep",
-        type=comma_list,
-        default=[],
-        metavar="COL,COL,...",
-        help="repeat these columns of POINTS before the others, such as an id",
-    )
-    parser.add_argument(
-        "--named",
-        action="store_true",
-        help="name columns after the target where there is only one, too: xsec_fb_mean, ...",
-    )
+class _Options(ErrorBarOptions, ModelOptions):
+    """What the command takes.
+
+    Attributes:
+        points: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
+        output: File to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .h5, .parquet;
+            default: CSV on standard output.
+        quantiles: Also these quantiles, for example 0.16,0.5,0.84.
+        include_noise: Spread of a new observation; without it, of the function alone.
+        space: Units of the target (default), or the scale the network sees.
+        trust: Column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
+        unsampled: Predict with the networks of a run that ended before its first draw: their spread is
+            no error bar.
+        noise_column: Column with the known standard deviation of each row, for --include-noise after a
+            fit with such a column; default: the name used in the fit.
+        keep: Repeat these columns of POINTS before the others, such as an id.
+        named: Name columns after the target where there is only one, too, such as xsec_fb_mean.
+    """
+
+    points: Annotated[str, argument("POINTS")]
+    output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
+    quantiles: Annotated[list[float] | None, {"type": _quantiles, "metavar": "Q,Q,..."}] = None
+    include_noise: bool = False
+    space: Annotated[str, {"choices": ["original", "transformed"]}] = "original"
+    trust: bool = False
+    unsampled: bool = False
+    noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+    keep: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
+    named: bool = False
+
+
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
     """Predicts and writes a table."""
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
-    noise = Roles(model.posterior, noise=args.noise_column).noise
-    noise = noise if args.include_noise else []
+    noise = args.noise_column or model.posterior.provenance.noise_columns or ()
+    noise = noise if args.include_noise else ()
     has_labels = model.spec.has_classes and args.space == "original"
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
-        columns = _class_columns(model.posterior, args.named) + columns
+        prefixes = target_prefixes(model.posterior, args.named)
+        columns = [*(f"{prefix}class" for prefix in prefixes), *columns]
         formulas = [label for label in model.classes or () if str(label).startswith("=")]
         if formulas:
             warn(
@@ -132,18 +109,20 @@ def run(args: argparse.Namespace) -> int:
             f"--keep {twice[0]}: two columns of the output would have this name. Leave it out, or "
             "rename it; --named gives the others longer names."
         )
-    predict = partial(
-        model.predict, include_noise=args.include_noise, quantiles=args.quantiles or None
-    )
-    predict = partial(predict, space=args.space, return_trust=args.trust)
-    calibrated = False if args.uncalibrated else "auto"
-    predict = partial(predict, calibrated=calibrated, allow_unsampled=args.unsampled)
+    settings = {
+        "include_noise": args.include_noise,
+        "quantiles": args.quantiles or None,
+        "space": args.space,
+        "return_trust": args.trust,
+        "calibrated": False if args.uncalibrated else "auto",
+        "allow_unsampled": args.unsampled,
+    }
     with (
         _pieces(args.points, model.posterior, noise, args.keep) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
         for piece in pieces:
-            prediction = predict(piece.x, noise_scale=piece.noise).columns
+            prediction = model.predict(piece.x, noise_scale=piece.noise, **settings).columns
             kept = piece.kept
             if has_labels:
                 kept = [*kept, *model.posterior.most_probable(prediction.mean).T]
@@ -157,11 +136,6 @@ class _Piece(NamedTuple):
     x: Table
     noise: Array | None
     kept: list[Array]
-
-
-def _class_columns(ensemble: Ensemble, is_named: bool) -> list[str]:
-    """Names of the columns of most probable classes, one for each target."""
-    return [f"{prefix}class" for prefix in target_prefixes(ensemble, is_named)]
 
 
 @contextlib.contextmanager
@@ -201,11 +175,3 @@ def _pieces(
             )
             for piece in pieces
         )
-
-
-def _quantiles(text: str) -> list[float]:
-    wanted = "numbers between 0 and 1 with commas, such as 0.16,0.5,0.84"
-    values: list[float] = [number(entry, float, wanted) for entry in comma_list(text)]
-    if len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(f"expected different numbers, received {text!r}")
-    return values

@@ -1,14 +1,15 @@
 """How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import warnings
 from collections.abc import Callable
+from typing import TypeGuard
 
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
-from tfbnn.cli.own_folder import is_own_folder
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.exceptions import (
@@ -22,6 +23,9 @@ from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held
+
+# A minute, where the machine is three times as slow, or as busy, as estimates suppose.
+_LONG_SECONDS = 20.0
 
 
 def run_to_the_end(
@@ -103,29 +107,21 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
             say(f"Stopped with {kept.posterior.num_results} draws kept per chain.")
             _save(kept, folder, args)
         else:
-            _save_unsampled(kept, folder, args)
-
-
-def _save_unsampled(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
-    """Saves pretrained networks, but never in place of what may be draws."""
-    say("Out of time or stopped before sampling began: these are networks without error bars.")
-    if args.model_file is not None and os.path.exists(args.model_file):
-        say(f"{args.model_file} was there before, and is left as it is.")
-    else:
-        _save(model, folder, args)
+            say("Out of time or stopped before sampling: these are networks without error bars.")
+            if args.model_file is None or not os.path.exists(args.model_file):
+                _save(kept, folder, args)
+            else:  # it may have draws
+                say(f"{args.model_file} was there before, and is left as it is.")
 
 
 def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
     """The model, or what its run folder has committed where a stop came before it had anything."""
-    try:
+    with contextlib.suppress(NotFittedError):
         model.posterior  # noqa: B018
         return model
-    except NotFittedError:
-        pass
-    try:
+    with contextlib.suppress(NotFittedError, RunFolderError):
         return load(folder) if folder is not None and RunFolder.around(folder) else None
-    except (NotFittedError, RunFolderError):
-        return None
+    return None
 
 
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
@@ -146,3 +142,44 @@ def _remove(folder: str) -> None:
         pass  # there is none, or another process needs it
     except (OSError, RunFolderError) as error:
         say(f"{folder} is no longer needed, and could not be removed: {error}")
+
+
+def own_folder(model_file: str, seconds: float) -> str | None:
+    """The folder for a run, which can be made and is not there yet, or None where it keeps none.
+
+    Args:
+        model_file: Where the model will be saved.
+        seconds: How long the run will take, see `estimated_fit_seconds`.
+
+    Raises:
+        ValueError: When a stopped run is there: it is not for a new one to remove it.
+        RunLockedError: When another process is about to begin a run there.
+    """
+    folder = f"{model_file}.run"
+    if RunFolder.around(folder) is not None:
+        raise ValueError(
+            f"{folder} holds a run that did not come to its end. Go on with it: tfbnn resume "
+            f"{shlex.quote(folder)} -o {shlex.quote(model_file)}; or remove the folder to begin "
+            "anew."
+        )
+    if seconds < _LONG_SECONDS:
+        return None
+    try:
+        with RunFolder.reserved(folder):
+            pass
+        RunFolder.remove(folder)  # the run makes it when it begins
+    except RunLockedError:
+        raise
+    except (RunFolderError, OSError) as error:
+        # Such as a file system without locks.
+        say(f"No run folder is kept, so that a stopped run will not go on: {error}")
+        return None
+    say(f"This may take more than a minute: draws are kept in {folder} until the model is saved.")
+    return folder
+
+
+def is_own_folder(folder: str | None, model_file: str | None) -> TypeGuard[str]:
+    """Whether a run folder is the one that belongs to a model file, and goes with its run's end."""
+    if folder is None or model_file is None:
+        return False
+    return os.path.realpath(folder) == os.path.realpath(f"{model_file}.run")

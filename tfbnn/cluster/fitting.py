@@ -73,7 +73,7 @@ def fit(
             locks that hold between hosts.
         noise_scale, groups, validation_data: As in `fit_posterior`.
         options: missing, kernel, num_chains, num_results, until, max_seconds, num_burnin_steps,
-            num_steps_between_results, pretraining, initial_state, likelihood_power, effort, restart,
+            num_steps_between_results, pretraining, initial_state, likelihood_power, effort,
             calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
             `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what the
             loss of a worker can cost; callbacks are called here, once per commit_interval and after

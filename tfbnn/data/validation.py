@@ -16,8 +16,7 @@ from tfbnn.data.frames import column_names
 from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.arrays import Array
-from tfbnn.system.mapped import mapped_file
+from tfbnn.system.arrays import Array, mapped_file
 from tfbnn.system.warn import warn
 from tfbnn.system.words import did_you_mean, name_of
 

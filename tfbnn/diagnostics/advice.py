@@ -37,8 +37,6 @@ _HIGH_ACCEPTANCE, _LOW_ACCEPTANCE = 0.9, 0.2
 _MOST_TIMES = 16
 # Chains that would need more than these will not leave their modes in a run that anybody waits for.
 _MOST_DRAWS = 100_000
-# What weighs chains that do not mix.
-_STACK = "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5"
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
@@ -62,10 +60,7 @@ def _not_finite(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{named('Chain', np.flatnonzero(~finite))} visited a log density that is not finite",
             "Predictions of such draws may be wild.",
-            Remedy(
-                "look for extreme values in the data, or a kernel with a smaller step_size",
-                "look for extreme values in the data, or a --kernel with a smaller --step-size",
-            ),
+            Remedy("look for extreme values in the data, or a kernel with a smaller step_size"),
             Spoils.ERROR_BARS,
         )
 
@@ -89,12 +84,7 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
             f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
             "widen and shift the predictions.",
-            Remedy(
-                f"restart='best', another seed{', more num_burnin_steps' * sampled.adapts}, or "
-                f"{LONGER_SEARCH.python}",
-                f"--restart best, another --seed{', more --num-burnin-steps' * sampled.adapts}, or "
-                f"{LONGER_SEARCH.command}",
-            ),
+            Remedy(f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH}"),
             Spoils.ERROR_BARS,
         )
 
@@ -106,10 +96,7 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     yield Problem(
         f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
         "",
-        Remedy(
-            "look at model.predict there: model.posterior.x_reference",
-            "look at what tfbnn predict gives for such inputs",
-        ),
+        Remedy("look at model.predict there: model.posterior.x_reference"),
         Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
     )
 
@@ -176,7 +163,6 @@ def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         remedy = Remedy(
             "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
             "prior",
-            "the same --kernel with a higher --target-accept-prob, such as 0.95, or another --prior",
             times=TIMES_TO_WARM_UP,
         )
         if not sampled.adapts:
@@ -197,10 +183,7 @@ def _low_ebfmi(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             f"E-BFMI is below {_EBFMI_LIMIT} in {named('chain', low)} ({values}): tails are explored "
             "slowly",
             "The momentum draws hardly change the energy.",
-            Remedy(
-                "a larger num_burnin_steps, or a prior with lighter tails or fixed scales",
-                "a larger --num-burnin-steps",
-            )
+            Remedy("a larger num_burnin_steps, or a prior with lighter tails or fixed scales")
             if sampled.adapts
             else Remedy(num_results=2 * sampled.num_draws, times=2.0),
             Spoils.ERROR_BARS,
@@ -217,10 +200,7 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
             f"{percent(share)} of the trajectories reached the largest tree depth {depth} "
             f"({2**depth - 1} steps) and were cut short",
             "That costs efficiency, not correctness.",
-            Remedy(
-                f"kernel=NUTS(max_tree_depth={depth + 1})",
-                f"--kernel nuts --max-tree-depth {depth + 1}",
-            ),
+            Remedy(f"kernel=NUTS(max_tree_depth={depth + 1})"),
             Spoils.NOTHING,
         )
 
@@ -244,8 +224,9 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
     if not can_weigh:
         return Remedy(num_results=num_results, times=times)
     if num_results > _MOST_DRAWS:
-        why = "the chains stay in modes of their own, which more draws do not mend"
-        return Remedy(f"model.stack_chains: {why}", f"{_STACK}: {why}")
+        return Remedy(
+            "model.stack_chains: the chains stay in modes of their own, which more draws do not mend"
+        )
     return Remedy(
         "if they stay apart, model.basins() shows the weight each deserves; model.stack_chains "
         "weights them by held-out scores instead, which is not the posterior",

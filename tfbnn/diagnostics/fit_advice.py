@@ -34,17 +34,9 @@ _EDGE_LIMIT, _TAIL_LIMIT = 0.1, 0.02
 # Networks of the prior whose outputs vary less than this share of what the targets do.
 _NARROW = 0.2
 _LITTLE = 0.05
-_JUDGE = Remedy(
-    "model.evaluate(x_held_out, y_held_out)", "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"
-)
-_CALIBRATE = Remedy(
-    "model.calibrate with rows that the fit has not seen, or with method='loo'",
-    "tfbnn calibrate with rows that the fit has not seen",
-)
-_OTHER_NOISE = Remedy(
-    f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.python}",
-    f"--likelihood student_t or heteroscedastic, or {_CALIBRATE.command}",
-)
+_JUDGE = Remedy("model.evaluate(x_held_out, y_held_out)")
+_CALIBRATE = Remedy("model.calibrate with rows that the fit has not seen, or with method='loo'")
+_OTHER_NOISE = Remedy(f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.text}")
 _WIDE = "Chains that disagree widen them, and so does a posterior that is far from normal."
 _NARROW_BARS = "The noise has other tails than the likelihood, or is larger for some rows."
 
@@ -108,7 +100,7 @@ def _unscaled_targets(rows: RowsCheck | None, severity: Spoils) -> Iterator[Prob
             f"deviation {target.stddev:.3g} where the network expects about 0 and 1 (R2 "
             f"{target.r2:.2g})",
             "Weights of order one cannot reach such numbers, and the prior holds them there.",
-            Remedy("y_transform='standardize'", "--y-transform standardize"),
+            Remedy("y_transform='standardize'"),
             severity,
         )
 
@@ -119,7 +111,7 @@ def _unscaled_inputs(inputs: InputCheck, severity: Spoils) -> Iterator[Problem]:
             f"The inputs are not scaled: {shown(inputs.name)} has mean {inputs.mean:.3g} and standard "
             f"deviation {inputs.stddev:.3g} where the network expects about 0 and 1",
             "Hidden units saturate: they are constant over the rows.",
-            Remedy("x_transform='standardize'", "--x-transform standardize"),
+            Remedy("x_transform='standardize'"),
             severity,
         )
 
@@ -130,16 +122,12 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
         return
     given = "the noise_scale of the rows" if rows.noise == "rows" else "the fixed noise_scale"
     learned = Remedy(
-        "check noise_scale, or likelihood=Gaussian('learned'), which adds what is missing",
-        "check the noise, or --noise-scale learned, which adds what is missing",
+        "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
     )
     smaller = Remedy(
         "check noise_scale: standard deviations, in the units of y"
         if rows.noise == "rows"
-        else "check noise_scale: a standard deviation, after y_transform; or 'learned'",
-        "check --noise-column: standard deviations, in the units of the target"
-        if rows.noise == "rows"
-        else "check --noise-scale: a standard deviation, after --y-transform; or learned",
+        else "check noise_scale: a standard deviation, after y_transform; or 'learned'"
     )
     for target in rows.targets:
         # Where the network follows the rows closely, its spread is what the residuals have lost.
@@ -168,10 +156,7 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
 def _narrow_prior(fit: FitCheck, severity: Spoils) -> Iterator[Problem]:
     prior, rows = fit.prior, fit.rows
     # Wider than one whose scales are sampled, too: those of the default have a lighter tail.
-    wider = Remedy(
-        "a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))",
-        "a wider prior, such as --prior hierarchical",
-    )
+    wider = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
     if prior.at_edge > _EDGE_LIMIT:
         yield Problem(
             f"The prior is too narrow: {percent(prior.at_edge)} of the weights lie at an edge of its "
@@ -273,10 +258,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
                 "The chains may not have come to where the data are.",
-                Remedy(
-                    f"{LONGER_SEARCH.python}, or more num_burnin_steps",
-                    f"{LONGER_SEARCH.command}, or more --num-burnin-steps",
-                ),
+                Remedy(f"{LONGER_SEARCH}, or more num_burnin_steps"),
                 Spoils.MEANS,
             )
         elif target.r2 < _LITTLE:

@@ -100,7 +100,7 @@ def _too_little(sampled: Sampled) -> Iterator[Problem]:
             "There is only 1 chain, which cannot see other modes",
             "R-hat compares its two halves. Chains from separate starts would tell whether all find "
             "the same predictions.",
-            Remedy("num_chains=4 or more", "--num-chains 4 or more"),
+            Remedy("num_chains=4 or more"),
             Spoils.ERROR_BARS,
             About.MOVEMENT,
         )
@@ -137,10 +137,7 @@ def _biased(sampled: Sampled) -> Iterator[Problem]:
             "The kernel is biased: its draws follow the posterior up to an error that no number here "
             "shows",
             "It accepts every proposal, so that the error of its steps stays.",
-            Remedy(
-                "an adjusted kernel, or compare with a run at half the step_size",
-                "an adjusted --kernel, or compare with a run at half the --step-size",
-            ),
+            Remedy("an adjusted kernel, or compare with a run at half the step_size"),
             Spoils.ERROR_BARS,
             About.MOVEMENT,
         )
@@ -149,14 +146,7 @@ def _biased(sampled: Sampled) -> Iterator[Problem]:
 def other_step(sampled: Sampled, kind: str) -> Remedy:
     """What to do for a "larger" or "smaller" step."""
     if not sampled.has_step:
-        words = f"{kind} steps of your own kernel"
-        return Remedy(words, words)
+        return Remedy(f"{kind} steps of your own kernel")
     if sampled.adapts:  # it should have found one: rounding, or a start far out
-        return Remedy(
-            "dtype='float64', another seed, or a larger num_burnin_steps",
-            "--dtype float64, another --seed, or a larger --num-burnin-steps",
-        )
-    return Remedy(
-        f"a {kind} step_size, or step_size=None: the run then finds its own",
-        f"a {kind} --step-size, or leave it out: the run then finds its own",
-    )
+        return Remedy("dtype='float64', another seed, or a larger num_burnin_steps")
+    return Remedy(f"a {kind} step_size, or step_size=None: the run then finds its own")

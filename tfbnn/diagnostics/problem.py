@@ -130,20 +130,44 @@ def round_up(number: float) -> int:
 
 PYTHON = Interface()
 
+# What advice says in Python, as patterns, and on the command line; settings that follow become options.
+_ON_COMMAND_LINE = {
+    r"model\.evaluate\(x_held_out, y_held_out\)": "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv",
+    r"model\.calibrate (.*), or with method='loo'": r"tfbnn calibrate \1",
+    r"model\.stack_chains": "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5",
+    r"model\.predict there: model\.posterior\.x_reference": "what tfbnn predict gives for such inputs",
+    r"if they stay apart, model\.basins.*": "",  # a command must end where a shell takes it to
+    r"step_size=None": "none",
+    r"likelihood=StudentT\(\) or HeteroscedasticGaussian\(\)": "--likelihood student_t or heteroscedastic",
+    r"noise_scale: (.*) units of y": r"--noise-column: \1 units of the target",
+    r"likelihood=Gaussian\('learned'\)": "--noise-scale learned",
+    r"prior=HierarchicalNormal\(.*\)": "--prior hierarchical",
+    r"kernel=NUTS\((.*)\)": r"--kernel nuts \1",
+    r"a longer pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
+}
+
+
+def on_command_line(text: str) -> str:
+    """Return advice, which is written in Python words, with commands and options in their place."""
+    for pattern, command in _ON_COMMAND_LINE.items():
+        text = re.sub(pattern, command, text)
+    text = re.sub(r"(?<![\w-])([a-z_]+)='?([\w.]+)'?", r"\1_ \2", text)  # "step_size_ 0.1"
+    names = r"(?<![\w-])(?!student_t\b)([a-z]+(?:_[a-z]+)*_|[a-z]+(?:_[a-z]+)+)(?!\w)"
+    return re.sub(names, lambda found: f"--{found[0].rstrip('_').replace('_', '-')}", text)
+
 
 @dataclass(frozen=True)
 class Remedy:
     """What to do next.
 
     Attributes:
-        python, command: In calls, and in options of the command line.
+        text: The advice, in calls and arguments of Python.
         num_results: Draws per chain to go on to, named before what else is said; or None.
         times: How many times as many draws these are; without num_results, by how much a time limit
             that ended the run should have been longer.
     """
 
-    python: str = ""
-    command: str = ""
+    text: str = ""
     num_results: int | None = None
     times: float = 0.0
 
@@ -154,16 +178,15 @@ class Remedy:
             more = interface.more_draws(self.num_results, self.times)
         elif self.times:
             more = interface.anew(self.times)
-        other = self.command if interface.is_command_line else self.python
+        other = on_command_line(self.text) if interface.is_command_line else self.text
         return "; ".join(text for text in (more, other) if text)
 
 
 # Settings of one's own hold out nothing unless told to, and starts are the worse for it.
-LONGER_SEARCH = Remedy(
-    "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)",
-    "more --epochs, with --early-stopping and --validation-split 0.15",
+LONGER_SEARCH = (
+    "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)"
 )
-ABOVE_FIRST = Remedy("first mend what stands above", "first mend what stands above")
+ABOVE_FIRST = Remedy("first mend what stands above")
 
 
 @dataclass(frozen=True)

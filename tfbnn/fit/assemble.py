@@ -1,4 +1,7 @@
-"""From draws to an ensemble: right after a fit, or out of a run folder. Needs no TensorFlow."""
+"""From draws to an ensemble: right after a fit, or out of a run folder; and going on with a run there.
+
+Needs no TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,21 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
-from tfbnn.run.coarsening import Rungs
 from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_beginning, read_fit_definition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
-from tfbnn.spec.row_digests import merged_digests, row_digests
-from tfbnn.spec.rows import Rows, TransformedRows, data_hash, reference_rows
+from tfbnn.run.until import Until
+from tfbnn.spec.rows import (
+    Rows,
+    TransformedRows,
+    data_hash,
+    merged_digests,
+    reference_rows,
+    row_digests,
+)
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 
@@ -34,7 +43,6 @@ def make_ensemble(
     transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
-    restarted: str | None = None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
@@ -43,11 +51,8 @@ def make_ensemble(
         transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
-        restarted: As that of its Starts.
     """
-    moved: dict[str, Any] = {} if restarted is None else {"restarted": restarted}
-    if result.warmup_cut is not None:
-        moved["num_burnin_steps"] = result.warmup_cut
+    cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
     until = definition.sampling.until
     return Ensemble(
         **_described(definition, transformed),
@@ -62,7 +67,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
-            **moved,
+            **cut,
         ),
         readouts=result.readouts,
     )
@@ -151,7 +156,7 @@ def check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) 
     Raises:
         ValueError: Says what is too long or of the wrong kind.
     """
-    from tfbnn.storage.model.metadata import check_can_be_written
+    from tfbnn.storage.model.contents import check_can_be_written
 
     try:
         check_can_be_written(ensemble_without_draws(definition, transformed))
@@ -202,14 +207,6 @@ def measure_ladder(definition: FitDefinition, result: SamplingResult) -> Ladder 
     return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
 
 
-def rungs_of(definition: FitDefinition, result: SamplingResult, ensemble: Ensemble) -> Rungs | None:
-    """The Rungs of a PowerPosterior, or None where their draws were not kept."""
-    if result.rung_draws is None:
-        return None
-    whole = definition.spec.likelihood_power
-    return Rungs(tuple(whole * t for t in definition.temperatures), result.rung_draws, ensemble)
-
-
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
     """The Ensemble of what a run has committed so far, and the training Rows.
 
@@ -249,5 +246,49 @@ def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensembl
             "or go on with it: tfbnn resume."
         )
     transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    ladder, starts = measure_ladder(definition, result), read_beginning(folder).starts
-    return make_ensemble(definition, transformed, result, ladder, starts.restarted)
+    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))
+
+
+def read_run(
+    folder: StrPath,
+    *,
+    num_results: int | None = None,
+    until: Until | str | None = "auto",
+    max_seconds: float | None = None,
+    custom: Sequence[Any] = (),
+    **options: Any,
+) -> tuple[FitDefinition, FitOptions]:
+    """What the folder of a run says of it, as the arguments of a fit that goes on with it.
+
+    Args:
+        folder: The run folder.
+        num_results, until, max_seconds, custom: As in `tfbnn.resume`.
+        options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
+    """
+    from tfbnn.engine.kernels import kernel_from_json
+    from tfbnn.storage import RunFolder
+
+    definition = read_fit_definition(RunFolder.open(folder), custom)
+    begun = definition.sampling
+    if until == "auto" and num_results is None:
+        until = begun.until
+    if num_results is None and (until is None) == (begun.until is None):
+        num_results = begun.num_results
+    if max_seconds is not None:
+        begun_until = until if isinstance(until, Until) else Until()
+        until = replace(begun_until, max_seconds=max_seconds)
+    return definition, FitOptions(
+        kernel=kernel_from_json(definition.kernel),
+        pretraining=definition.pretraining,
+        calibrate=definition.calibrate,
+        effort=definition.effort,
+        initial_state=definition.initial_state,
+        likelihood_power=definition.spec.likelihood_power,
+        output=folder,
+        resume=True,
+        column_names=definition.provenance.column_names,
+        num_results="auto" if num_results is None else num_results,
+        until=until,
+        **begun.numbers,
+        **options,
+    )

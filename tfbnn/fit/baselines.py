@@ -6,15 +6,18 @@ All begin with the search that finds the starts of chains, so that what they lac
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tfbnn.diagnostics.wording import counted
+from tfbnn.diagnostics.diagnosis import rows_texts
+from tfbnn.diagnostics.fit_check import RowsCheck
+from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, text_width, wrapped
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import check_can_be_saved, origin_of, without_chains
-from tfbnn.fit.baseline_record import Baseline
 from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
@@ -32,6 +35,7 @@ from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
+from tfbnn.system.notebooks import folded
 from tfbnn.system.threads import single_threaded_blas
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
@@ -40,6 +44,73 @@ _NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from starts of
 _NORMAL = "fit_laplace: a normal distribution around one optimised network, linearised there"
 # The Gauss-Newton matrix and its factor take up to six times 8 P^2 bytes: 3 GB at this P.
 MOST_PARAMETERS = 8000
+
+
+_WORTH = {
+    MAP: "one network knows nothing of its own error, its standard deviation is 0",
+    ENSEMBLE: "the spread of optimised networks is no error bar of a posterior",
+    LAPLACE: "error bars hold as far as the posterior is normal around one network",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The record of a fit that sampled nothing.
+
+    Attributes:
+        name: "fit_map", "fit_ensemble" or "fit_laplace".
+        label: What the model says of itself.
+        num_draws: Networks, or draws of the normal distribution, that predictions average over.
+        start: One line on how the networks were found.
+        log_prob: Their log densities [C].
+        seconds: Dict of wall-clock seconds: startup, compile, pretraining, rest.
+        rows: Agreement with the training rows, None where the fit was interrupted before.
+        stopped: Whether it was stopped before its end.
+        history: What happened, as that of a `Run`; its phases are "pretraining" and "newton".
+    """
+
+    name: str
+    label: str
+    num_draws: int
+    start: str
+    log_prob: Array
+    seconds: dict[str, float]
+    rows: RowsCheck | None
+    stopped: bool
+    history: dict[str, Columns] = field(default_factory=dict)
+
+    verdict: ClassVar[str] = NOT_SAMPLED
+    chains: ClassVar[Chains] = NO_CHAINS
+    predictions: ClassVar[Predictions] = Predictions()
+
+    def __repr__(self) -> str:
+        return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: these lines, and the report on request."""
+        return folded(repr(self), self.report(width=100))
+
+    def report(self, *, width: int | None = None) -> str:
+        """Returns the report as text.
+
+        Args:
+            width: Columns to break lines at, by default those of the terminal, else 100.
+        """
+        width = width or text_width()
+        lines = (wrapped(name.ljust(LABEL_WIDTH), text, width) for name, text in self._lines())
+        return "\n".join(lines)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "Verdict", f"{self.verdict}: {_WORTH[self.name]}"
+        yield "Baseline", self.label
+        low, high = np.min(self.log_prob), np.max(self.log_prob)
+        density = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        yield "Start", f"{self.start}; log density there {density}"
+        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
+        yield "Time", f"{sum(self.seconds.values()):.1f} s: {parts}"
+        if self.rows is not None:
+            yield from (("Rows" if not n else "", t) for n, t in enumerate(rows_texts(self.rows)))
+        yield "Next", "hold evaluate of held-out rows against that of fit_posterior"
 
 
 def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
@@ -54,36 +125,21 @@ def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
             f"fit_laplace takes at most {MOST_PARAMETERS} parameters, as it factorises a P x P matrix, "
             f"this model has {size}. Use narrower layers, or fit_ensemble."
         )
-    nothing = pretraining is None or (
-        isinstance(pretraining, Pretraining)
-        and not (pretraining.epochs or pretraining.newton_iterations)
-    )
     if name == LAPLACE:
         perceptron(spec, LAPLACE)
-    if nothing:
+    if pretraining is None or (
+        isinstance(pretraining, Pretraining)
+        and not (pretraining.epochs or pretraining.newton_iterations)
+    ):
         raise ValueError(
             f"{name} gives what pretraining finds, received pretraining={pretraining!r}. Leave it "
             "out, or give epochs or newton_iterations."
         )
 
 
-class Outcome(NamedTuple):
-    """What a baseline has come to.
-
-    Attributes:
-        record: Baseline.
-        ensemble: Ensemble; of a fit that was stopped, the networks as they were then.
-        interrupted: Whether the user asked to stop by a signal.
-    """
-
-    record: Baseline
-    ensemble: Ensemble
-    interrupted: bool
-
-
 def fit_baseline(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
-) -> Outcome:
+) -> tuple[Baseline, Ensemble, bool]:
     """Fits one of the baselines.
 
     Args:
@@ -92,6 +148,10 @@ def fit_baseline(
         name: MAP, ENSEMBLE or LAPLACE.
         options: FitOptions, with num_chains networks to find, and num_results draws of a normal
             distribution; what it says of kernels, of warm-up and of folders plays no role.
+
+    Returns:
+        (Record, ensemble or, of a fit that was stopped, the networks as they were then, whether the
+        user asked to stop by a signal).
 
     Raises:
         TypeError, ValueError: When model and options do not go together.
@@ -114,18 +174,21 @@ def fit_baseline(
         if found is None or ensemble is None:
             raise
         interrupted = True
+    seconds += found.starts.seconds
+    spent = {one: getattr(seconds, one) for one in ("startup", "compile", "pretraining")}
+    rest = time.perf_counter() - began - sum(spent.values())
     record = Baseline(
         name=name,
         label=str(ensemble.provenance.not_sampled),
         num_draws=ensemble.num_draws,
         start=found.starts.text,
         log_prob=found.log_prob,
-        seconds=_spent(seconds + found.starts.seconds, time.perf_counter() - began),
+        seconds=spent | {"rest": max(rest, 0.0)},
         rows=agreement,
         stopped=stopped or (name == LAPLACE and ensemble.mode is None),
         history=found.history,
     )
-    return Outcome(record, ensemble, interrupted or found.starts.interrupted)
+    return record, ensemble, interrupted or found.starts.interrupted
 
 
 class _Found(NamedTuple):
@@ -135,6 +198,7 @@ class _Found(NamedTuple):
         data: Data of the training rows.
         starts: Starts, which are the networks here.
         log_prob: Their log densities [C].
+        nothing: What chains have drawn from them, had there been any.
         stopped: Whether a callback ended the search.
         history: What happened.
     """
@@ -142,13 +206,9 @@ class _Found(NamedTuple):
     data: Any
     starts: Starts
     log_prob: Array
+    nothing: SamplingResult
     stopped: bool
     history: dict[str, Columns]
-
-    @property
-    def nothing(self) -> SamplingResult:
-        """What chains would have drawn from these starts, had there been any."""
-        return nothing_sampled(self.log_prob, interrupted=False)
 
 
 def _search(definition: FitDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
@@ -170,7 +230,8 @@ def _search(definition: FitDefinition, transformed: TransformedRows, options: Fi
             "Use dtype='float64', a narrower prior, or Pretraining with a lower learning_rate and a "
             "validation_split."
         )
-    return _Found(data, starts, log_prob, notify.stopped, history.to_dict())
+    nothing = nothing_sampled(log_prob, interrupted=False)
+    return _Found(data, starts, log_prob, nothing, notify.stopped, history.to_dict())
 
 
 def _settle(
@@ -231,9 +292,3 @@ def _normal(definition: FitDefinition, transformed: TransformedRows, found: _Fou
     unknown = np.full((1, count), np.nan)
     result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
     return without_chains(definition, transformed, result, unknown, _NORMAL, mode)
-
-
-def _spent(seconds: Seconds, total: float) -> dict[str, float]:
-    """Dict of seconds by what they were spent on; `rest` is what came after the search."""
-    known = {name: asdict(seconds)[name] for name in ("startup", "compile", "pretraining")}
-    return known | {"rest": max(total - sum(known.values()), 0.0)}

@@ -16,17 +16,19 @@ from tfbnn.fit.assemble import (
     make_ensemble,
     measure_ladder,
     origin_of,
-    rungs_of,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose, choose_by_clock
-from tfbnn.fit.ending import calibrated_at_the_end, judged_predictions
-from tfbnn.fit.estimate import time_to_take
-from tfbnn.fit.goal import make_goal
-from tfbnn.fit.job import Job
-from tfbnn.fit.notes import notes
-from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.fit.job import (
+    Job,
+    calibrated_at_the_end,
+    judged_predictions,
+    make_goal,
+    notes,
+    time_to_take,
+)
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
@@ -73,12 +75,11 @@ def fit(
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - options.began)
     starts, result = place.sample(job)
-    ensemble = diagnosis = ladder = rungs = None
+    ensemble = diagnosis = ladder = None
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, job.transformed, result, ladder, starts.restarted)
-        rungs = rungs_of(job.definition, result, ensemble)
+        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
         keep(ensemble)
         if not result.interrupted:
             if job.definition.calibrate:
@@ -105,12 +106,11 @@ def fit(
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*notes(job, starts, result, ensemble, ladder), *result.notes, *uncalibrated),
+        notes=(*notes(job, result, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
         ladder=ladder,
-        rungs=rungs,
         ended=result.ended,
         until=None if (until := job.definition.sampling.until) is None else str(until),
         folder=_folder_of(options),
@@ -210,7 +210,6 @@ def _settle(
     """
     from tfbnn.engine.density.own_classes import check_own_densities
     from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
-    from tfbnn.engine.running.scouting import check_restart
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)
@@ -263,8 +262,6 @@ def _settle(
         initial_state=given,
     )
     check_can_be_saved(definition, transformed)
-    if options.restart is not None:
-        check_restart(spec, settings)
     goal = make_goal(definition, transformed, settings)
     return Job(definition, transformed, settings, geometry, options, goal, History())
 

@@ -1,18 +1,126 @@
-"""What a fit comes to, once all that was left open is settled."""
+"""What a fit comes to once all that was left open is settled, how long it takes, when it is over, and notes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tfbnn.fit.ending import seconds_to_end
-from tfbnn.run.course import Goal
+import numpy as np
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.diagnostics.wording import counted, megabytes
+from tfbnn.engine.density.data import num_pieces
+from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.fit.assemble import ensemble_without_draws
+from tfbnn.fit.choices.by_clock import search_seconds
+from tfbnn.fit.choices.choose import settle_options, sizes_of
+from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.fit_checking import check_held_out
+from tfbnn.posterior.prediction import function_of_chains
+from tfbnn.run.cost import estimated_seconds, most_results
+from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
+from tfbnn.run.evidence import Ladder
 from tfbnn.run.listeners.history import History
-from tfbnn.run.options import FitOptions
+from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.run.plan import Planned
 from tfbnn.run.progress import Notifier
-from tfbnn.spec.rows import TransformedRows
+from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.spec.choices import AUTO
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.threads import num_cores
+
+# As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
+# draws of a short run of a million rows.
+_MOST_ROWS = 2**16
+# Of the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
+# inputs (benchmarks/results/limits.md): up to 8 s there.
+_MOST_SEEN, _NUM_REFERENCE = 1000, 200
+_SECONDS_OF_R_HAT = 5e-7
+_LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
+
+
+def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
+    """(The ensemble with error bars that its rows calibrate, or as it was; a note on why not).
+
+    A fit may have taken a day: what its rows cannot tell is said, and never an error.
+
+    Args:
+        ensemble: Ensemble of a regression.
+        rows: The rows of its fit, original units.
+    """
+    try:
+        part = rows.part(_MOST_ROWS)
+        found = calibrate_by_leaving_out(
+            ensemble, ensemble.transform(part), AUTO, row_groups=part.groups
+        )
+    except ValueError as error:
+        return ensemble, (f"Error bars are those of the posterior, not calibrated: {error}",)
+    return replace(ensemble, calibration=found), ()
+
+
+def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
+    """About how long calibration and diagnosis of so many draws per chain take."""
+    draws = num_results * definition.sampling.num_chains
+    calibrated = min(definition.num_rows, _MOST_ROWS) if definition.calibrate else 0
+    seen = calibrated + min(definition.num_rows, _MOST_SEEN)
+    judged = min(definition.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
+    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * definition.spec.num_products * _SECONDS_OF_A_FLOP
+    return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
+
+
+def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:
+    """Whether error bars hold, by rows that calibrated nothing.
+
+    Args:
+        ensemble: Ensemble, calibrated or not.
+        validation: Validation rows of the fit, original units, or None.
+
+    Returns:
+        Predictions by validation rows, else by those that calibrated, in halves; None without either.
+    """
+    found = None if validation is None else check_held_out(ensemble, validation, "validation rows")
+    if found is not None and found.coverage:
+        return found
+    return None if ensemble.calibration is None else ensemble.calibration.checked
+
+
+def make_goal(
+    definition: FitDefinition, transformed: TransformedRows, settings: Planned
+) -> Goal | None:
+    """The Goal of a run, or None of one that just has a number of draws.
+
+    Args:
+        definition: FitDefinition.
+        transformed: Its TransformedRows.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling = definition.sampling
+    until = sampling.until
+    if until is None:
+        return None
+    without_draws = ensemble_without_draws(definition, transformed)
+    x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
+
+    def judge(kept: Kept) -> Standing:
+        ensemble = without_draws.with_draws(kept.draws)
+        found = Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
+        rhat = found.decisive_rhat(until.rhat)
+        is_enough = found.is_enough(until.ess, until.rhat)
+        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
+
+    num_rows, effort = definition.num_rows, definition.effort
+    budget = most_results(
+        definition.spec, settings, sampling, num_rows, effort, sampling.is_limited
+    )
+    return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)
 
 
 class Job(NamedTuple):
@@ -42,3 +150,140 @@ class Job(NamedTuple):
         ending = partial(seconds_to_end, definition)
         deadline = Deadline(options.limit, options.began, ending)
         return Notifier(options.verbose, options.callbacks, deadline, self.history)
+
+
+# From here on a file is unwieldy, and predictions take their time.
+_MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
+# Rounding noise in a log density above this eats acceptance.
+_ROUNDING_LIMIT = 0.05
+
+
+def notes(
+    job: Job,
+    result: SamplingResult,
+    ensemble: Ensemble | None,
+    ladder: Ladder | None,
+) -> Iterator[str]:
+    """Labels of what was sampled, gaps of a ladder, short warm-up and float32."""
+    spec, sampling = job.definition.spec, job.definition.sampling
+    yield from spec.notes
+    yield from filter(None, (job.settings.bias_note, spec.coarsening_note))
+    if ladder is not None:
+        yield from ladder.notes()
+    if result.warmup_cut is not None:
+        asked = sampling.num_burnin_steps
+        yield f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over."
+    if ensemble is None:
+        return
+    rounding = _rounding_note(job, ensemble)
+    if rounding is not None:
+        yield rounding
+    # Draws that nobody asked for by their number, and that predictions do not need.
+    count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
+    if job.goal is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
+        yield (
+            f"The convergence of {count} draws is known, predictions need fewer: they take "
+            f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
+            "compress, chooses those that predict alike."
+        )
+
+
+def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
+    """A remark on numerical precision, where the noise is small for float32."""
+    spec = job.definition.spec
+    if spec.dtype == "float64":
+        return None
+    _, y, noise = job.transformed.train
+    scale = np.inf if noise is None else float(np.median(noise))
+    if spec.layout.num_noise:
+        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
+        scale = learned if noise is None else np.hypot(learned, scale)
+    elif noise is None and spec.likelihood.noise_scale is not None:
+        scale = float(np.min(spec.likelihood.noise_scale))
+    # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
+    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
+    rounding *= spec.likelihood_power**0.5
+    if rounding < _ROUNDING_LIMIT:
+        return None
+    return (
+        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
+        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'."
+    )
+
+
+def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int) -> float:
+    """About how long pretraining and sampling take at most on the cores of this process.
+
+    Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
+    clock. It makes no pilot, without which the rules take the rows for noisy: a fit whose pilot finds
+    little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
+
+    Args:
+        spec: NetworkSpec.
+        options: FitOptions, whose kernel is none that the user built. What is open in them is
+            settled by sizes alone, which is what the rules choose for noisy rows.
+        num_rows: Training rows N.
+    """
+    options, _ = settle_options(options, sizes_of(spec, num_rows, options))
+    settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
+    budget = most_results(spec, settings, options, num_rows, options.effort)
+    sampling = options.sampling(budget)
+    return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
+
+
+def time_to_take(definition: FitDefinition, settings: Planned) -> str:
+    """A sentence on how long a run will take at most, and on what may end it before.
+
+    Args:
+        definition: FitDefinition.
+        settings: Its kernel, with a definite preconditioner.
+    """
+    sampling, pretraining = definition.sampling, definition.pretraining
+    seconds = _seconds(definition.spec, settings, sampling, pretraining, definition.num_rows)
+    until = sampling.until
+    path = _path(definition, settings)
+    draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
+    if until is None:
+        return f"About {_about(seconds)} after compiling: {draws}.{path}"
+    enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
+    if until.max_seconds is not None:
+        return f"At most {_about(until.max_seconds)}, less {enough}.{path}"
+    return f"About {_about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
+
+
+def _path(definition: FitDefinition, settings: Planned) -> str:
+    """A sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
+    num_rows, pretraining = definition.num_rows, definition.pretraining
+    if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
+        return ""
+    gradients = settings.work(definition.spec)
+    return (
+        f" Starts are sought on {pretraining.search_rows} of {num_rows} rows; chains see all rows in "
+        f"each of about {gradients:.3g} gradients per transition (full batch)."
+    )
+
+
+def _seconds(
+    spec: NetworkSpec,
+    settings: Planned,
+    sampling: Sampling,
+    pretraining: Pretraining | None,
+    num_rows: int,
+) -> float:
+    cores = num_cores()
+    seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
+    # A chain has no more than one core, or one for each piece of very many rows.
+    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
+    at_once = num_pieces(num_rows, splits_rows)
+    seconds *= max(1.0 / at_once, sampling.num_chains / cores)
+    if pretraining is None:
+        return seconds
+    return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)
+
+
+def _about(seconds: float) -> str:
+    """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
+    return counted(int(float(f"{max(seconds, 1.0):.1g}")), "second")

@@ -61,8 +61,8 @@ class BayesianModel(SampledNetwork):
         ImportError: Where Keras is not installed.
         TypeError, ValueError: For a model of tf_keras, one that is not built, has several inputs or
             outputs, nothing to sample, constraints on what is sampled, layers that are random outside
-            training or mix rows, bounded outputs where targets are transformed, and for settings that do
-            not describe a model.
+            training or mix rows, a last operation with bounds, such as sigmoid, where targets are
+            transformed, and for settings that do not describe a model.
 
     References:
         Sharma, Farquhar, Nalisnick and Rainforth 2023, arXiv:2211.06291, on sampling a part of the
@@ -129,7 +129,12 @@ class BayesianModel(SampledNetwork):
             ValueError: For a draw that there is not, and for a plain stack, which has exports.
         """
         ensemble = self._fitted("to_keras")
-        spec = self._keras_spec("to_keras")
+        spec = self.spec
+        if not isinstance(spec, KerasSpec):
+            raise ValueError(
+                "to_keras is for layers that only Keras has, received a plain stack of Dense layers. Use "
+                "to_onnx or to_savedmodel, which hold all draws and the transforms."
+            )
         draw = check_integer("draw", draw, minimum=0)
         if draw >= ensemble.num_draws:
             raise ValueError(f"draw must be below {ensemble.num_draws}, received {draw}.")
@@ -154,14 +159,6 @@ class BayesianModel(SampledNetwork):
         """
         self._require_stack("to_savedmodel")
         super().to_savedmodel(path)
-
-    def _keras_spec(self, what: str) -> KerasSpec:
-        if isinstance(self.spec, KerasSpec):
-            return self.spec
-        raise ValueError(
-            f"{what} is for layers that only Keras has, received a plain stack of Dense layers. Use "
-            "to_onnx or to_savedmodel, which hold all draws and the transforms."
-        )
 
     def _require_stack(self, what: str) -> None:
         if isinstance(self.spec, KerasSpec):

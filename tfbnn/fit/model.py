@@ -17,28 +17,22 @@ from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
-from tfbnn.fit.baseline_methods import BaselineMethods
-from tfbnn.fit.density_methods import DensityMethods
-from tfbnn.fit.from_posterior import FromPosterior
-from tfbnn.fit.handing_on import known_from
-from tfbnn.posterior.basins.methods import BasinMethods
+from tfbnn.fit.handing_on import FromPosterior, known_from
+from tfbnn.fit.methods import BaselineMethods, DensityMethods
+from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
-from tfbnn.posterior.calibration.methods import CalibrationMethods
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.keras_habits import KerasHabits
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_custom
-from tfbnn.spec.own.layers import without_layers
-from tfbnn.spec.priors.sizes import check_prior_sizes
+from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.spec.summary import describe_model
 from tfbnn.system.paths import StrPath
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.warn import warn
@@ -48,7 +42,7 @@ if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.run.options import FitOptions, Restart
+    from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
@@ -62,7 +56,6 @@ class SampledNetwork(
     DensityMethods,
     GradientMethods,
     PriorMethods,
-    KerasHabits,
 ):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 
@@ -83,10 +76,7 @@ class SampledNetwork(
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""
-        choices = self.spec.choices
-        if self._ensemble is not None:
-            choices = self._ensemble.provenance.choices or ()
-        print_fn(describe_model(self.spec, choices))
+        print_fn(self._table)
 
     @explains_keywords
     def fit_posterior(
@@ -115,7 +105,6 @@ class SampledNetwork(
         resume: bool = False,
         commit_interval: float = 30.0,
         jit_compile: bool = True,
-        restart: Restart | None = None,
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
@@ -220,19 +209,7 @@ class SampledNetwork(
                 default 30: what a kill can lose at most, besides one block. Phases of the chains end
                 with one, and so does the search for starts; a kill before begins that again.
             jit_compile: Compile with XLA, default True.
-            restart: "best": move chains that a first, short part of the run shows to be hopeless to
-                where the best ones are. None (default): every chain stays where its own start leads
-                it. A quarter of the warm-up and a few draws are spent on scouting; chains in basins
-                whose posterior mass is 20 nats below the best one's, errors taken off (see `basins`),
-                then go on from draws of it, of as many chains as are there, in copies of the network
-                with hidden units in another order, signs turned where the activation is odd. Where
-                masses are known between bounds only, a log density that is P + 20 lower counts, with P
-                parameters: the basin would have to be wider by a factor of e in each of them. Warm-up
-                and sampling follow. Chains then agree on the basin that one of them has found, not by
-                themselves: R-hat says whether they mix there, not whether there are others. The report
-                says which were moved, and where one chain alone had found the basin. A kill while
-                chains scout loses that part.
-            verbose: "auto" or 1: a live line on a terminal, a line every 30 s elsewhere; 0:
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
                 silence; 2: as 1, and where a command prints the report, with all details.
             callbacks: Each is called as callback(event: dict) between blocks, and once a second
                 during a longer one; returning True stops the run with the draws kept so far. Before
@@ -244,9 +221,10 @@ class SampledNetwork(
                 "rhat" and "ess" are there from the first look at the draws on, "num_judged" of them
                 per chain; before it they are NaN. A callback of Keras, such as CSVLogger, TensorBoard
                 or EarlyStopping, takes every event for an epoch, one of ADAM where that may stop
-                early. Its logs have the numbers that `tfbnn.LogMetrics` names, each while there is
-                one: EarlyStopping("ess", mode="max", patience=2) counts looks. What it stops is the
-                run: where it watches "val_loss", before the chains move.
+                early. Its logs have val_loss, log_prob, acceptance_rate, step_size, num_divergent,
+                num_kept, rhat and ess, each while there is one: EarlyStopping("ess", mode="max",
+                patience=2) counts looks. What it stops is the run: where it watches "val_loss",
+                before the chains move.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
@@ -286,7 +264,6 @@ class SampledNetwork(
             effort=effort,
             seed=seed,
             jit_compile=jit_compile,
-            restart=restart,
             verbose=verbose,
             callbacks=callbacks,
             output=output,
@@ -311,7 +288,7 @@ class SampledNetwork(
             run, result = fit(self._asked, rows, validation, options, keep, place)
         error = None
         if result.failures:
-            from tfbnn.run.failing import chain_error
+            from tfbnn.run.result import chain_error
 
             error = chain_error(result.failures, options.output)
         if result.interrupted:
@@ -368,7 +345,7 @@ class SampledNetwork(
         noise_scale: Any = None,
         unit: str | Sequence[str] | None = None,
     ) -> None:
-        """Writes a report as one HTML page: verdict, convergence, traces, predictions and more.
+        """Writes a report as one HTML page: verdict, convergence, predictions and more.
 
         The page needs nothing but itself and runs no script: it opens from the disk, offline, in
         light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
@@ -390,7 +367,7 @@ class SampledNetwork(
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.saving import save_report
+        from tfbnn.plots.page.making import save_report
 
         save_report(self, path, x, y, noise_scale, unit)
 
@@ -543,7 +520,7 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    given, custom = custom, check_custom(without_layers(custom))
+    given, custom = custom, check_custom(custom)
     if untrusted and given:
         raise ValueError(
             "untrusted=True reads files of strangers, which get none of your classes, received "
@@ -620,7 +597,7 @@ def resume(
         commit_interval=commit_interval,
         verbose=verbose,
         callbacks=callbacks,
-        custom=check_custom(without_layers(custom)),
+        custom=check_custom(custom),
     )
     return model, go_on()
 
@@ -630,7 +607,7 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Cal
 
     The model has draws after the function, also where that was interrupted.
     """
-    from tfbnn.fit.resuming import read_run
+    from tfbnn.fit.assemble import read_run
 
     definition, arguments = read_run(folder, **options)
     model = _class_of(definition.spec).from_spec(definition.spec)

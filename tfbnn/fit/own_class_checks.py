@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
+from tfbnn.engine.density.own_classes import check_gradient, noise_information, values_of
 from tfbnn.spec.network_spec import REGISTRY
-from tfbnn.spec.own.classes import check_settings, with_custom
-from tfbnn.spec.own.noise import MASS_TOLERANCE, CustomNoise, moments_by_quadrature, place_of
-from tfbnn.spec.own.prior import CustomPrior
-from tfbnn.spec.own.quadrature import integrals
+from tfbnn.spec.own_classes import check_settings, with_custom
+from tfbnn.spec.own_densities import (
+    MASS_TOLERANCE,
+    CustomNoise,
+    CustomPrior,
+    integrals,
+    moments_by_quadrature,
+    place_of,
+)
 from tfbnn.system.arrays import Array
 
-# Draws that are held against the distribution function, and between how many of their quantiles this
-# is known; the rate at which a right sampler is refused, for a seed that is not the fixed one.
-_DRAWS, _CELLS, _FALSE_ALARMS = 100_000, 200, 1e-5
-# What `sample` is asked for, here and there.
-_SHAPES = (5, (2, 3))
+# Draws that are held against the distribution function, and between which of their quantiles this is
+# known; the rate at which a right sampler is refused, for a seed that is not the fixed one.
+_DRAWS, _LEVELS, _FALSE_ALARMS = 100_000, np.arange(1, 200) / 200, 1e-5
 # Points at which derivatives are looked at. Where a step crosses a kink they differ, which happens to
 # few of them; relative to the gradient, or to one over the spread.
 _POINTS, _STEP, _GRADIENT_TOLERANCE, _MOST_KINKS = 500, 6e-6, 1e-4, 0.02
 # Of values in float32 against those in float64, relative to 1 + |value|.
 _FLOAT32_TOLERANCE = 1e-3
-_QUANTILE_TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 # Noise with exponential moments has that of exp(a z / stddev) at every a.
 _EXPONENT = 4.0
 
@@ -53,26 +58,38 @@ def check_prior(prior: CustomPrior) -> None:
     Example:
         tfbnn.priors.check_prior(Logistic(0.5))
     """
-    _check_kind(prior, CustomPrior, "check_prior")
-    _check_settings(prior)
-    _check_sampler(prior)
+    _check_settings(prior, CustomPrior)
+    for shape in ((5,), (2, 3)):
+        found, again = (prior.sample(np.random.default_rng(0), shape) for _ in range(2))
+        is_right = np.shape(found) == shape and np.array_equal(found, again)
+        what = (
+            f"must return the shape it is asked for, {shape}, and the same for the same generator"
+        )
+        _require(prior, is_right, f".sample {what}, received {found!r:.99} and {again!r:.99}")
     draws = np.asarray(prior.sample(np.random.default_rng(0), (_DRAWS,)), np.float64)
     lower, median, upper = np.quantile(draws, [0.25, 0.5, 0.75]).tolist()
     place = median, 0.5 * (upper - lower)
-    _check_gradient(prior, draws[:_POINTS], place[1])
+    values = _check_log_prob(prior, draws[:_POINTS], place[1])
     if prior.is_even:
-        _check_even(prior, draws[:_POINTS])
-    inner = np.unique(np.quantile(draws[: _DRAWS // 5], np.arange(1, _CELLS) / _CELLS))
-    lowest, highest = prior.limits
-    inner = inner[(inner > lowest) & (inner < highest)]
-    masses = _masses(prior, place, np.array([lowest, *inner, highest]))
-    _check_mass(prior, masses)
-    if max(masses[0], masses[-1]) > MASS_TOLERANCE:
-        raise ValueError(
-            f"{_name(prior)}: limits: log_prob must be minus infinity outside of {prior.limits}, found "
-            f"a mass of {masses[0] + masses[-1]:.3g} there. Correct either of them."
+        gap = np.abs(values - values_of(prior, -draws[:_POINTS])).max()
+        _require(
+            prior, gap <= _TOLERANCE, f": is_even: log_prob differs by {gap:.3g} on both sides"
         )
-    _check_draws(prior, draws, inner, np.cumsum(masses)[1:-2])
+    low, high = prior.limits
+    edges = np.unique(np.quantile(draws[: _DRAWS // 5], _LEVELS))
+    edges = edges[(edges > low) & (edges < high)]
+    masses = _masses(prior, place, np.array([low, *edges, high]))
+    outside = masses[0] + masses[-1]
+    what = (
+        f"log_prob must be minus infinity outside of {prior.limits}, found a mass of {outside:.3g}"
+    )
+    _require(prior, outside <= _TOLERANCE, f": limits: {what}")
+    # Kolmogorov's and Smirnov's distance.
+    limit = sqrt(log(2.0 / _FALSE_ALARMS) / (2.0 * _DRAWS))
+    shares = np.searchsorted(np.sort(draws), edges, side="right") / _DRAWS
+    gap = np.abs(shares - np.cumsum(masses)[1:-2]).max()
+    what = f"shares of draws differ from log_prob by {gap:.4f}, by chance up to {limit:.4f}"
+    _require(prior, gap <= limit, f": sample: {what}. Do both have the same scale, or its square?")
 
 
 def check_noise(noise: CustomNoise) -> None:
@@ -97,171 +114,86 @@ def check_noise(noise: CustomNoise) -> None:
     Example:
         tfbnn.likelihoods.check_noise(Logistic())
     """
-    from tfbnn.engine.density.own_classes import noise_information
-
-    _check_kind(noise, CustomNoise, "check_noise")
-    _check_settings(noise)
-    levels = np.arange(1, _CELLS) / _CELLS
-    edges, place = np.asarray(noise.quantile(levels), np.float64), place_of(noise)
-    if not (np.isfinite(edges).all() and np.all(np.diff(edges) > 0)):
-        raise ValueError(
-            f"{_name(noise)}.quantile must ascend and be finite, found {np.diff(edges).min():.3g} for "
-            "the smallest step between 199 probabilities. Is it that of probabilities below z?"
-        )
-    shape = np.shape(noise.quantile(levels[:, None]))
-    if shape != (len(levels), 1):
-        raise ValueError(
-            f"{_name(noise)}.quantile must return the shape of its argument, {(len(levels), 1)}, "
-            f"received {shape}. Compute elementwise."
-        )
+    _check_settings(noise, CustomNoise)
+    edges, place = np.asarray(noise.quantile(_LEVELS[:, None]), np.float64), place_of(noise)
+    is_right = edges.shape == (len(_LEVELS), 1) and np.isfinite(edges).all()
+    _require(
+        noise, is_right, f".quantile must return the shape of its argument, received {edges.shape}"
+    )
+    _require(
+        noise, np.all(np.diff(edges, axis=0) > 0), ".quantile must ascend with the probability"
+    )
     uniform = np.random.default_rng(0).uniform(size=_POINTS)
-    _check_gradient(noise, np.asarray(noise.quantile(uniform), np.float64), place[1])
-    masses = _masses(noise, place, edges)
-    _check_mass(noise, masses)
-    wrong = np.cumsum(masses)[:-1] - levels
-    worst = int(np.argmax(np.abs(wrong)))
-    if abs(wrong[worst]) > _QUANTILE_TOLERANCE:
-        raise ValueError(
-            f"{_name(noise)}: quantile: below quantile({levels[worst]:.3f}) = {edges[worst]:.6g} "
-            f"log_prob has the probability {levels[worst] + wrong[worst]:.5f}. Do both have the same "
-            "width, and the same side for what is skewed?"
-        )
-    _check_moments(noise)
+    _check_log_prob(noise, np.asarray(noise.quantile(uniform), np.float64), place[1])
+    below = np.cumsum(_masses(noise, place, edges[:, 0]))[:-1]
+    gap = np.abs(below - _LEVELS).max()
+    what = f"it differs from log_prob by {gap:.5f}. Do both have the same width?"
+    _require(noise, gap <= _TOLERANCE, f": quantile: {what}")
+    stated, found = noise.moments, moments_by_quadrature(noise)
+    gap = np.abs(np.subtract(stated, found)).max()
+    what = f"by quadrature they are {found}, received {tuple(stated)}. Leave them out"
+    _require(noise, gap < _TOLERANCE * found[1], f": moments: {what}")
     noise_information(noise)
     if noise.has_exponential_moments:
-        _check_exponential_moments(noise, place)
+        rate = _EXPONENT / found[1]
+        what = f"has_exponential_moments: exp({_EXPONENT:g} z / stddev) has no mean. Leave it False"
+        _integrals(noise, what, place, lambda z: rate * np.abs(z))
 
 
-def _name(own: Any) -> str:
-    return type(own).__name__
+def _require(own: CustomPrior | CustomNoise, is_right: Any, otherwise: str) -> None:
+    if not is_right:
+        raise ValueError(f"{type(own).__name__}{otherwise}.")
 
 
-def _check_kind(own: Any, kind: type, function: str) -> None:
+def _check_settings(own: CustomPrior | CustomNoise, kind: type) -> None:
     if not isinstance(own, kind):
         raise TypeError(
-            f"{function} takes an instance of a class that inherits from {kind.__name__}, received "
-            f"{own!r:.200}."
+            f"expected a class that inherits from {kind.__name__}, received {own!r:.200}."
         )
-
-
-def _check_settings(own: CustomPrior | CustomNoise) -> None:
     check_settings(own, with_custom(REGISTRY, [type(own)]))
 
 
-def _check_sampler(prior: CustomPrior) -> None:
-    for shape in _SHAPES:
-        draws, again = (prior.sample(np.random.default_rng(0), shape) for _ in range(2))
-        if np.shape(draws) != (shape if isinstance(shape, tuple) else (shape,)):
-            raise ValueError(
-                f"{_name(prior)}.sample must return the shape it is asked for, {shape}, received "
-                f"{np.shape(draws)}. Pass size=shape on to the generator."
-            )
-        if not np.array_equal(draws, again):
-            raise ValueError(
-                f"{_name(prior)}.sample must give the same draws for the same generator, received "
-                f"others. Draw from the generator alone: generator.normal(size=shape)."
-            )
-
-
-def _check_gradient(own: CustomPrior | CustomNoise, points: Array, spread: float) -> None:
-    from tfbnn.engine.density.own_classes import check_gradient, values_of
-
+def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float) -> Array:
+    """Holds value and gradient at points [n] to each other, in both precisions; returns the values."""
     in_float32, _ = check_gradient(own, points, "float32")
+    values: Array
     values, gradient = check_gradient(own, points, "float64")
     # The same numbers, so that what is rounded is the computation.
     rounded = values_of(own, points.astype(np.float32).astype(np.float64))
-    gap = np.abs(in_float32 - rounded) / (1.0 + np.abs(rounded))
-    if gap.max() > _FLOAT32_TOLERANCE:
-        raise ValueError(
-            f"{_name(own)}: float32: log_prob is {in_float32[gap.argmax()]:.6g} in float32 and "
-            f"{rounded[gap.argmax()]:.6g} in float64 at {points[gap.argmax()]:.6g}. Use log1p, "
-            "softplus or logsumexp where numbers nearly cancel."
-        )
+    gap = (np.abs(in_float32 - rounded) / (1.0 + np.abs(rounded))).max()
+    what = f"log_prob is off by {gap:.3g} of its size. Use log1p, softplus or logsumexp"
+    _require(own, gap <= _FLOAT32_TOLERANCE, f": float32: {what} where numbers nearly cancel")
     step = _STEP * (np.abs(points) + spread)
     slope = (values_of(own, points + step) - values_of(own, points - step)) / (2.0 * step)
-    gap = np.abs(slope - gradient) / (np.abs(gradient) + 1.0 / spread)
-    share = float(np.mean(~(gap < _GRADIENT_TOLERANCE)))
-    if share > _MOST_KINKS:
-        worst = int(np.nanargmax(gap))
-        raise ValueError(
-            f"{_name(own)}: gradient: at {100 * share:.0f} % of {len(points)} points it is not that of "
-            f"central differences, worst at {points[worst]:.6g}: {gradient[worst]:.6g} against "
-            f"{slope[worst]:.6g}. Is a part computed with NumPy, cast, rounded or stopped?"
-        )
-
-
-def _check_even(prior: CustomPrior, points: Array) -> None:
-    from tfbnn.engine.density.own_classes import values_of
-
-    gap = np.abs(values_of(prior, points) - values_of(prior, -points))
-    if gap.max() > _QUANTILE_TOLERANCE:
-        raise ValueError(
-            f"{_name(prior)}: is_even: log_prob differs by {gap.max():.3g} between "
-            f"{points[gap.argmax()]:.6g} and its negative. Leave is_even False."
-        )
+    gaps = np.abs(slope - gradient) / (np.abs(gradient) + 1.0 / spread)
+    share = np.mean(~(gaps < _GRADIENT_TOLERANCE))
+    what = f"at {100 * share:.0f} % of {len(points)} points it is not that of central differences"
+    _require(own, share <= _MOST_KINKS, f": gradient: {what}. Is a part computed with NumPy?")
+    return values
 
 
 def _masses(own: CustomPrior | CustomNoise, place: tuple[float, float], edges: Array) -> Array:
-    """Probabilities between edges, and beyond the outer ones."""
-    from tfbnn.engine.density.own_classes import values_of
-
-    def density(points: Array) -> Array:
-        return np.exp(values_of(own, points))[None]
-
-    try:
-        return integrals(density, *place, edges)[:, 0]
-    except ValueError as error:
-        raise ValueError(
-            f"{_name(own)}: normalisation: the density exp(log_prob) has no integral: {error}."
-        ) from error
-
-
-def _check_mass(own: CustomPrior | CustomNoise, masses: Array) -> None:
+    """Probabilities between edges, and beyond the outer ones, which have to add up to one."""
+    masses = _integrals(own, "normalisation: no integral", place, lambda z: 0.0, edges)
     mass = float(masses.sum())
-    if abs(mass - 1.0) > MASS_TOLERANCE:
-        raise ValueError(
-            f"{_name(own)}: normalisation: the density exp(log_prob) has the integral {mass:.6g} and not "
-            f"1. Subtract {log(mass):.6g} from log_prob, or find the constant that is missing."
-        )
+    what = f"exp(log_prob) has the integral {mass:.6g}. Subtract {log(mass):.6g} from log_prob"
+    _require(own, abs(mass - 1.0) <= MASS_TOLERANCE, f": normalisation: {what}")
+    return masses
 
 
-def _check_draws(prior: CustomPrior, draws: Array, edges: Array, below: Array) -> None:
-    """Kolmogorov's and Smirnov's distance at the edges, where the density has masses `below`."""
-    limit = sqrt(log(2.0 / _FALSE_ALARMS) / (2.0 * len(draws)))
-    shares = np.searchsorted(np.sort(draws), edges, side="right") / len(draws)
-    gap = np.abs(shares - below)
-    worst = int(gap.argmax())
-    if gap[worst] > limit:
-        raise ValueError(
-            f"{_name(prior)}: sample: {shares[worst]:.4f} of {len(draws)} draws are below "
-            f"{edges[worst]:.6g}, where log_prob has the probability {below[worst]:.4f}; chance gives "
-            f"differences of up to {limit:.4f}. Do both have the same scale, or its square?"
-        )
-
-
-def _check_moments(noise: CustomNoise) -> None:
-    stated, found = noise.moments, moments_by_quadrature(noise)
-    gap = max(abs(one - other) for one, other in zip(stated, found)) / found[1]
-    if not gap < _QUANTILE_TOLERANCE:
-        raise ValueError(
-            f"{_name(noise)}: moments: mean and standard deviation are {found} by quadrature, "
-            f"received {tuple(stated)}. Leave moments out, or correct them."
-        )
-
-
-def _check_exponential_moments(noise: CustomNoise, place: tuple[float, float]) -> None:
-    from tfbnn.engine.density.own_classes import values_of
-
-    rate = _EXPONENT / noise.moments[1]
-
+def _integrals(
+    own: CustomPrior | CustomNoise,
+    what: str,
+    place: tuple[float, float],
+    log_weight: Callable[[Array], Any],
+    edges: Array | tuple[()] = (),
+) -> Array:
     def weighted(z: Array) -> Array:
         with np.errstate(over="ignore"):
-            return np.exp(values_of(noise, z) + rate * np.abs(z))[None]
+            density: Array = np.exp(values_of(own, z) + log_weight(z))[None]
+        return density
 
     try:
-        integrals(weighted, *place)
+        return integrals(weighted, *place, edges)[:, 0]
     except ValueError as error:
-        raise ValueError(
-            f"{_name(noise)}: has_exponential_moments: exp({_EXPONENT:g} z / stddev) has no mean: "
-            f"{error}. Leave it False."
-        ) from error
+        raise ValueError(f"{type(own).__name__}: {what}: {error}.") from error

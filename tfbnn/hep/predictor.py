@@ -7,21 +7,129 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.frames import column_names, select_columns
+from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.cross_sections import CrossSections, predicted
-from tfbnn.hep.inputs import input_columns
-from tfbnn.hep.other_errors import errors_of_points, in_quadrature
-from tfbnn.hep.process import Pids, Process, pid_pair
+from tfbnn.hep.process import FB, Pids, Process, errors_of_points, in_quadrature, pid_pair
 from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath
 from tfbnn.system.warn import warn
+
+
+def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]) -> Array:
+    """The named columns of points as a matrix [N, len(names)].
+
+    Args:
+        points: A data frame, or a dict name -> numbers [N].
+        names: Of the columns.
+        places: Where they stand in SLHA, for messages.
+
+    Raises:
+        TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
+    """
+    known = tuple(points) if isinstance(points, Mapping) else column_names(points)
+    if known is None:
+        raise TypeError(
+            "points must be a data frame or a dict name -> numbers, received "
+            f"{type(points).__name__}: inputs are found by name."
+        )
+    missing = [name for name in names if name not in known]
+    if missing:
+        wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
+        raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
+    if not isinstance(points, Mapping):
+        return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
+    columns = {name: as_float_array(points[name], name) for name in names}
+    if {column.ndim for column in columns.values()} != {1} or len(
+        {*map(len, columns.values())}
+    ) > 1:
+        shapes = ", ".join(f"{name} {list(column.shape)}" for name, column in columns.items())
+        raise ValueError(f"points must have one number per point and input, received {shapes}.")
+    return as_matrix(np.column_stack([*columns.values()]), "points")
+
+
+# The central value, and the two that errors reach to.
+_QUANTILES = [0.16, 0.5, 0.84]
+
+
+class Predicted(NamedTuple):
+    """What the network of one process says of N points, each [N]; in fb but for the trust level."""
+
+    central: Array
+    down: Array
+    up: Array
+    trust: Array
+
+
+def predicted(process: Process, x: Array) -> Predicted:
+    """Predicts a process at inputs [N, D], in the order of the columns of the fit."""
+    _warn_of_signed_masses(process, x)
+    prediction = process.model.predict(
+        x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
+    )
+    quantiles = cast(Array, prediction.columns.quantiles)
+    low, central, high = quantiles[:, :, 0] * FB[process.unit]
+    return Predicted(central, central - low, high - central, cast(Array, prediction.trust))
+
+
+def _warn_of_signed_masses(process: Process, x: Array) -> None:
+    """Warns of masses below zero where the fit had none: tables often have absolute values."""
+    negative = np.any(x < 0, axis=0)
+    if not negative.any():
+        return
+    ensemble = process.model.posterior
+    low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
+    for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
+        if signed and place[0] == "MASS":
+            warn(
+                f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
+                f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
+                "has absolute values.",
+                DataWarning,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class CrossSections:
+    """Cross sections of N points and P processes: arrays [N, P], in fb where nothing else is said.
+
+    Attributes:
+        pids: The processes, P sorted pairs of PDG codes.
+        central: Medians of the predictive distributions.
+        err_down, err_up: Distances from there to the 16 % and 84 % quantiles, >= 0: the network's
+            errors.
+        other_down, other_up: Errors of other origin, those of the folder and of the call added in
+            quadrature; 0 where there are none.
+        trust: 1 inside the training data, 0 at their edge, -1 outside (`tfbnn.trust`).
+    """
+
+    pids: tuple[Pids, ...]
+    central: Array
+    err_down: Array
+    err_up: Array
+    other_down: Array
+    other_up: Array
+    trust: Array
+
+    @property
+    def total_down(self) -> Array:
+        """The network's errors and the others downwards, added in quadrature."""
+        return np.hypot(self.err_down, self.other_down)
+
+    @property
+    def total_up(self) -> Array:
+        """The network's errors and the others upwards, added in quadrature."""
+        return np.hypot(self.err_up, self.other_up)
+
+    def __len__(self) -> int:
+        return len(self.central)
 
 
 class CrossSectionPredictor:

@@ -1,15 +1,146 @@
-"""A cross-section process: a fitted network, and what its numbers mean."""
+"""Processes: a fitted network, what its numbers mean, and how wrong they may be besides.
+
+A network knows how uncertain it is about the function that it was fitted to, and nothing of how
+uncertain that function is. What is known of that, errors of scale, parton densities and alpha_s, is kept
+beside it, and added in quadrature only where somebody asks for it.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from tfbnn.data.validation import check_choice, check_flag, check_number
+import numpy as np
+
+from tfbnn.data.validation import (
+    as_float_array,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+)
 from tfbnn.fit.model import SampledNetwork
-from tfbnn.hep.calculation import Calculation
-from tfbnn.hep.other_errors import check_errors
 from tfbnn.hep.slha import Place, check_place, place_text
+from tfbnn.system.arrays import Array
+
+
+@dataclass(frozen=True)
+class Calculation:
+    """How the targets of a process were computed: the columns of an XSECTION line.
+
+    They are those of the extension of SLHA that was proposed at Les Houches in 2013
+    (https://phystev.cnrs.fr/wiki/2013:groups:tools:slha), which pyslha and SModelS read.
+
+    Attributes:
+        qcd_order: 0 Born, 1 NLO, 2 NLO + NLL; larger codes are written as they are.
+        ew_order: The same of electroweak corrections; default 0.
+        scale_scheme: What the central scale is: 0 (default) the mean mass of the two particles, 1
+            fixed, 2 the partonic energy, 3 the transverse mass.
+        kappa_f, kappa_r: Factorisation and renormalisation scale in units of the central one,
+            default 1; with scale_scheme 1 the scales themselves in GeV.
+        pdf_id: LHAPDF number of the parton densities; default 0, not known.
+
+    Raises:
+        TypeError, ValueError: For anything but such numbers.
+    """
+
+    qcd_order: int
+    ew_order: int = 0
+    scale_scheme: int = 0
+    kappa_f: float = 1.0
+    kappa_r: float = 1.0
+    pdf_id: int = 0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.type is int:
+                value = check_integer(one.name, value, minimum=0)
+            else:
+                value = check_number(one.name, value, above=0)
+            object.__setattr__(self, one.name, value)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Name -> number, in the order of the line."""
+        order = ("scale_scheme", "qcd_order", "ew_order", "kappa_f", "kappa_r", "pdf_id")
+        return {name: getattr(self, name) for name in order}
+
+
+# (down, up), relative to the central value, both >= 0.
+Sides = tuple[float, float]
+
+
+def check_errors(errors: Any) -> dict[str, Sides]:
+    """Constant relative errors, dict name -> number or (down, up), as dict name -> (down, up).
+
+    Raises:
+        TypeError, ValueError: For anything but names and such numbers.
+    """
+    return {name: _sides(name, value) for name, value in _named(errors)}
+
+
+def _named(errors: Any) -> Iterable[tuple[str, Any]]:
+    """The items of a dict of errors."""
+    if not isinstance(errors, Mapping) or not all(isinstance(name, str) for name in errors):
+        raise TypeError(
+            "errors must be a dict name -> relative error or (down, up), such as "
+            f"{{'scale': 0.05, 'pdf': (0.03, 0.02)}}, received {errors!r:.200}."
+        )
+    return errors.items()
+
+
+def _sides(name: str, value: Any) -> Sides:
+    parts = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(parts) != 2:
+        raise ValueError(
+            f"The error {name!r} must be one number or two, (down, up), received {value!r:.200}."
+        )
+    down, up = (check_number(f"the error {name!r}", part, minimum=0) for part in parts)
+    return down, up
+
+
+def errors_of_points(errors: Any, num_points: int) -> dict[str, Array]:
+    """Relative errors of points, dict name -> as in `check_errors`, or an array [N] or [N, 2].
+
+    Returns:
+        Dict name -> array broadcastable to [N, 2]: down and up.
+
+    Raises:
+        TypeError, ValueError: As in `check_errors`; for another number of points.
+    """
+    items = () if errors is None else _named(errors)
+    return {name: _of_points(name, value, num_points) for name, value in items}
+
+
+def _of_points(name: str, value: Any, num_points: int) -> Array:
+    if np.ndim(value) == 0 or isinstance(value, tuple):
+        return np.array(_sides(name, value))
+    array = as_float_array(value, f"the error {name!r}")
+    if array.shape == (num_points,):
+        array = np.column_stack([array, array])
+    if array.shape != (num_points, 2):
+        raise ValueError(
+            f"The error {name!r} must have shape [{num_points}] or [{num_points}, 2], one row per "
+            f"point, received {list(array.shape)}."
+        )
+    bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)).all(axis=1))
+    if len(bad):
+        raise ValueError(
+            f"The error {name!r} must be >= 0 and finite, received {array[bad[0]].tolist()} at "
+            f"point {bad[0]} (the first is 0). It is relative: 0.05 for 5 %."
+        )
+    return array
+
+
+def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> tuple[Array, Array]:
+    """(down [N], up [N]) of relative errors that are independent of each other."""
+    total = np.zeros((num_points, 2))
+    for error in errors:
+        total += np.square(error)
+    down, up = np.sqrt(total).T
+    return down, up
+
 
 Pids = tuple[int, int]  # PDG codes of two particles
 
@@ -149,17 +280,7 @@ def pid_pair(pids: Any) -> Pids:
     return first, second
 
 
-class _Named(Protocol):
-    """A process, or what is to become one."""
-
-    @property
-    def pids(self) -> Pids: ...
-
-    @property
-    def inputs(self) -> dict[str, Place]: ...
-
-
-def check_together(processes: Iterable[_Named]) -> None:
+def check_together(processes: Iterable[Process]) -> None:
     """Refuses particles that occur twice, and one name for two places."""
     known: set[Pids] = set()
     places: dict[str, Place] = {}

@@ -1,26 +1,129 @@
-"""Cross-section processes and the folder that holds them: one model file each, and an index.
+"""Folders of cross-section processes: one model file each, and an index of what they mean.
 
     FOLDER/processes.json                             what the models mean, with the hash of each
     FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   the models, under names of no other write
 
 A new index takes the place of the old one in one step, and each names files of its own, so that
-models and what they mean never come from two writes.
+models and what they mean never come from two writes. Version 0 of the index had no hashes, and names of
+files without their second part; version 1 had neither calculations, nor errors of other origin, citation
+and doi.
 """
 
 import contextlib
+import json
 import os
+import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import load
-from tfbnn.hep import process_index
-from tfbnn.hep.process import Pids, Process, check_together, pid_pair
-from tfbnn.hep.process_index import Entry, Index, index_errors, read_index
+from tfbnn.hep.process import Calculation, Pids, Process, check_together, pid_pair
 from tfbnn.storage.format.sealing import check_seal
-from tfbnn.system.locks import lock, open_plainly
+from tfbnn.system.atomic import lock, open_plainly, replacing
 from tfbnn.system.paths import StrPath
+
+NAME = "processes.json"
+_FORMAT, _VERSION = "tfbnn cross sections", 2
+_FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
+Entry = dict[str, Any]
+Index = dict[str, Any]
+
+
+def write_index(folder: str, entries: list[Entry]) -> None:
+    """Writes the index, which from then on is the one that counts."""
+    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
+    with replacing(os.path.join(folder, NAME)) as temporary:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(index, file, indent=1)
+
+
+def read_index(folder: StrPath) -> Index:
+    """The index of a folder, of a version that this release knows.
+
+    Raises:
+        FileNotFoundError: When there is none.
+        ModelFileError: When it is not what it says.
+    """
+    path = os.path.join(folder, NAME)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"{os.fspath(folder)!r} has no {NAME}. Pass a folder that tfbnn.hep.write_processes or "
+            "'tfbnn slha make' wrote."
+        )
+    with index_errors(folder):
+        with open(path, encoding="utf-8") as file:
+            index: Index = json.load(file)
+        if index["format"] != _FORMAT or index["format_version"] not in range(_VERSION + 1):
+            raise ValueError(f"this release reads {_FORMAT!r} version 0 to {_VERSION}")
+        return index
+
+
+@contextlib.contextmanager
+def index_errors(folder: StrPath) -> Iterator[None]:
+    """Turns what a damaged index provokes into a ModelFileError that names it."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{os.path.join(folder, NAME)!r} is not a readable index of processes "
+            f"({type(error).__name__}: {error!s:.200}). Write it again with "
+            "tfbnn.hep.write_processes."
+        ) from error
+
+
+def entry_of(process: Process, path: str, digest: str) -> Entry:
+    """The entry of a process whose model is in a file."""
+    calculation = process.calculation
+    return {
+        "pids": process.pids,
+        "file": os.path.basename(path),
+        "sha256": digest,
+        "unit": process.unit,
+        "energy_gev": process.energy,
+        "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
+        "include_noise": process.include_noise,
+        "description": process.description,
+        "xsection": None if calculation is None else asdict(calculation),
+        "errors": dict(process.errors),
+        "citation": process.citation,
+        "doi": process.doi,
+    }
+
+
+def settings_of(index: Index, entry: Entry) -> dict[str, Any]:
+    """What an entry says of its process: the arguments of Process but the model."""
+    more: dict[str, Any] = {"errors": {}, "citation": "", "doi": "", "calculation": None}
+    if index["format_version"] > 1:
+        found = entry["xsection"]
+        more = {name: entry[name] for name in ("errors", "citation", "doi")}
+        more["calculation"] = None if found is None else Calculation(**found)
+    return {
+        "pids": pid_pair(entry["pids"]),
+        "unit": entry["unit"],
+        "energy": entry["energy_gev"],
+        "inputs": {item["name"]: item["slha"] for item in entry["inputs"]},
+        "include_noise": entry["include_noise"],
+        "description": entry["description"],
+        **more,
+    }
+
+
+def file_of(index: Index, entry: Mapping[str, Any]) -> str:
+    """Name of the model's file, which lies in the folder itself, whatever the index says."""
+    first, second = pid_pair(entry["pids"])
+    if not index["format_version"]:
+        return f"{first}_{second}.h5"
+    name: str = entry["file"]
+    if not _FILE_NAME.fullmatch(name):
+        raise ValueError(f"file must be a name that write_processes gives, found {name!r:.80}")
+    return name
+
 
 # What may become of processes that are in the folder already.
 EXISTING = ("replace", "refuse", "add", "update")
@@ -95,7 +198,7 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
     old_files = _files_of(folder)
     try:
         entries = [_write(process, path) for process, path in zip(processes, files)]
-        process_index.write_index(folder, entries)
+        write_index(folder, entries)
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
@@ -178,17 +281,17 @@ def _check_known(pids: Collection[Pids], known: Collection[Pids]) -> None:
 def _write(process: Process, path: str) -> Entry:
     """The entry of a process in the index, once its model is written."""
     process.model.save(path)
-    return process_index.entry_of(process, path, _hash(path))
+    return entry_of(process, path, _hash(path))
 
 
 def _read(index: Index, entry: Entry, folder: str, untrusted: bool) -> Process:
-    path = os.path.join(folder, process_index.file_of(index, entry))
+    path = os.path.join(folder, file_of(index, entry))
     if index["format_version"] and _hash(path) != entry["sha256"]:
         raise ModelFileError(
-            f"{path!r} is not the model that {process_index.NAME} was written with: another took "
+            f"{path!r} is not the model that {NAME} was written with: another took "
             "its place. Write the processes again with tfbnn.hep.write_processes."
         )
-    settings = process_index.settings_of(index, entry)
+    settings = settings_of(index, entry)
     return Process(model=load(path, untrusted=untrusted), **settings)
 
 
@@ -203,7 +306,7 @@ def _hash(path: str) -> str:
 
 
 def _has_index(folder: str) -> bool:
-    return os.path.lexists(os.path.join(folder, process_index.NAME))
+    return os.path.lexists(os.path.join(folder, NAME))
 
 
 def _new_file_name(pids: Pids) -> str:
@@ -215,7 +318,7 @@ def _files_of(folder: str) -> list[str]:
     try:
         with index_errors(folder):
             index = read_index(folder)
-            names = [process_index.file_of(index, entry) for entry in index["processes"]]
+            names = [file_of(index, entry) for entry in index["processes"]]
             return [os.path.join(folder, name) for name in names]
     except (FileNotFoundError, ModelFileError):
         return []

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, plain, styled_figure
-from tfbnn.plots.intervals import wilson_interval
-from tfbnn.plots.units import target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, plain, styled_figure, target_quantities
+from tfbnn.plots.predictions import wilson_interval
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array

@@ -1,4 +1,4 @@
-"""Figures of predictions along one input at a time."""
+"""Figures of the inputs: predictions along one at a time, and which of them matter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tfbnn.plots.canvas import (
     LIGHT,
     MOST_VECTORS,
     ORANGE,
+    Quantity,
     colors,
     line_looks,
     plain,
     styled_figure,
 )
 from tfbnn.plots.slicing import Slice, find_slices
+from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _PER_LINE = 3
 # the second is cut, as it would leave the panel no height.
 _LONG_NAMES = 24
 _LONG_NAME = 20
+# Lines of more inputs leave no room for their names.
+_MAX_INPUTS = 40
 
 
 def plot_slices(
@@ -172,3 +176,39 @@ def _cut(name: str) -> str:
     text = shown(name)
     half = _LONG_NAME // 2
     return plain(text if len(text) <= _LONG_NAME else f"{text[:half]}…{text[1 - half :]}")
+
+
+def plot_relevance(model: SampledModel) -> Figure:
+    """The prior scale that each input has by the posterior, the most relevant input first.
+
+    Points are medians, bars the central 68 %; see `BayesianMLP.relevance`. Of more than 40 inputs the
+    first 40 in this order are shown.
+
+    Args:
+        model: A fitted `BayesianMLP` whose prior has a scale per input, as the default one has.
+
+    Returns:
+        Figure.
+
+    Raises:
+        ValueError: For a model without ARD.
+    """
+    relevance = model.relevance()
+    height = 0.9 + 0.26 * min(len(relevance.names), _MAX_INPUTS)
+    with styled_figure(1, 1, (5.2, height)) as (figure, axes):
+        draw_relevance(axes[0, 0], relevance)
+    return figure
+
+
+def draw_relevance(axis: Axes, relevance: Relevance) -> None:
+    """Draws the scales, the largest on top."""
+    order = np.argsort(-relevance.median, kind="stable")[:_MAX_INPUTS]
+    middle, places = relevance.median[order], np.arange(len(order))
+    bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
+    axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
+    axis.set_yticks(places, [Quantity.of_column(relevance.names[index]).symbol for index in order])
+    axis.invert_yaxis()
+    axis.set_xscale("log")
+    axis.grid(axis="x", alpha=0.3)
+    per_unit = "" if relevance.standardized else " per unit of the input"
+    axis.set_xlabel(f"scale of the input's weights{per_unit},\nmedian and central 68 %")

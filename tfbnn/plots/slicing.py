@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.coded_column import NUMBERS, Column
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
-from tfbnn.plots.canvas import plain
-from tfbnn.plots.units import Quantity, target_quantities
+from tfbnn.plots.canvas import Quantity, plain, target_quantities
 from tfbnn.posterior.checks import checked_inputs, checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import relevance_of, scales_of_inputs

@@ -1,5 +1,7 @@
 """Checks of a user's rows and inputs against the ensemble that is to use them."""
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import columns_named, places_named
@@ -32,27 +34,22 @@ def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     return inputs.values, transformed
 
 
-def untransformed_inputs(ensemble: Ensemble, x: ArrayLike, name: str = "x") -> Array:
+def untransformed_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     """Inputs [N, D] in original units, float64, with columns of text coded.
-
-    Args:
-        ensemble: Ensemble.
-        x: As in `BayesianMLP.predict`.
-        name: What messages call it.
 
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
     """
-    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, name))
+    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
-        return as_inputs(x, name, ensemble.spec.num_inputs, ensemble.coding).values
+        return as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding).values
 
 
 def checked_rows(
     ensemble: Ensemble,
-    x: ArrayLike,
-    y: ArrayLike,
-    noise_scale: ArrayLike | None,
+    x: Any,
+    y: Any,
+    noise_scale: Any,
     what: str,
     name: str = "",
 ) -> tuple[Rows, NetworkRows]:
@@ -75,6 +72,21 @@ def checked_rows(
     require_noise(ensemble, rows.noise, what)
     with places_named(x):
         return rows, ensemble.transform(rows)
+
+
+def given_together(what: str, **pair: object) -> bool:
+    """Whether both of two arguments are given, or neither.
+
+    Raises:
+        ValueError: For one without the other.
+    """
+    missing = [name for name, value in pair.items() if value is None]
+    if len(missing) == 1:
+        raise ValueError(
+            f"{what} needs {' and '.join(pair)} together, received {missing[0]}=None. Pass both, or "
+            "neither."
+        )
+    return not missing
 
 
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:

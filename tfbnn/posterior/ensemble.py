@@ -16,13 +16,53 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.collapsed import Readouts
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, read_only
+
+
+@dataclass(frozen=True, eq=False)
+class Readouts:
+    """The normal distribution of every draw's readout, given the rest of that draw.
+
+    Attributes:
+        mean: Means of the entries of theta that are the readout's, kernel before bias
+            [C, S, p * K], for p features (hidden units and the bias) and K outputs.
+        factor: Upper triangular F with F F^T the covariance of one output's entries, its rows one
+            after the other without the zeros: [C, S, G, p (p + 1) / 2], G = 1 where all outputs
+            have the same, else K. None where it was not kept.
+    """
+
+    mean: Array
+    factor: Array | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", read_only(self.mean))
+        if self.factor is not None:
+            object.__setattr__(self, "factor", read_only(self.factor))
+
+    def of_chains(self, chains: Array) -> Readouts:
+        """Those of some chains, given by numbers or a mask."""
+        return Readouts(self.mean[chains], None if self.factor is None else self.factor[chains])
+
+    def factors(self, num_features: int) -> Array | None:
+        """The matrices F of all draws [C * S, G, p, p], None where they were not kept."""
+        if self.factor is None:
+            return None
+        packed = self.factor.reshape(-1, *self.factor.shape[2:])
+        full: Array = np.zeros((*packed.shape[:2], num_features, num_features), packed.dtype)
+        rows, columns = np.triu_indices(num_features)
+        full[..., rows, columns] = packed
+        return full
+
+
+def pop_readouts(statistics: dict[str, Array]) -> Readouts | None:
+    """Takes what belongs to the readouts out of a dict of statistics: Readouts, or None."""
+    mean, factor = (statistics.pop(name, None) for name in ("readout_mean", "readout_factor"))
+    return None if mean is None else Readouts(mean, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +89,8 @@ class Ensemble:
         readouts: Readouts of a run with collapsed readout, else None.
         mode: None where every draw is a network. Else the parameters theta [P] around which the
             network was made linear in theta: the draws are of a normal distribution there, and
-            predict what the tangents do (`tfbnn.posterior.linearised`), not what networks would.
-        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.row_digests`), none where
+            predict what the tangents do (`tfbnn.posterior.forward`), not what networks would.
+        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.rows`), none where
             nobody kept them.
         calibration: Of the predictive distribution with noise, or None. It is about these draws
             under these weights, and does not follow them where they change.
@@ -245,8 +285,7 @@ class Ensemble:
         """The one network at the mode, in float64."""
         if self.mode is None:
             raise ValueError("These draws are networks of their own, without a mode.")
-        theta = self.mode.astype(np.float64)[None, None]
-        return replace(self, draws=theta, sample_stats={}, chain_weights=np.ones(1), mode=None)
+        return self.with_draws(self.mode.astype(np.float64)[None, None])
 
     def require_networks(self, what: str, instead: str = "Use predict") -> None:
         """Refuses what takes draws for networks where they are directions around a mode.
@@ -342,16 +381,10 @@ class Ensemble:
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
     def with_draws(self, draws: Array) -> Ensemble:
-        """The same model with other draws [C, S, P], equal weights and no statistics."""
+        """The same model with networks [C, S, P] for draws, equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
-        return replace(
-            self,
-            draws=draws,
-            sample_stats={},
-            chain_weights=weights,
-            calibration=None,
-            basins=None,
-        )
+        nothing: dict[str, Any] = dict.fromkeys(("readouts", "mode", "calibration", "basins"))
+        return replace(self, draws=draws, sample_stats={}, chain_weights=weights, **nothing)
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
         """The same draws under other chain weights [C]."""
@@ -402,7 +435,7 @@ class Ensemble:
             seed: Non-negative integer, of the noise in new observations, default 0.
 
         Returns:
-            `arviz.InferenceData`, from ArviZ 1.0 on `xarray.DataTree`.
+            `arviz.InferenceData`.
 
         Raises:
             ImportError: When ArviZ is not installed.
@@ -417,7 +450,7 @@ class Ensemble:
             data = model.posterior.to_arviz(x, y)
             print(az.summary(data, var_names=["noise_scale", "f"]), az.loo(data))
         """
-        from tfbnn.posterior.arviz_data.data import to_arviz
+        from tfbnn.posterior.arviz_data import to_arviz
 
         return to_arviz(self, x, y, noise_scale, seed)
 

@@ -1,49 +1,71 @@
-"""What is known of a model, in labelled lines: for `tfbnn info`, and for pages."""
+"""What models, draws and scores say of themselves as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from tfbnn.data.transforms import Standardize, Transform
 from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
-from tfbnn.posterior.stacking.stacking import weighting_note
+from tfbnn.posterior.stacking import weighting_note
+from tfbnn.spec.network_spec import NetworkSpec
 
 # (label, text); a line that goes on with the one above has the label "".
 Facts: TypeAlias = Iterator[tuple[str, str]]
 # Entries of the provenance that have facts of their own.
 _TOLD_APART = ("target_names", "compression", "not_sampled", "choices")
+# Scores: their labels, and their units or what is good.
+_LABELS = (
+    ("rmse", "RMSE", "original units"),
+    ("r2", "R2", "original units, 1 is perfect"),
+    ("relative_error_median", "Relative error, median", "of the mean prediction"),
+    ("relative_error_mean", "Relative error, mean", "of the mean prediction"),
+    ("relative_error_q90", "Relative error, 90 %", "of the rows have less"),
+    ("rmse_log10", "RMSE of log10", "decades"),
+    ("r2_log10", "R2 of log10", "1 is perfect"),
+    ("crps", "CRPS", "original units, 0 is perfect"),
+    ("log_predictive_density", "Log predictive density", "mean per row, higher is better"),
+    ("pull_width", "Pull width", "1 is perfect, above 1: error bars too small"),
+    ("accuracy", "Accuracy", "share of rows, 1 is perfect"),
+    ("brier", "Brier score", "summed over classes, 0 is perfect"),
+    ("ece", "Calibration error", "ECE in 15 bins, 0 is perfect"),
+    ("n_effective", "Effective draws", "median over rows"),
+)
+
+
+def labelled(label: str, lines: Iterable[str]) -> Facts:
+    """Lines of which the first has the label, and the others go on with it."""
+    return (("" if number else label, line) for number, line in enumerate(lines))
 
 
 def draw_facts(ensemble: Ensemble) -> Facts:
     """How many draws there are, and what they are."""
     provenance = ensemble.provenance
-    yield "Draws", _draws_text(ensemble)
-    if provenance.not_sampled is not None:
-        yield "Not sampled", provenance.not_sampled
-    if ensemble.spec.coarsening_note is not None:
-        yield "Coarsened", ensemble.spec.coarsening_note
-    if provenance.compression is not None:
-        yield "Compressed", provenance.compression.choice
-    note = weighting_note(ensemble)
-    if note is not None:
-        yield "Chains", note
+    compression = provenance.compression
+    told = {
+        "Draws": _draws_text(ensemble),
+        "Not sampled": provenance.not_sampled,
+        "Coarsened": ensemble.spec.coarsening_note,
+        "Compressed": None if compression is None else compression.choice,
+        "Chains": weighting_note(ensemble),
+    }
+    return ((label, text) for label, text in told.items() if text is not None)
 
 
 def basin_facts(ensemble: Ensemble) -> Facts:
     """Where the chains are, if that is stored."""
-    if ensemble.basins is not None:
-        for number, line in enumerate(ensemble.basins.lines()):
-            yield "" if number else "Basins", line
+    return labelled("Basins", () if ensemble.basins is None else ensemble.basins.lines())
 
 
 def calibration_facts(ensemble: Ensemble) -> Facts:
     """What calibrated the error bars, if anything did."""
-    if ensemble.calibration is not None:
-        for number, line in enumerate(ensemble.calibration.lines(ensemble.target_names)):
-            yield "" if number else "Calibrated", line
+    known, names = ensemble.calibration, ensemble.target_names
+    return labelled("Calibrated", () if known is None else known.lines(names))
 
 
 def column_facts(ensemble: Ensemble) -> Facts:
@@ -67,8 +89,7 @@ def known_relevance(ensemble: Ensemble) -> Relevance | None:
 
 def choice_facts(ensemble: Ensemble) -> Facts:
     """What was "auto", what it came to, and why."""
-    for number, choice in enumerate(ensemble.provenance.choices or ()):
-        yield "" if number else "Chosen", str(choice)
+    return labelled("Chosen", map(str, ensemble.provenance.choices or ()))
 
 
 def origin_facts(ensemble: Ensemble) -> Facts:
@@ -103,3 +124,62 @@ def _step_text(step: Transform) -> str:
         return step.name
     means, scales = (", ".join(f"{v:.4g}" for v in values) for values in (step.mean, step.scale))
     return f"standardize (mean {means}; scale {scales})"
+
+
+def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
+    """Such as "<BayesianMLP 5-20-20-1, tanh, Gaussian: 4 x 1000 draws, calibrated>".
+
+    Args:
+        name: Of the class.
+        spec: The model.
+        ensemble: Its draws, or None before a fit.
+    """
+    state = "not fitted" if ensemble is None else draws_text(ensemble)
+    return f"<{name} {spec.architecture_text}, {type(spec.likelihood).__name__}: {state}>"
+
+
+def draws_text(ensemble: Ensemble) -> str:
+    """What the draws are: "4 x 1000 draws", and what else has to be known of them."""
+    origin, power = ensemble.provenance, ensemble.spec.likelihood_power
+    what = f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
+    if origin.not_sampled is not None:
+        what = f"not sampled, {origin.not_sampled}"
+    elif ensemble.is_compressed:
+        what = f"{counted(ensemble.num_draws, 'draw')} chosen by compress"
+    remarks = {
+        f"likelihood to the power {power:g}": power < 1.0,
+        "chains weighted": np.ptp(ensemble.chain_weights) > 0,
+        "calibrated": ensemble.calibration is not None,
+    }
+    return ", ".join([what, *(remark for remark, holds in remarks.items() if holds)])
+
+
+class ScoreRow(NamedTuple):
+    """One score.
+
+    Attributes:
+        label: What it is called.
+        cells: As text, one for each target or one of all.
+        note: Its unit, and what is good.
+    """
+
+    label: str
+    cells: list[str]
+    note: str = ""
+
+
+def score_rows(scores: Mapping[str, Any]) -> Iterator[ScoreRow]:
+    """The rows of a table of what `BayesianMLP.evaluate` gave, observed against nominal coverage last."""
+    yield ScoreRow("Rows", [str(scores["num_rows"])])
+    for key, label, note in _LABELS:
+        if key in scores:
+            yield ScoreRow(label, [f"{value:.4g}" for value in _values(scores[key])], note)
+    for k, observed in scores.get("coverage", {}).items():
+        shares = [f"{100 * value:.2f} %" for value in _values(observed)]
+        nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
+        yield ScoreRow(f"Within {k} sigma", shares, nominal)
+
+
+def _values(value: Any) -> list[float]:
+    values: list[float] = np.atleast_1d(value).tolist()
+    return values

@@ -1,12 +1,13 @@
-"""Compares an ensemble with the rows it was fitted to, and its weights with their prior."""
+"""Diagnoses an ensemble: its chains, its agreement with the rows of the fit, its weights and their prior."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tfbnn.diagnostics.convergence import diagnose
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.fit_check import (
     LEVELS,
     ROUNDING,
@@ -20,7 +21,7 @@ from tfbnn.diagnostics.fit_check import (
     rows_check_from_json,
 )
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.posterior.basins.grouping import group_chains
+from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,
@@ -29,11 +30,10 @@ from tfbnn.posterior.calibration.left_out import (
     require_moving_chains,
 )
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.metrics import evaluate_classes
+from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_draws, function_of_chains, target_tiles
-from tfbnn.posterior.row_scores import row_scores
+from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.priors.draws import draw_parameters
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 
@@ -52,6 +52,42 @@ _PRIOR_DRAWS, _PRIOR_VALUES = 64, 4_000_000
 _FEWEST_REFERENCE_ROWS = 5
 # Ends of a bounded prior's range, as a share of it; probability of the tail of others.
 _EDGE, _TAIL = 0.01, 1e-3
+
+
+def diagnose_ensemble(
+    ensemble: Ensemble,
+    x_reference: Array | None = None,
+    training_rows: NetworkRows | None = None,
+    predictions: Predictions | None = None,
+    row_groups: Array | None = None,
+) -> Diagnosis:
+    """The diagnosis of an ensemble.
+
+    Args:
+        ensemble: Ensemble.
+        x_reference: Transformed inputs [R, D] at which chains are compared, by default those saved
+            with the ensemble.
+        training_rows: The rows of the fit, transformed; by default what was said of them when the
+            ensemble was fitted.
+        predictions: Predictions by better rows, or None; see `check_fit`.
+        row_groups: Which of them are left out together, as `Rows.groups`.
+    """
+    function = function_of_chains(ensemble, x_reference)
+    provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
+    if provenance.transitions_per_draw > 1:
+        # E-BFMI compares successive transitions; between thinned ones it says nothing.
+        del statistics["energy"]
+    return diagnose(
+        ensemble.draws,
+        function,
+        statistics,
+        max_tree_depth=provenance.max_tree_depth,
+        num_divergent=provenance.num_divergent,
+        transitions_per_draw=provenance.transitions_per_draw,
+        adapts=provenance.adapts_step_size,
+        is_adjusted=provenance.bias is None,
+        fit=check_fit(ensemble, training_rows, predictions, row_groups),
+    )
 
 
 def check_fit(
@@ -275,13 +311,7 @@ def _prior_spread(ensemble: Ensemble) -> float:
     count = min(_PRIOR_DRAWS, max(1, _PRIOR_VALUES // spec.layout.num_parameters))
     generator = np.random.default_rng(0)
     theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
-    prior = replace(
-        ensemble,
-        draws=theta[None].astype(spec.dtype),
-        sample_stats={},
-        chain_weights=np.ones(1),
-        readouts=None,
-    )
+    prior = ensemble.with_draws(theta[None].astype(spec.dtype))
     with np.errstate(over="ignore", invalid="ignore"):  # a wide prior may overflow: wide it is
         function = function_draws(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
         return float(np.nan_to_num(np.median(function.std(axis=1), axis=0), nan=np.inf).min())

@@ -16,8 +16,14 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.posterior.function_moments import moment_networks, target_unit
-from tfbnn.posterior.noise import NOISE_POINTS, mean_of_target, noise_spread, sample_noisy
+from tfbnn.posterior.function_moments import (
+    NOISE_POINTS,
+    mean_of_target,
+    moment_networks,
+    noise_spread,
+    sample_noisy,
+    target_unit,
+)
 from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -247,8 +253,12 @@ def predict(
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
+            of_rows, scale = _by_rows(outputs[..., places]), None
+            location = ensemble.spec.likelihood.location(of_rows)
+            if wanted.include_noise:
+                scale = scale_at(ensemble, of_rows, location, noise)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
-            tile = _Tile.of(ensemble, outputs[..., places], known, noise, wanted.include_noise)
+            tile = _Tile(location, scale, known)
             if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)
             else:
@@ -279,21 +289,6 @@ class _Tile(NamedTuple):
     location: Array
     scale: Array | None
     known: tuple[Array, Array] | None
-
-    @classmethod
-    def of(
-        cls,
-        ensemble: Ensemble,
-        outputs: Array,
-        known: tuple[Array, Array] | None,
-        row_noise: Array | None,
-        include_noise: bool,
-    ) -> _Tile:
-        """Of network outputs [C * S, num_outputs, n]."""
-        outputs = _by_rows(outputs)
-        location = ensemble.spec.likelihood.location(outputs)
-        scale = scale_at(ensemble, outputs, location, row_noise) if include_noise else None
-        return cls(location, scale, known)
 
     def taken(self, rows: Array) -> _Tile:
         """Of some of the rows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +10,10 @@ from tfbnn.data.coding import as_inputs
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline, unfitted_pipeline
 from tfbnn.data.validation import check_integer
-from tfbnn.posterior.arviz_data.at_rows import Points, at_rows
+from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.system.arrays import Array
 
 # Apart from the streams of the noise, which `at_rows` draws for every row.
@@ -79,26 +78,12 @@ class PriorMethods(SampledModel):
         generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
         known = _unfitted(self, x) if self._ensemble is None else self._ensemble
-        ensemble = _before_the_rows(known, theta)
+        ensemble = known.with_draws(theta[None])
         found = at_rows(
             ensemble, Points.checked(ensemble, x, None, noise_scale, "sample_prior"), False, seed
         )
         shaped = (ensemble.as_fitted(values[0]) for values in (found.function, found.observations))
         return PriorDraws(theta, *shaped)
-
-
-def _before_the_rows(ensemble: Ensemble, theta: Array) -> Ensemble:
-    """An ensemble of networks theta [S, P], with the transforms and names of another."""
-    return replace(
-        ensemble,
-        draws=theta[None],
-        sample_stats={},
-        chain_weights=np.ones(1),
-        readouts=None,
-        mode=None,
-        calibration=None,
-        basins=None,
-    )
 
 
 def _unfitted(model: SampledModel, x: Any) -> Ensemble:

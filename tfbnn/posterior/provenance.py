@@ -5,26 +5,117 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.record_kinds import (
-    COUNT,
-    FLAG,
-    NUMBER,
     OBJECT,
-    POSITIVE,
     TEXT,
-    TEXTS,
-    Kind,
+    Count,
+    Counts,
+    Number,
+    Positive,
+    Size,
     check_entries,
     check_entry,
     integer,
+    kinds_of,
 )
 from tfbnn.spec.choices import Choice, choices_to_json
 
 # How `not_sampled` begins after a run that ended before its first draw.
 PRETRAINED, GIVEN_STARTS = "pretrained networks", "where the chains started"
+
+
+class Sizes(TypedDict):
+    """Absolute sizes of relative changes, over inputs and outputs."""
+
+    average: Size
+    largest: Size
+
+
+class Change(TypedDict):
+    """How far predictions are apart; `measure_change` says what the numbers are."""
+
+    num_rows: Positive
+    mean_stddev: Number
+    mean: Sizes
+    stddev: Sizes
+    quantiles: Sizes
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What `BayesianMLP.compress` did, and what it changed.
+
+    Attributes:
+        method: "kernel_thinning" or "stride"; of older files maybe "stein".
+        num_draws: Draws that were chosen.
+        num_distinct: How many of them are different ones.
+        num_available: Draws there were to choose from, of chains with a weight.
+        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced
+            ones.
+        draws_per_chain: List of the numbers chosen from every chain.
+        num_inputs: Inputs that kernel thinning compared predictions at.
+        change: The Change at inputs that played no role in the choice.
+    """
+
+    method: str
+    num_draws: Positive
+    num_distinct: Positive
+    num_available: Positive
+    num_candidates: Positive
+    draws_per_chain: Counts
+    num_inputs: Count
+    change: Change
+
+    @classmethod
+    def from_json(cls, entries: Any) -> Compression:
+        """Of what a file says.
+
+        Raises:
+            TypeError: For entries that are no such record.
+            ValueError: For numbers that contradict each other.
+        """
+        check_entries("compression", entries, kinds_of(cls))
+        record = cls(**entries)
+        for name, most in (
+            ("num_distinct", record.num_draws),
+            ("num_draws", record.num_available),
+            ("num_candidates", record.num_available),
+        ):
+            if getattr(record, name) > most:
+                raise ValueError(
+                    f"compression.{name} must be at most {most}, found {getattr(record, name)}."
+                )
+        return record
+
+    @property
+    def choice(self) -> str:
+        """One line on how many draws were chosen, and how."""
+        text = f"{self.num_draws} of {self.num_available} draws by {self.method}"
+        if self.num_distinct < self.num_draws:
+            text += f", {self.num_distinct} of them different"
+        if self.num_candidates < self.num_available:
+            text += f", out of {self.num_candidates} equally spaced ones"
+        return text
+
+    def summary(self) -> str:
+        """Returns the choice and the change in a few aligned lines."""
+        change = self.change
+        lines = [
+            ("draws", self.choice),
+            ("per chain", " ".join(map(str, self.draws_per_chain))),
+            ("change", f"at {change['num_rows']} inputs that played no role in the choice"),
+            ("", f"of the mean stddev {100 * change['mean_stddev']:+.2f} %"),
+            ("", f"of a stddev {_sizes_text(change['stddev'])}"),
+            ("", f"of a mean {_sizes_text(change['mean'])} of the stddev"),
+            ("", f"of the 16 and 84 % quantiles {_sizes_text(change['quantiles'])} of the stddev"),
+        ]
+        return "\n".join(f"{label:<13}{text}" for label, text in lines)
+
+
+def _sizes_text(sizes: Sizes) -> str:
+    return f"{100 * sizes['average']:.2f} % on average, at most {100 * sizes['largest']:.2f} %"
 
 
 @dataclass(frozen=True)
@@ -39,9 +130,9 @@ class WeightsOrigin:
     """
 
     method: str
-    num_rows: int
-    log_score_uniform: float
-    log_score_stacked: float
+    num_rows: Positive
+    log_score_uniform: Number
+    log_score_stacked: Number
 
     @classmethod
     def from_json(cls, entries: Any) -> WeightsOrigin:
@@ -50,9 +141,7 @@ class WeightsOrigin:
         Raises:
             TypeError: For entries that are no such record.
         """
-        kinds = {"method": TEXT, "num_rows": POSITIVE}
-        kinds |= {"log_score_uniform": NUMBER, "log_score_stacked": NUMBER}
-        check_entries("chain_weights", entries, kinds)
+        check_entries("chain_weights", entries, kinds_of(cls))
         return cls(**entries)
 
 
@@ -66,32 +155,6 @@ _RECORDS: dict[str, Callable[[Any], Any]] = {
     "choices": _choices_from_json,
     "chain_weights": WeightsOrigin.from_json,
     "compression": Compression.from_json,
-}
-# Of the other entries; each may be null as well.
-_KINDS: dict[str, Kind] = {
-    "seed": integer("0 or more", 0, math.inf),
-    "kernel": TEXT,
-    "bias": TEXT,
-    "not_sampled": TEXT,
-    "max_tree_depth": integer("0 to 1000", 0, 1000),  # trees of two to the power of it
-    "adapts_step_size": FLAG,
-    "pretraining": TEXT,
-    "initial_state": TEXT,
-    "restarted": TEXT,
-    "num_burnin_steps": COUNT,
-    "num_steps_between_results": COUNT,
-    "jit_compile": FLAG,
-    "num_training_rows": COUNT,
-    "data_sha256": TEXT,
-    "versions": OBJECT,
-    "target_names": TEXTS,
-    "noise_columns": TEXTS,
-    "num_results_requested": COUNT,
-    "until": TEXT,
-    "ended": TEXT,
-    "num_divergent": COUNT,
-    "log_evidence": OBJECT,
-    "created_at": TEXT,
 }
 
 
@@ -113,7 +176,6 @@ class Provenance:
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
         initial_state: Where the chains began, in words, of a fit that was told; else None.
-        restarted: Which chains `restart` moved to the basins of others, or None without it.
         choices: What was "auto" in model and fit, what it came to, and why.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
@@ -132,28 +194,28 @@ class Provenance:
         stated: Names of all entries, in the order of the file.
     """
 
-    seed: int | None = None
+    seed: Annotated[int, integer("0 or more", 0, math.inf)] | None = None
     kernel: str | None = None
     bias: str | None = None
     not_sampled: str | None = None
-    max_tree_depth: int | None = None
+    # Trees of two to the power of it.
+    max_tree_depth: Annotated[int, integer("0 to 1000", 0, 1000)] | None = None
     adapts_step_size: bool | None = None
     pretraining: str | None = None
     initial_state: str | None = None
-    restarted: str | None = None
     choices: tuple[Choice, ...] | None = None
-    num_burnin_steps: int | None = None
-    num_steps_between_results: int | None = None
+    num_burnin_steps: Count | None = None
+    num_steps_between_results: Count | None = None
     jit_compile: bool | None = None
-    num_training_rows: int | None = None
+    num_training_rows: Count | None = None
     data_sha256: str | None = None
     versions: dict[str, str] | None = None
     target_names: list[str] | None = None
     noise_columns: list[str] | None = None
-    num_results_requested: int | None = None
+    num_results_requested: Count | None = None
     until: str | None = None
     ended: str | None = None
-    num_divergent: int | None = None
+    num_divergent: Count | None = None
     log_evidence: dict[str, Any] | None = None
     chain_weights: WeightsOrigin | None = None
     compression: Compression | None = None
@@ -170,8 +232,9 @@ class Provenance:
             ValueError: For a record that contradicts itself.
         """
         said = {name: entry for name, entry in entries.items() if entry is not None}
-        for name in _KINDS.keys() & said.keys():
-            check_entry(name, said[name], _KINDS[name])
+        for name, kind in kinds_of(cls).items():
+            if name in said and name in _ENTRIES - _RECORDS.keys():
+                check_entry(name, said[name], kind)
         records = {name: read(said[name]) for name, read in _RECORDS.items() if name in said}
         return cls().stating(**entries | records)
 

@@ -2,7 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from sys import float_info
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 
 class Kind(NamedTuple):
@@ -42,6 +53,29 @@ SIZE = Kind("a number, 0 or more", lambda value: _is_number(value) and value >= 
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 
 Kinds = Mapping[str, Any]  # name -> Kind, or Kinds of an object in turn
+# As annotations of records.
+Count: TypeAlias = Annotated[int, COUNT]
+Positive: TypeAlias = Annotated[int, POSITIVE]
+Counts: TypeAlias = Annotated[list[int], COUNTS]
+Number: TypeAlias = Annotated[float, NUMBER]
+Size: TypeAlias = Annotated[float, SIZE]
+_OF_TYPES = {str: TEXT, bool: FLAG, list[str]: TEXTS, dict: OBJECT}
+
+
+def kinds_of(record: type) -> dict[str, Any]:
+    """Return the Kinds of the entries of a dataclass or TypedDict, by their annotations."""
+    hints = get_type_hints(record, include_extras=True)
+    return {name: _kind(hint) for name, hint in hints.items()}
+
+
+def _kind(hint: Any) -> Any:
+    """The Kind, or Kinds, of an annotation; of X | None that of X, and None of what has none."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return hint.__metadata__[0]
+    if origin in (Union, UnionType):
+        return _kind(get_args(hint)[0])
+    return kinds_of(hint) if is_typeddict(hint) else _OF_TYPES.get(hint, _OF_TYPES.get(origin))
 
 
 def check_entries(name: str, found: Any, kinds: Kinds) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,11 +18,12 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
     checked_rows,
+    given_together,
     require_noise,
     untransformed_inputs,
 )
-from tfbnn.posterior.compression.record import Compression
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
     Prediction,
@@ -32,10 +34,9 @@ from tfbnn.posterior.prediction import (
     row_tiles,
 )
 from tfbnn.posterior.prediction_frame import labels_of
-from tfbnn.posterior.provenance import Provenance
-from tfbnn.posterior.showing import line_of
-from tfbnn.spec.habits import explains_keywords
-from tfbnn.spec.model_spec import perceptron
+from tfbnn.posterior.provenance import Compression, Provenance
+from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
+from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
@@ -47,10 +48,10 @@ from tfbnn.system.warn import warn
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
     from tfbnn.posterior.relevance import Relevance
-    from tfbnn.posterior.stacking.stacking import Stacking
+    from tfbnn.posterior.stacking import Stacking
 
 
-class SampledModel:
+class SampledModel(ExplainsAttributes):
     """A model whose posterior draws are there, or will be: predictions, scores, diagnosis, exports.
 
     It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed; what
@@ -83,10 +84,47 @@ class SampledModel:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: this line, and the table of layers on request."""
+        return folded(repr(self), self._table)
+
+    @property
+    def _table(self) -> str:
+        """The table of layers, with what was chosen."""
         choices = self.spec.choices
         if self._ensemble is not None:
             choices = self._ensemble.provenance.choices or ()
-        return folded(repr(self), describe_model(self.spec, choices))
+        return describe_model(self.spec, choices)
+
+    def count_params(self) -> int:
+        """The number of parameters P that are sampled: weights, and scales of noise and priors.
+
+        So many entries has a draw, `model.posterior.draws` [C, S, P]; `summary` gives both numbers.
+        """
+        return self.spec.layout.num_parameters
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
+
+        What was "auto" still is, so that a copy chooses by its own rows. Of a loaded model they
+        are what its fit came to: a file knows no other.
+        """
+        return config_of(perceptron(self._asked, "get_config"))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
+        """The model, not fitted yet, that `get_config` describes.
+
+        Args:
+            config: All entries that `get_config` gives. Priors and likelihoods are found by the
+                names of their classes.
+            custom: Classes of your own that the model may have, as in `tfbnn.load`.
+
+        Raises:
+            TypeError, ValueError: For anything else.
+
+        Example:
+            copy = tfbnn.BayesianMLP.from_config(model.get_config())
+        """
+        return cls.from_spec(spec_of_config(config, custom))
 
     @property
     def spec(self) -> NetworkSpec:
@@ -351,8 +389,8 @@ class SampledModel:
             ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
                 that was stopped before its first draw.
         """
-        from tfbnn.posterior.diagnosing import diagnose_ensemble
-        from tfbnn.posterior.stacking.stacking import weighting_note
+        from tfbnn.posterior.fit_checking import diagnose_ensemble
+        from tfbnn.posterior.stacking import weighting_note
 
         if self._sampled().no_chains is not None:
             raise ValueError(
@@ -448,36 +486,27 @@ class SampledModel:
         Warns:
             UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
         """
-        from tfbnn.posterior.stacking.stacking import stack
+        from tfbnn.posterior.stacking import stack
 
         ensemble, row_groups = self._fitted("stack_chains"), None
-        if x_validation is None and y_validation is None:
+        if given_together("stack_chains", x_validation=x_validation, y_validation=y_validation):
+            _, transformed = checked_rows(
+                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
+            )
+        else:
+            power, reason = ensemble.spec.likelihood_power, None
             if ensemble.provenance.not_sampled is not None:
+                reason = "draws of the posterior, which this model has none of"
+            elif power < 1.0:
+                reason = f"rows that count as a whole, received likelihood_power={power!r}"
+            if reason is not None:
                 raise ValueError(
-                    "stack_chains without validation rows leaves out rows by importance sampling "
-                    "from draws of the posterior, which this model has none of. Pass x_validation "
-                    "and y_validation."
-                )
-            if ensemble.spec.likelihood_power < 1.0:
-                raise ValueError(
-                    "stack_chains without validation rows leaves out rows of the posterior, which "
-                    "counts each as a whole, received one with "
-                    f"likelihood_power={ensemble.spec.likelihood_power!r}. Pass x_validation and "
-                    "y_validation."
+                    f"stack_chains without validation rows leaves out rows, which needs {reason}. Pass "
+                    "x_validation and y_validation."
                 )
             names = "x_validation and y_validation"
             rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
             transformed, row_groups = ensemble.transform(rows), rows.groups
-        elif x_validation is None or y_validation is None:
-            missing = "x_validation" if x_validation is None else "y_validation"
-            raise ValueError(
-                "stack_chains needs x_validation and y_validation together, received "
-                f"{missing}=None. Pass both, or neither for leave-one-out on the training rows."
-            )
-        else:
-            _, transformed = checked_rows(
-                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
-            )
         stacking = stack(
             ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
         )
@@ -494,9 +523,6 @@ class SampledModel:
         method: str = "kernel_thinning",
         *,
         x_reference: ArrayLike | None = None,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        noise_scale: ArrayLike | None = None,
         seed: int = 0,
     ) -> Self:
         """A model with fewer draws that predicts about the same, with a statement of the change.
@@ -509,17 +535,11 @@ class SampledModel:
             num_draws: Draws to choose out of all chains with a weight, default 100.
             method: "kernel_thinning" (default) keeps mean, standard deviation and quantiles of the
                 predictions at reference inputs (Dwivedi and Mackey 2024, arXiv:2105.05842), out
-                of up to 4000 equally spaced draws. "stride" takes equally spaced draws. "stein"
-                aims at the posterior density itself, whatever the chains did (Riabiz et al. 2022,
-                arXiv:2005.03952), needs TensorFlow and the rows of the fit, and works in weight
-                space: with hundreds of weights it keeps predictions worse than a stride
-                (`benchmarks/results/compression.md`).
+                of up to 4000 equally spaced draws. "stride" takes equally spaced draws.
             x_reference: Inputs [R, D] at which predictions are to be kept; targets are not needed,
                 and 1000 inputs like those to come keep them better than the default. The change is
                 then stated at the reference inputs saved with the model, so pass others. Default:
                 three quarters of those saved, and the change is stated at the last quarter.
-            x, y, noise_scale: Rows of the fit for "stein", as in `fit_posterior`. Default: those
-                that this model was fitted to in this process.
             seed: Non-negative integer, of kernel thinning. The same seed gives the same draws.
 
         Returns:
@@ -528,36 +548,27 @@ class SampledModel:
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When SciPy is not installed, but for "stride", or TensorFlow, for "stein".
-            TypeError, ValueError: For unusable inputs, rows or settings, more draws than there
-                are, a model that was compressed already, one of `fit_laplace`, whose num_results
-                may be smaller instead, and for "stein" unequal chain weights or Uniform priors.
-
-        Warns:
-            UserWarning: When the rows for "stein" are not those of the fit.
+            ImportError: When SciPy is not installed, but for "stride".
+            TypeError, ValueError: For unusable inputs or settings, more draws than there are, a
+                model that was compressed already, and one of `fit_laplace`, whose num_results may
+                be smaller instead.
 
         Example:
             small = model.compress(num_draws=100, x_reference=x_train[:1000])
             print(small.compression.summary())
             small.save("small.h5")
         """
-        from tfbnn.posterior.compression.compression import METHODS, compress
+        from tfbnn.posterior.compression import METHODS, compress
 
         ensemble = self._fitted("compress")
-        rows = None
-        if check_choice("method", method, METHODS) == "stein":
-            rows = self._rows_for_stein(x, y, noise_scale)
-        elif not (x is None and y is None and noise_scale is None):
-            raise ValueError(
-                f"x, y and noise_scale belong to method='stein', received them with {method!r}. "
-                "Pass inputs at which to keep predictions as x_reference."
-            )
+        if method == "stein":
+            raise ValueError(f"method='stein' has ended.{hint(method)}")
+        check_choice("method", method, METHODS)
         small = compress(
             ensemble,
             check_integer("num_draws", num_draws, minimum=1),
             method,
             x_reference=None if x_reference is None else checked_inputs(ensemble, x_reference),
-            rows=rows,
             seed=check_integer("seed", seed, minimum=0),
         )
         _warn_of_calibration(ensemble, "compress chose some of the draws")
@@ -658,18 +669,6 @@ class SampledModel:
                 f"process has. Pass {names}."
             )
         return self._training_rows
-
-    def _rows_for_stein(
-        self, x: ArrayLike | None, y: ArrayLike | None, noise_scale: ArrayLike | None
-    ) -> Rows:
-        if x is None and y is None:
-            return self.rows_of_the_fit(noise_scale, "method='stein'", "x and y")
-        if x is None or y is None:
-            raise ValueError(
-                "method='stein' needs x and y together, received "
-                f"{'x' if x is None else 'y'}=None. Pass all rows of the fit."
-            )
-        return checked_rows(self._sampled(), x, y, noise_scale, "method='stein'")[0]
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from tfbnn.run.options import Numbers
-from tfbnn.run.plan import LONGEST_BLOCK, Planned, make_legs, power_of_two
-from tfbnn.spec.sampled import Sampled
+from tfbnn.run.plan import LONGEST_BLOCK, Planned, power_of_two
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import Pretraining
 
 # What a core does in about a second.
@@ -40,20 +40,6 @@ def estimated_seconds(
     return seconds_of(num_transitions * flops)
 
 
-def gradients_of_starts(spec: Sampled, settings: Planned, num_burnin_steps: int) -> float:
-    """About how many gradients the kernel takes to start a chain, and again after every window."""
-    legs = make_legs(settings, num_burnin_steps, 0, 1)
-    return settings.work_of_a_start(spec) * (1 + sum(leg.renew for leg in legs))
-
-
-def estimated_seconds_of_starts(
-    spec: Sampled, settings: Planned, num_rows: int, num_burnin_steps: int
-) -> float:
-    """About how long `gradients_of_starts` take on one core."""
-    gradients = gradients_of_starts(spec, settings, num_burnin_steps)
-    return seconds_of(gradients * _flops_per_gradient(spec, settings, num_rows))
-
-
 def most_results(
     spec: Sampled,
     settings: Planned,
@@ -80,7 +66,6 @@ def most_results(
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
-    draw_bytes *= len(settings.temperatures) if settings.keep_rungs else 1
     most = min(
         math.inf if is_limited else affordable,
         _DRAWS_BYTES / draw_bytes,

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
-from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -86,14 +86,12 @@ class Starts(NamedTuple):
         text: One line on how they were found.
         seconds: What this took.
         interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
-        restarted: Which chains `restart` has moved, in words; None of a run without it.
     """
 
     theta: Array
     text: str
     seconds: Seconds = Seconds()
     interrupted: bool = False
-    restarted: str | None = None
 
 
 class Layout(NamedTuple):

@@ -22,8 +22,9 @@ from tfbnn.run.definition import (
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.own.classes import OwnClassError
-from tfbnn.spec.reading import spec_from_json
+from tfbnn.spec.habits import without_former, without_former_defaults
+from tfbnn.spec.keras_spec import spec_from_json
+from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows, array_hash, data_hash
 from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
@@ -106,7 +107,7 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
         common = dict(
             kernel=fixed["kernel"],
             sampling=Sampling(
-                **fixed["numbers"],
+                **without_former(fixed["numbers"]),
                 num_results=wanted_results(folder),
                 # Earlier releases knew of none.
                 until=Until.from_json(description.get("until")),
@@ -209,8 +210,6 @@ def make_run(
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
     start: dict[str, Any] = {"text": starts.text, "seconds": seconds}
-    if starts.restarted is not None:
-        start["restarted"] = starts.restarted
     content = definition_to_json(definition) | {
         "start": start,
         "plan": {"groups": layout.groups, "length": layout.length},
@@ -229,7 +228,6 @@ def read_beginning(folder: RunFolder) -> Beginning:
             arrays["theta"],
             start["text"],
             Seconds(**start["seconds"]),
-            restarted=start.get("restarted"),
         ),
         arrays["start_log_prob"],
         Layout(**entry["plan"]),
@@ -294,9 +292,9 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
         fixed["spec"]
         if DensitySpec.describes(fixed["spec"])
         else {"likelihood_power": 1.0} | fixed["spec"],
-        {"keep_rungs": False} | fixed["kernel"],
+        without_former_defaults(fixed["kernel"]),
     )
-    return fixed | {"spec": spec, "kernel": kernel}
+    return fixed | {"spec": spec, "kernel": kernel, "numbers": without_former(fixed["numbers"])}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

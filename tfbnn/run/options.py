@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -24,8 +24,6 @@ _LEAST = {
     "seed": 0,
 }
 
-Restart: TypeAlias = Literal["best"]
-
 # Draws per chain where a run is told neither how many nor when it has enough.
 _WITHOUT_UNTIL = 1000
 
@@ -39,7 +37,6 @@ class Numbers:
     num_burnin_steps: int = 1000
     num_steps_between_results: int = 0
     jit_compile: bool = True
-    restart: Restart | None = None
 
     # Names of those that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
@@ -51,13 +48,6 @@ class Numbers:
             # Plain integers, which the model file can hold.
             self._set(name, check_integer(name, getattr(self, name), minimum=minimum))
         self._set("jit_compile", check_flag("jit_compile", self.jit_compile))
-        if self.restart is not None:
-            check_choice("restart", self.restart, get_args(Restart))
-            if self.num_chains < 2:
-                raise ValueError(
-                    f"restart={self.restart!r} moves chains to basins that others have found, received "
-                    f"num_chains={self.num_chains}. Use more chains, or restart=None."
-                )
 
     @property
     def stride(self) -> int:
@@ -147,11 +137,6 @@ class FitOptions(Numbers):
             check_number("max_seconds", self.max_seconds, above=0)
             self._set("until", with_limit(self.until, self.max_seconds))
             self._set("max_seconds", None)
-        if self.restart is not None and self.limit is not None:
-            raise ValueError(
-                f"restart={self.restart!r} scouts for as long as it takes, received a limit of "
-                f"{self.limit:g} seconds besides. Leave one of them out."
-            )
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
         self._check_pretraining()

@@ -7,7 +7,7 @@ from typing import Protocol
 from tfbnn.engine.basis.adaptation import adaptation_windows
 from tfbnn.run.counters import Counters
 from tfbnn.run.definition import Layout, RunDefinition
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 ADAPTING_SHARE = 0.8
 # Transitions of the first legs of warm-up where nothing else parts it.
@@ -27,10 +27,7 @@ class Planned(Protocol):
     def preconditions(self) -> bool: ...
     @property
     def temperatures(self) -> tuple[float, ...]: ...
-    @property
-    def keep_rungs(self) -> bool: ...
     def work(self, spec: Sampled) -> float: ...
-    def work_of_a_start(self, spec: Sampled) -> float: ...
     def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool: ...
 
 

@@ -1,4 +1,4 @@
-"""Who is told of a run: the progress line and the user's callbacks."""
+"""Who is told of a run: the terminal, or a log, and the user's callbacks."""
 
 import math
 import os
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
@@ -16,35 +16,32 @@ from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
 from tfbnn.run.listeners.history import History
 from tfbnn.run.listeners.keras_callbacks import KerasListener, is_keras_callback
-from tfbnn.run.time_to_go import TimeToGo
-from tfbnn.run.wording import TITLES, fitted, of_end, of_phase, of_silence
-from tfbnn.system.terminals import Forgiving, is_terminal
+from tfbnn.system.terminals import Forgiving, is_terminal, same_file
 from tfbnn.system.warn import warn
 
-_SPARSE_SECONDS = 30.0
-_ORDER = list(TITLES)
+if TYPE_CHECKING:
+    import rich.progress
 
-
-class Display(Protocol):
-    """Where the line of a run is shown."""
-
-    def changed(self) -> None:
-        """There is something new to be said."""
-
-    def keep(self, parts: Sequence[str], seconds: float) -> None:
-        """Leaves the last line of a phase that took so long."""
-
-    def close(self) -> None:
-        """Shows no more."""
+# In the order of a run; programs are compiled before ADAM and before the chains move.
+_TITLES = {
+    "compile": "compiling",
+    "pretraining": "pretraining",
+    "newton": "refining starts",
+    "warmup": "warm-up",
+    "sampling": "sampling",
+}
+_ORDER = list(_TITLES)
+_PER_SECOND, _SPARSE_SECONDS = 2.0, 30.0
+# What the name of a phase, its bar, share and clock take of a line.
+_BAR_COLUMNS = 47
 
 
 class Progress:
     """Shows events of a run.
 
-    A terminal gets one line that is drawn anew twice a second, so that its clock moves whatever the
-    run does, and keeps a line of each phase that is over. Anything else gets a plain line at most
-    every 30 s and one at the end of each phase that lasted that long. A stream that fails is given
-    up, and the run goes on.
+    A terminal gets a bar of Rich for each phase. Anything else gets a plain line at most every 30 s
+    and one at the end of each phase that lasted that long. A stream that fails is given up, and the
+    run goes on.
     """
 
     def __init__(
@@ -59,104 +56,140 @@ class Progress:
             stream: Where to print, standard error by default.
             deadline: The limit of the run; by default there is none.
         """
+        stream = sys.stderr if stream is None else stream
+        self._stream = None if verbose in (0, False) else stream
+        self._forgiving = Forgiving(stream)
         self._deadline = deadline
-        self._stream = stream if stream is not None else sys.stderr
-        self._silent = verbose in (0, False) or self._stream is None
-        self._display: Display | None = None
-        self._began = time.monotonic()
-        self._time_to_go = TimeToGo()
+        self._began = self._last_line = time.monotonic()
+        self._bars: rich.progress.Progress | None = None
+        self._bar: Any = None
         self._phase: str | None = None
         self._event: Event | None = None
 
     def __call__(self, event: Event) -> None:
-        """Shows an event, if it is time to."""
-        self._enter(event.phase)
-        self._time_to_go.update(event, time.monotonic())
+        """Show an event, if it is time to."""
+        if self._stream is None:
+            return
+        self.announce(event.phase)
         self._event = event
-        display = self._opened()
-        if display is not None and event.transition < event.num_transitions:
-            display.changed()
+        if self._bars is not None:
+            parts = [self._to_go(event), *_parts(event, event.transition)]
+            self._draw(event.transition, parts, event.num_transitions)
+        elif time.monotonic() - self._last_line >= _SPARSE_SECONDS:
+            if event.transition < event.num_transitions:
+                so_far = f"{_clock(time.monotonic() - self._began)} so far, {self._to_go(event)}"
+                self._write(event, event.transition, so_far)
 
     def announce(self, phase: str) -> None:
-        """Shows a phase whose events are yet to come, or "compile", which has none."""
-        self._enter(phase)
-        display = self._opened()
-        if display is not None:
-            display.changed()
+        """Show a phase whose events are yet to come, or "compile", which has none."""
+        if self._stream is None or phase == self._phase:
+            return
+        # Lost work takes the run back to an earlier phase, and the one before has not ended.
+        goes_on = phase == "compile" or _ORDER.index(phase) > _ORDER.index(self._phase or phase)
+        event = self._event if goes_on else None
+        self._end(event, 0 if event is None else event.num_transitions)
+        self._phase, self._event = phase, None
+        self._bars = self._bars or _bars(self._stream)
+        if self._bars is not None:
+            self._bar = self._bars.add_task(_TITLES[phase], total=None, rest="")
 
     def say(self, text: str) -> None:
-        """Prints a line of its own, before there is anything to show."""
-        if not self._silent:
-            Forgiving(self._stream).write(f"{text}\n")
-
-    def parts(self) -> list[str]:
-        """The parts of the line as it should be now, the most important first."""
-        now = time.monotonic()
-        event, so_far = self._event, now - self._began
-        if event is not None:
-            to_go = self._time_to_go.at(now)
-            if self._deadline.is_finite:
-                left = max(self._deadline.left(), 0.0)
-                to_go = left if math.isnan(to_go) else min(to_go, left)
-            return of_phase(event, so_far, to_go)
-        return [] if self._phase is None else of_silence(self._phase, so_far)
+        """Print a line of its own, before there is anything to show."""
+        if self._stream is not None:
+            self._forgiving.write(f"{text}\n")
 
     def close(self) -> None:
-        """Leaves the last line; of a phase that was stopped, as it was then."""
-        event = self._event
-        if self._display is not None:
-            if event is not None:
-                over = event.transition >= event.num_transitions
-                self._display.keep(of_end(event) if over else self.parts(), event.seconds)
-            self._display.close()
-        self._display = self._phase = self._event = None
+        """Leave the last line; of a phase that was stopped, as it was then."""
+        self._end(self._event, 0 if self._event is None else self._event.transition)
+        if self._bars is not None:
+            self._bars.stop()
+        self._bars = self._phase = self._event = None
 
-    def _enter(self, phase: str) -> None:
-        """Ends the phase before, unless lost work takes the run back to an earlier one."""
-        if phase == self._phase:
-            return
-        event = self._event
-        goes_on = phase == "compile" or _ORDER.index(phase) > _ORDER.index(self._phase or phase)
-        self._phase, self._event = phase, None
-        if self._display is not None and event is not None and goes_on:
-            self._display.keep(of_end(event), event.seconds)
+    def _end(self, event: Event | None, done: int) -> None:
+        """Leave the last line of a phase with its last event, or none where there was no event."""
+        if self._bars is None:
+            if event is not None and event.seconds > _SPARSE_SECONDS:
+                self._write(event, done, f"took {_clock(event.seconds)}")
+        elif event is not None:
+            self._draw(done, _parts(event, done), event.num_transitions)
+            self._bars.stop_task(self._bar)
+            self._bars.refresh()
+        elif self._bar is not None:
+            self._bars.remove_task(self._bar)
+        self._bar = None
 
-    def _opened(self) -> Display | None:
-        if self._display is None and not self._silent:
-            self._display = _display(self._stream, self.parts)
-        return self._display
+    def _draw(self, done: int, parts: list[str], total: int) -> None:
+        """Draw the bar of this phase, with as many parts, the first at least, as there is room for."""
+        bars = cast("rich.progress.Progress", self._bars)
+        while len(parts) > 1 and len("  ".join(parts)) > bars.console.width - _BAR_COLUMNS:
+            parts.pop()
+        bars.update(self._bar, total=total, completed=done, rest="  ".join(parts))
 
+    def _to_go(self, event: Event) -> str:
+        seconds = event.total_eta_seconds
+        if self._deadline.is_finite:
+            # An estimate that nobody has does not count.
+            seconds = np.fmin(seconds, max(self._deadline.left(), 0.0))
+        if not math.isnan(seconds):
+            return f"{'at most ' * event.is_open}{_clock(seconds)} to go"
+        if math.isnan(event.eta_seconds) or event.phase in ("warmup", "sampling"):
+            return "? to go"
+        return f"{_clock(event.eta_seconds)} and sampling to go"
 
-class _Lines:
-    """A plain line now and then."""
-
-    def __init__(self, stream: TextIO, parts: Callable[[], Sequence[str]]) -> None:
-        self._stream, self._parts = Forgiving(stream), parts
-        self._last_time = time.monotonic()
-
-    def changed(self) -> None:
-        if time.monotonic() - self._last_time >= _SPARSE_SECONDS:
-            self._write(self._parts())
-
-    def keep(self, parts: Sequence[str], seconds: float) -> None:
-        if seconds > _SPARSE_SECONDS:
-            self._write(parts)
-
-    def close(self) -> None:
-        pass
-
-    def _write(self, parts: Sequence[str]) -> None:
-        self._last_time = time.monotonic()
-        self._stream.write(fitted(parts) + "\n")
-        self._stream.flush()
+    def _write(self, event: Event, done: int, times: str) -> None:
+        self._last_line = time.monotonic()
+        # Rounded down: what says 100 % is over.
+        share = math.floor(100.0 * done / max(event.num_transitions, 1))
+        parts = [f"{_TITLES[event.phase]} {share} %", times, *_parts(event, done)]
+        self._forgiving.write("  ".join(parts) + "\n")
+        self._forgiving.flush()
 
 
-def _display(stream: TextIO, parts: Callable[[], Sequence[str]]) -> Display:
-    if is_terminal(stream) and os.environ.get("TERM") not in ("dumb", "unknown"):
-        from tfbnn.run.live import LiveLine
+def _bars(stream: TextIO) -> "rich.progress.Progress | None":
+    """Bars that Rich draws and whose clocks it moves; None where there is no terminal for them."""
+    if not is_terminal(stream) or os.environ.get("TERM") in ("dumb", "unknown"):
+        return None
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-        return LiveLine(stream, parts)
-    return _Lines(stream, parts)
+    console = Console(
+        file=cast(IO[str], Forgiving(stream)),
+        force_terminal=True,
+        force_jupyter=False,
+        # What others print is no markup.
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[rest]}", markup=False),
+        console=console,
+        refresh_per_second=_PER_SECOND,
+        # What goes to a file stays there.
+        redirect_stdout=same_file(sys.stdout, stream),
+        redirect_stderr=same_file(sys.stderr, stream),
+    )
+    bars.start()
+    console.show_cursor(True)  # a process that is killed would leave it hidden
+    return bars
+
+
+def _parts(event: Event, done: int) -> list[str]:
+    """How far a phase is, in its own unit, and the remarks of its event, the most important first."""
+    count, total, unit = event.count()
+    so_far = str(count) if done >= event.num_transitions else f"{count}/{total}"
+    return [f"{so_far} {unit}", *event.remarks()]
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
+    minutes, left = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
 class Notifier:

@@ -1,7 +1,7 @@
 """What `fit_posterior` returns: how the run went, in numbers and as a report."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,18 +22,21 @@ from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.run.coarsening import Coarsening, Rungs
+from tfbnn.posterior.facts import labelled
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
+from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.system.arrays import Array
 from tfbnn.system.notebooks import folded
 
 _NOTEBOOK_WIDTH = 100
+# Fields that JSON does not have, or not under their names.
+_NOT_IN_JSON = {"accept_reason", "ladder", "folder", "until", "find_basins", "history"}
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(ExplainsAttributes):
     """The record of one run.
 
     Attributes:
@@ -58,7 +61,6 @@ class Run:
             None where it was to have just so many draws, or was stopped.
         until: When it was to end, as text; None: after just so many draws.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
-        rungs: `tfbnn.run.coarsening.Rungs` of one that kept the draws of all rungs, else None.
         folder: The run folder, or None where draws were kept in memory.
         find_basins: What `basins` calls, of the model that was fitted.
         history: What happened, as this process saw it: dict phase -> dict name -> list, one entry
@@ -67,7 +69,7 @@ class Run:
             "epoch" and "validation_log_likelihood" (mean per held-out row, NaN without), the second
             "log_prob", the chains "num_kept", "acceptance_rate", "step_size", "num_divergent" and
             "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function whenever
-            `until` has looked at the draws. A run that `restart` scouts for begins with the scouts'.
+            `until` has looked at the draws.
             Of thousands of events every second one is kept, or every fourth.
     """
 
@@ -90,7 +92,6 @@ class Run:
     diagnosis: Diagnosis | None
     calibration: Calibration | None = None
     ladder: Ladder | None = None
-    rungs: Rungs | None = None
     folder: str | None = None
     choices: tuple[Choice, ...] = ()
     ended: str | None = None
@@ -138,29 +139,6 @@ class Run:
         Its `thermodynamic` and `stepping_stone` have a `value` and a `stderr`.
         """
         return None if self.ladder is None else self.ladder.log_evidence
-
-    def coarsening(self, x: Any, y: Any, *, noise_scale: Any = None) -> Coarsening:
-        """The coarsening curve: what the power of the likelihood does to agreement and to scores.
-
-        Each rung of a PowerPosterior with `keep_rungs` samples the coarsened posterior that
-        `fit_posterior(likelihood_power=)` would sample with its power.
-
-        Args:
-            x, y, noise_scale: Rows to score, best held out, as in `BayesianMLP.evaluate`.
-
-        Returns:
-            `Coarsening`: powers, R-hat at the reference inputs of the model, scores, `summary()`.
-
-        Raises:
-            ValueError: Where the draws of the rungs were not kept; for unusable rows.
-            TypeError: For unusable rows.
-        """
-        if self.rungs is None:
-            raise ValueError(
-                "run.coarsening needs the draws of all rungs of a ladder, received a run of "
-                f"{self.kernel}. Fit with kernel=tfbnn.kernels.PowerPosterior(keep_rungs=True)."
-            )
-        return self.rungs.coarsening(x, y, noise_scale)
 
     @property
     def milliseconds_per_gradient(self) -> float:
@@ -261,18 +239,16 @@ class Run:
         if details:
             yield "Step size", _range(self.step_size)
         yield from self._ladder_lines()
-        yield from (("Chosen" if not n else "", str(one)) for n, one in enumerate(self.choices))
+        yield from labelled("Chosen", map(str, self.choices))
         if "_basins" in vars(self):
-            yield from (
-                ("" if n else "Basins", line) for n, line in enumerate(self._basins.lines())
-            )
+            yield from labelled("Basins", self._basins.lines())
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
         """Labels and lines on what came of it; of draws they are in full in the diagnosis."""
         if self.calibration is not None:
             lines = self.calibration.lines() if details else [self.calibration.in_short]
-            yield from (("Calibrated" if not n else "", line) for n, line in enumerate(lines))
+            yield from labelled("Calibrated", lines)
         divergent, diagnosis = int(self.num_divergent.sum()), self.diagnosis
         if diagnosis is None or details:
             yield "Divergences", f"{divergent} in the sampling phase"
@@ -284,37 +260,21 @@ class Run:
         yield "", f"ESS min bulk {bulk['min']:.0f}, tail {tail['min']:.0f}"
         rows = None if diagnosis.fit is None else diagnosis.fit.rows
         if rows is not None:
-            yield from (("Rows" if not n else "", text) for n, text in enumerate(rows_texts(rows)))
+            yield from labelled("Rows", rows_texts(rows))
 
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
-        swaps = None if self.ladder is None else self.ladder.swap_acceptance.tolist()
+        ladder, calibration = self.ladder, self.calibration
         interface = interface.of_run(self.until, self.ended)
-        return {
+        told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
+        return {name: _plain(getattr(self, name)) for name in told} | {
             "verdict": self.verdict,
             "chains": self.chains.to_json(),
             "predictions": self.predictions.to_json(),
-            "kernel": self.kernel,
-            "num_chains": self.num_chains,
-            "num_results": self.num_results,
-            "num_burnin_steps": self.num_burnin_steps,
-            "num_steps_between_results": self.num_steps_between_results,
-            "acceptance_rate": self.acceptance_rate.tolist(),
-            "accept_target": self.accept_target,
-            "step_size": self.step_size.tolist(),
-            "num_divergent": self.num_divergent.tolist(),
-            "num_gradients": {phase: n.tolist() for phase, n in self.num_gradients.items()},
-            "start_log_prob": self.start_log_prob.tolist(),
-            "pretraining": self.pretraining,
-            "geometry": self.geometry,
-            "ended": self.ended,
-            "notes": list(self.notes),
             "choices": choices_to_json(self.choices),
-            "log_evidence": None if self.ladder is None else self.ladder.log_evidence.to_dict(),
-            "swap_acceptance": swaps,
-            "calibration": self.calibration and self.calibration.to_json(),
-            "largest_power_that_mixes": None if self.rungs is None else self.rungs.largest_power,
-            "seconds": self.seconds,
+            "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
+            "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
+            "calibration": None if calibration is None else calibration.to_json(),
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
 
@@ -329,8 +289,6 @@ class Run:
             f"log p(D) {evidence.stepping_stone} by stepping stones, "
             f"{evidence.thermodynamic} by thermodynamic integration",
         )
-        if self.rungs is not None:
-            yield "Coarsening", self.rungs.text
 
     def _times(self) -> str:
         total = sum(self.seconds.values())
@@ -360,6 +318,15 @@ class Run:
                 "the chains found places where steps should be shorter"
             )
         return text
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has of an attribute."""
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _range(values: Array) -> str:

@@ -1,13 +1,16 @@
-"""What sampling hands back: the draws and the numbers of a run."""
+"""What sampling hands back: the draws and the numbers of a run, or the error of its chains."""
 
+import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.posterior.collapsed import Readouts, pop_readouts
+from tfbnn.exceptions import ChainError
+from tfbnn.posterior.ensemble import Readouts, pop_readouts
 from tfbnn.run.counters import PHASES, Counters, Seconds
 from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 # The errors of lanes, by their chains.
 Failures = dict[tuple[int, ...], BaseException]
@@ -63,7 +66,6 @@ class SamplingResult(Ending):
             None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
-        rung_draws: Draws of every rung [C, S, m, P], or None where they are not kept.
         readouts: Readouts where the readout was collapsed, or None.
     """
 
@@ -78,7 +80,6 @@ class SamplingResult(Ending):
     seconds: Seconds
     warmup_cut: int | None = None
     rung_log_likelihood: Array | None = None
-    rung_draws: Array | None = None
     readouts: Readouts | None = None
 
 
@@ -94,11 +95,11 @@ def gather_result(
 ) -> SamplingResult:
     """The SamplingResult of lanes that have kept draws."""
     lanes, statistics = kept.counters, dict(kept.statistics)
+    statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
     return SamplingResult(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
-        rung_draws=statistics.pop("rung_draws", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
         acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
@@ -114,3 +115,29 @@ def gather_result(
         seconds=seconds,
         **vars(ending),
     )
+
+
+def chain_error(
+    failures: Failures,
+    output: StrPath | None,
+    kept: str = "model.posterior",
+    command: str | None = "tfbnn resume",
+) -> ChainError:
+    """ChainError that names the chains of failures, dict tuple of chains -> exception.
+
+    Args:
+        failures: At least one.
+        output: The run folder, or None.
+        kept: Where the draws of the other chains are.
+        command: What goes on with a run folder on the command line, if anything does.
+    """
+    causes: dict[str, list[int]] = {}
+    for chains, error in failures.items():
+        causes.setdefault(f"{type(error).__name__}: {error}".rstrip("."), []).extend(chains)
+    texts = [f"chain {', '.join(map(str, chains))}: {cause}" for cause, chains in causes.items()]
+    rest = f"The draws of the others are in {kept}."
+    if output is not None and os.path.isdir(output):
+        rest += " Go on with resume=True" + (f", or: {command} {output}" if command else ".")
+    raised = ChainError(f"{len(failures)} of the runs of chains failed, {'; '.join(texts)}. {rest}")
+    raised.__cause__ = next(iter(failures.values()))
+    return raised

@@ -5,7 +5,6 @@ from tfbnn.system.extras import required
 required("sklearn", "tfbnn.sklearn needs scikit-learn", "sklearn")
 
 from tfbnn.sklearn.base import UnconvergedWarning  # noqa: E402 - only where there is scikit-learn
-from tfbnn.sklearn.classifier import BayesianMLPClassifier  # noqa: E402
-from tfbnn.sklearn.regressor import BayesianMLPRegressor  # noqa: E402
+from tfbnn.sklearn.estimators import BayesianMLPClassifier, BayesianMLPRegressor  # noqa: E402
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor", "UnconvergedWarning"]

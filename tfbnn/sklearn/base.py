@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from inspect import signature
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -30,7 +31,6 @@ from tfbnn.data.validation import (
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.run.options import Restart
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
@@ -84,7 +84,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     pretraining: Any = AUTO
     likelihood_power: float = 1.0
     effort: float = _EFFORT
-    restart: Restart | None = None
     jit_compile: bool = True
     random_state: Any = None
     verbose: int | str = 0
@@ -108,8 +107,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                     f"{own} is set as a whole, received {name}. Pass set_params({own}=..) a new one, such "
                     "as kernel=tfbnn.kernels.HMC(step_size=..)."
                 )
-        updated: Self = super().set_params(**params)
-        return updated
+        return super().set_params(**params)
 
     def _rows(
         self, X: Any, y: Any, beside: Mapping[str, Any], **checks: Any
@@ -147,9 +145,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         y: Any,
         likelihood: Likelihood,
         num_outputs: int,
-        *,
-        of_model: Mapping[str, Any],
-        of_fit: Mapping[str, Any],
+        beside: Mapping[str, Any],
     ) -> None:
         """Builds a model and samples its posterior: sets `model_` and `run_`.
 
@@ -158,41 +154,15 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             y: Targets as `fit_posterior` takes them.
             likelihood: Likelihood.
             num_outputs: Outputs of the network.
-            of_model, of_fit: Further arguments of BayesianMLP and of `fit_posterior`.
+            beside: Arguments of `fit_posterior` that are no settings.
         """
-        seed = self._seed()
-        model = BayesianMLP(
-            [num_inputs, *self._hidden_layers(), num_outputs],
-            activation=self.activation,
-            prior=self.prior,
-            likelihood=likelihood,
-            parameterization=self.parameterization,
-            x_transform=self.x_transform,
-            dtype=self.dtype,
-            **of_model,
-        )
+        settings = {**self.get_params(deep=False), **beside, "likelihood": likelihood}
+        settings["seed"] = self._seed()
+        sizes = [num_inputs, *self._hidden_layers(), num_outputs]
+        model = BayesianMLP(sizes, **_known_by(BayesianMLP, settings))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
-            run = model.fit_posterior(
-                X,
-                y,
-                missing=self.missing,
-                kernel=self.kernel,
-                num_chains=self.num_chains,
-                num_results=self.num_results,
-                until=self.until,
-                max_seconds=self.max_seconds,
-                num_burnin_steps=self.num_burnin_steps,
-                num_steps_between_results=self.num_steps_between_results,
-                pretraining=self.pretraining,
-                likelihood_power=self.likelihood_power,
-                effort=self.effort,
-                seed=seed,
-                jit_compile=self.jit_compile,
-                restart=self.restart,
-                verbose=self.verbose,
-                **of_fit,
-            )
+            run = model.fit_posterior(X, y, **_known_by(model.fit_posterior, settings))
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
 
@@ -209,8 +179,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)
-        checked: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return checked
+        return validate_data(self, X, dtype=np.float64, reset=False)
 
     def _hidden_layers(self) -> list[int]:
         """Widths of the hidden layers."""
@@ -243,6 +212,12 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 "run_.report() of the estimator.",
                 UnconvergedWarning,
             )
+
+
+def _known_by(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a function has arguments for."""
+    names = signature(function).parameters
+    return {name: value for name, value in settings.items() if name in names}
 
 
 def _refuse_dates(X: Any) -> None:

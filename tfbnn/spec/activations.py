@@ -67,8 +67,7 @@ def _elu(x: Array, *, out: Array | None = None) -> Array:
 def _selu(x: Array, *, out: Array | None = None) -> Array:
     negative = x.dtype.type(_SELU_ALPHA) * np.expm1(np.minimum(x, 0))
     scale = x.dtype.type(_SELU_SCALE)
-    result: Array = np.multiply(scale, np.maximum(x, 0) + negative, out=out)
-    return result
+    return np.multiply(scale, np.maximum(x, 0) + negative, out=out)
 
 
 def _softplus(x: Array, *, out: Array | None = None) -> Array:
@@ -76,8 +75,7 @@ def _softplus(x: Array, *, out: Array | None = None) -> Array:
 
 
 def _gelu(x: Array, *, out: Array | None = None) -> Array:
-    result: Array = np.multiply(x, normal_cdf(x), out=out, dtype=x.dtype, casting="same_kind")
-    return result
+    return np.multiply(x, normal_cdf(x), out=out, dtype=x.dtype, casting="same_kind")
 
 
 def _swish(x: Array, *, out: Array | None = None) -> Array:
@@ -85,14 +83,12 @@ def _swish(x: Array, *, out: Array | None = None) -> Array:
 
 
 def _tanh_slope(x: Array) -> Array:
-    result: Array = 1 - np.tanh(x) ** 2
-    return result
+    return 1 - np.tanh(x) ** 2
 
 
 def _sigmoid_slope(x: Array) -> Array:
     value = _sigmoid(x)
-    result: Array = value * (1 - value)
-    return result
+    return value * (1 - value)
 
 
 def _relu_slope(x: Array) -> Array:
@@ -100,27 +96,23 @@ def _relu_slope(x: Array) -> Array:
 
 
 def _elu_slope(x: Array) -> Array:
-    result: Array = np.exp(np.minimum(x, 0))
-    return result
+    return np.exp(np.minimum(x, 0))
 
 
 def _selu_slope(x: Array) -> Array:
     factor = np.where(x < 0, x.dtype.type(_SELU_ALPHA) * np.exp(np.minimum(x, 0)), x.dtype.type(1))
-    result: Array = x.dtype.type(_SELU_SCALE) * factor
-    return result
+    return x.dtype.type(_SELU_SCALE) * factor
 
 
 def _gelu_slope(x: Array) -> Array:
     near = np.clip(x, -_DENSITY_ENDS, _DENSITY_ENDS)  # its square overflows further out
     density = np.exp(-0.5 * near**2) * x.dtype.type((2.0 * np.pi) ** -0.5)
-    result: Array = (normal_cdf(x) + near * density).astype(x.dtype)
-    return result
+    return (normal_cdf(x) + near * density).astype(x.dtype)
 
 
 def _swish_slope(x: Array) -> Array:
     value = _sigmoid(x)
-    result: Array = value + x * (value * (1 - value))
-    return result
+    return value + x * (value * (1 - value))
 
 
 def _gelu_tensorflow(tf: Any, x: Any) -> Any:
@@ -157,12 +149,10 @@ def _leaky_relu(slope: float) -> Activation:
     """Leaky ReLU whose slope is `slope`, between 0 and 1, where its input is negative."""
 
     def of_numpy(x: Array, *, out: Array | None = None) -> Array:
-        result: Array = np.maximum(x, x.dtype.type(slope) * x, out=out)
-        return result
+        return np.maximum(x, x.dtype.type(slope) * x, out=out)
 
     def derivative(x: Array) -> Array:
-        result: Array = np.where(x < 0, x.dtype.type(slope), x.dtype.type(1))
-        return result
+        return np.where(x < 0, x.dtype.type(slope), x.dtype.type(1))
 
     return Activation(
         of_numpy,

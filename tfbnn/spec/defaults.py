@@ -5,7 +5,7 @@ Functions named default_* return (setting, why), the reason in half a line for t
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.likelihoods import LEARNED, Likelihood
@@ -37,12 +37,6 @@ def default_parameterization(prior_is_chosen: bool) -> tuple[str, str]:
     return "standard", "the prior that was given is one of the weights themselves"
 
 
-def default_noise_prior(likelihood: Likelihood) -> tuple[ScalePrior, str]:
-    """The prior of the scale of learned noise."""
-    del likelihood  # whatever its shape, noise is part of the spread of the targets
-    return HalfNormal(1.0), "noise is hardly larger than the spread of the targets"
-
-
 def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] | None:
     """The transform of the targets, or None where rows are to choose it."""
     if likelihood.has_classes:
@@ -53,22 +47,6 @@ def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] |
     return None
 
 
-class Settled(NamedTuple):
-    """Settings of a model, of which only the transform of the targets may be "auto" still.
-
-    Attributes:
-        prior, parameterization, y_transform: As `make_spec` takes them.
-        likelihood: Likelihood.
-        choices: Choices of those that were "auto".
-    """
-
-    prior: Any
-    parameterization: Any
-    likelihood: Likelihood
-    y_transform: Any
-    choices: tuple[Choice, ...]
-
-
 def settle(
     num_outputs: int,
     default_prior: Callable[[Likelihood], tuple[Any, str]],
@@ -76,13 +54,17 @@ def settle(
     parameterization: Any,
     likelihood: Likelihood,
     y_transform: Any,
-) -> Settled:
+) -> tuple[Any, Any, Likelihood, Any, tuple[Choice, ...]]:
     """Settles what of these arguments of a model is "auto" and needs no rows.
 
     Args:
         num_outputs: Numbers that the network gives for a row.
         default_prior: The prior that "auto" stands for with a likelihood, and why.
         prior, parameterization, likelihood, y_transform: As users pass them.
+
+    Returns:
+        (Prior, parameterization, likelihood, transform of the targets, which may be "auto" still,
+        Choices of those that were).
     """
     choices: list[Choice] = []
     prior_is_chosen = is_auto(prior)
@@ -93,7 +75,8 @@ def settle(
         parameterization, why = default_parameterization(prior_is_chosen)
         choices.append(Choice("parameterization", parameterization, why))
     if is_auto(likelihood.scale_prior):
-        scale_prior, why = default_noise_prior(likelihood)
+        # Whatever its shape, noise is part of the spread of the targets.
+        scale_prior, why = HalfNormal(1.0), "noise is hardly larger than the spread of the targets"
         likelihood = replace(likelihood, scale_prior=scale_prior)  # type: ignore[type-var]
         if likelihood.num_noise_parameters(num_outputs):
             choices.append(Choice("scale_prior", str(scale_prior), why))
@@ -101,7 +84,7 @@ def settle(
     if chosen is not None:
         y_transform, why = chosen
         choices.append(transform_choice(y_transform, why))
-    return Settled(prior, parameterization, likelihood, y_transform, tuple(choices))
+    return prior, parameterization, likelihood, y_transform, tuple(choices)
 
 
 def transform_choice(names: Sequence[str], why: str) -> Choice:

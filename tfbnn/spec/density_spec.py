@@ -1,10 +1,12 @@
-"""The description of a log density of one's own: the functions that compute it, and their names."""
+"""What samplers ask of what they sample: the posterior of a model, or a log density of one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
+
+from tfbnn.spec.network_spec import NetworkSpec
 
 # Batches of positions, tensors [C, P], -> log density, tensor [C].
 Function = Callable[[Any], Any]
@@ -63,3 +65,22 @@ class DensitySpec:
     @property
     def own_names(self) -> tuple[str, ...]:
         return self.names
+
+
+# The description of a density of P numbers. Both have `dtype`, `num_parameters`, `num_products`, `num_units`,
+# `num_outputs`, `widest`, `is_smooth`, `gauss_newton_obstacle`, `own_names`,
+# `parameter_name` and `to_json`, as `NetworkSpec` explains them.
+Sampled: TypeAlias = NetworkSpec | DensitySpec
+
+
+def model_of(spec: Sampled, what: str) -> NetworkSpec:
+    """The spec, which has to be that of a model, of `what` there is no other kind.
+
+    Raises:
+        ValueError: For a log density.
+    """
+    if isinstance(spec, NetworkSpec):
+        return spec
+    raise ValueError(
+        f"{what} is about networks, received a log density. Use one of kernel='nuts', 'hmc', 'mala'."
+    )

@@ -132,15 +132,13 @@ class _TailTable(NamedTuple):
         return table
 
     def density(self, w: Array) -> Array:
-        values: Array = np.exp(-self.df * np.log1p(2.0 * np.square(np.sinh(0.5 * w))))
-        return values
+        return np.exp(-self.df * np.log1p(2.0 * np.square(np.sinh(0.5 * w))))
 
     def mass(self, low: Array, width: Array | float) -> Array:
         """Integral of the density from `low` over `width`, within one cell."""
         points, weights = gauss_points()
         inside = low[..., None] + np.asarray(width)[..., None] * points
-        masses: Array = width * (self.density(inside) @ weights)
-        return masses
+        return width * (self.density(inside) @ weights)
 
 
 @cache

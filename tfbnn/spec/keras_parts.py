@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_choice, check_integer
-from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.priors.arrays import array_of, text_of
-from tfbnn.spec.settings_json import ADDED, settings_from_json
+from tfbnn.spec.priors import WeightPrior, array_of, text_of
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 # A file that asks for more is not one of ours.
 MOST_NUMBERS = 2**30
-_MOST_VARIABLES, _MOST_AXES, _LONGEST_TEXT = 10_000, 8, 1000
+MOST_VARIABLES, _MOST_AXES, _LONGEST_TEXT = 10_000, 8, 1000
 _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bool")
 
 
@@ -39,17 +37,11 @@ class SampledVariable:
     fan_in: int
     prior: WeightPrior
 
-    @classmethod
-    def from_json(cls, entry: dict[str, Any], registry: Mapping[str, type]) -> SampledVariable:
-        """What `settings_to_json` wrote, validated; priors by their names in a registry."""
-        check_keys(entry, cls)
-        prior = settings_from_json(entry["prior"], registry)
-        if not isinstance(prior, WeightPrior):
-            raise TypeError(
-                f"a variable must have a prior of weights, found {entry['prior']!r:.99}"
-            )
-        fan_in = _count("fan_in", entry["fan_in"], minimum=1)
-        return cls(*_place(entry), fan_in, prior)
+    def __post_init__(self) -> None:
+        _check_place(self)
+        _check_count("fan_in", self.fan_in, minimum=1)
+        if not isinstance(self.prior, WeightPrior):
+            raise TypeError(f"a variable must have a prior of weights, found {self.prior!r:.99}")
 
 
 @dataclass(frozen=True)
@@ -68,22 +60,15 @@ class FrozenVariable:
     dtype: str
     values: str
 
+    def __post_init__(self) -> None:
+        _check_place(self)
+        if not np.isfinite(self.array.astype(np.float64)).all():
+            raise ValueError(f"{self.path!r:.99} must be finite")
+
     @classmethod
     def of(cls, path: str, index: int, array: Array) -> FrozenVariable:
         """The variable with these values."""
         return cls(path, index, array.shape, array.dtype.name, text_of(array))
-
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> FrozenVariable:
-        """What `settings_to_json` wrote, validated."""
-        check_keys(entry, cls)
-        dtype, values = entry["dtype"], entry["values"]
-        if not (isinstance(dtype, str) and isinstance(values, str)):
-            raise TypeError("dtype and values of a frozen variable must be texts")
-        variable = cls(*_place(entry), dtype, values)
-        if not np.isfinite(variable.array.astype(np.float64)).all():
-            raise ValueError(f"{variable.path!r:.99} must be finite")
-        return variable
 
     @property
     def array(self) -> Array:
@@ -134,66 +119,42 @@ class KerasFacts:
     custom: tuple[str, ...] = ()
     num_words: int | None = field(default=None, metadata=ADDED)
 
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> KerasFacts:
-        """What `settings_to_json` wrote, validated."""
-        if isinstance(entry, dict):  # earlier files do not say
-            entry = {"num_words": None, **entry}
-        check_keys(entry, cls)
-        facts: dict[str, Any] = {key: value for key, value in entry.items() if key != "name"}
+    def __post_init__(self) -> None:
         for key in ("num_outputs", "num_units", "widest", "num_products"):
-            facts[key] = _count(key, facts[key], minimum=1)
-        facts["input_shape"] = _shape("input_shape", facts["input_shape"])
+            _check_count(key, getattr(self, key), minimum=1)
+        _check_shape("input_shape", self.input_shape)
         for key, least in (("readout", 0), ("num_words", 1)):
-            if facts[key] is not None:
-                facts[key] = _count(key, facts[key], minimum=least)
-        for key in ("title", "keras_version"):
-            facts[key] = _text(key, facts[key])
-        if facts["no_jacobian"] is not None:
-            facts["no_jacobian"] = _text("no_jacobian", facts["no_jacobian"])
-        for key in ("custom", "random_layers"):
-            facts[key] = tuple(_text(key, name) for name in listed(key, facts[key]))
-        if not isinstance(facts["is_smooth"], bool):
-            raise TypeError(f"is_smooth must be true or false, found {facts['is_smooth']!r:.99}")
-        return cls(**facts)
+            if getattr(self, key) is not None:
+                _check_count(key, getattr(self, key), minimum=least)
+        for texts in (self.custom, self.random_layers):
+            if not isinstance(texts, tuple) or len(texts) > MOST_VARIABLES:
+                raise TypeError(f"expected at most {MOST_VARIABLES} names, found {texts!r:.99}")
+        texts = (*self.custom, *self.random_layers, self.title, self.keras_version)
+        for text in (*texts, self.no_jacobian or ""):
+            _check_text("a fact", text)
+        if not isinstance(self.is_smooth, bool):
+            raise TypeError(f"is_smooth must be true or false, found {self.is_smooth!r:.99}")
 
 
-def _place(entry: dict[str, Any]) -> tuple[str, int, tuple[int, ...]]:
-    index = _count("index", entry["index"], minimum=0)
-    return _text("path", entry["path"]), index, _shape("shape", entry["shape"])
+def _check_place(variable: SampledVariable | FrozenVariable) -> None:
+    _check_text("path", variable.path)
+    _check_count("index", variable.index, minimum=0)
+    _check_shape("shape", variable.shape)
 
 
-def check_keys(entry: Any, kind: type, but: Sequence[str] = ()) -> None:
-    """Refuses what is not the JSON of such settings, in which some fields are not."""
-    keys = {"name", *(field.name for field in fields(kind))} - {*but}
-    if not isinstance(entry, dict) or set(entry) != keys or entry["name"] != kind.__name__:
-        raise ValueError(f"expected a {kind.__name__}, found {entry!r:.200}")
-
-
-def listed(name: str, entries: Any) -> list[Any]:
-    """A list of what a model has some of, or a TypeError."""
-    if not isinstance(entries, list) or len(entries) > _MOST_VARIABLES:
-        raise TypeError(f"{name} must be a list of at most {_MOST_VARIABLES} variables")
-    return entries
-
-
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, list) or len(shape) > _MOST_AXES:
+def _check_shape(name: str, shape: Any) -> None:
+    if not isinstance(shape, tuple) or len(shape) > _MOST_AXES:
         raise TypeError(f"{name} must be a list of at most {_MOST_AXES} sizes, found {shape!r:.99}")
-    sizes = tuple(_count(name, size, minimum=1) for size in shape)
-    if prod(sizes) > MOST_NUMBERS:
-        raise ValueError(f"{name} must have at most {MOST_NUMBERS} entries, found {sizes}")
-    return sizes
+    for size in shape:
+        _check_count(name, size, minimum=1)
+    _check_count(name, prod(shape), minimum=1)
 
 
-def _count(name: str, value: Any, minimum: int) -> int:
-    number = check_integer(name, value, minimum=minimum)
-    if number > MOST_NUMBERS:
-        raise ValueError(f"{name} must be at most {MOST_NUMBERS}, found {number}")
-    return number
+def _check_count(name: str, value: Any, minimum: int) -> None:
+    if check_integer(name, value, minimum=minimum) > MOST_NUMBERS:
+        raise ValueError(f"{name} must be at most {MOST_NUMBERS}, found {value}")
 
 
-def _text(name: str, value: Any) -> str:
+def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
         raise TypeError(f"{name} must be a text of up to {_LONGEST_TEXT}, found {value!r:.99}")
-    return value

@@ -12,16 +12,15 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
-from tfbnn.spec.keras_layout import VariableLayout, VariableSlot
 from tfbnn.spec.keras_parts import (
     MOST_NUMBERS,
+    MOST_VARIABLES,
     FrozenVariable,
     KerasFacts,
     SampledVariable,
-    check_keys,
-    listed,
 )
-from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.layout import LayerSlot, Layout, Slot
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import (
     DTYPES,
     OPEN,
@@ -29,14 +28,20 @@ from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
     Readout,
+    check_likelihood,
     check_likelihood_power,
     check_scales,
 )
-from tfbnn.spec.own.classes import check_known_settings, check_own, with_custom
-from tfbnn.spec.own.layers import known_layers
+from tfbnn.spec.own_classes import (
+    check_known,
+    check_own,
+    known_layers,
+    with_custom,
+)
 from tfbnn.spec.priors import LayerPrior, WeightPrior
-from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.spec.settings_json import from_json, settings_to_json
 
+_PARTS = {kind.__name__: kind for kind in (KerasFacts, SampledVariable, FrozenVariable)}
 # Variables that a note names.
 _MOST_NAMED = 6
 
@@ -65,13 +70,13 @@ class KerasSpec(NetworkSpec):
     what_it_computes = ("architecture", "frozen")
 
     @cached_property
-    def layout(self) -> VariableLayout:
+    def layout(self) -> Layout:
         counts = [
             one.prior.num_scales(one.shape[0] if len(one.shape) == 2 else 1) for one in self.sampled
         ]
         noise = self.likelihood.num_noise_parameters(self.num_outputs)
         places = [(one.path, one.shape) for one in self.sampled]
-        return VariableLayout.make(places, noise, counts)
+        return Layout.make(places, noise, counts)
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
         """As in `NetworkSpec`, a group for each variable."""
@@ -79,7 +84,7 @@ class KerasSpec(NetworkSpec):
             yield variable.prior, slot.weights, slot.scales
 
     @property
-    def slots(self) -> list[tuple[SampledVariable, VariableSlot]]:
+    def slots(self) -> list[tuple[SampledVariable, Slot]]:
         """Sampled variables and their places."""
         return list(zip(self.sampled, self.layout.slots))
 
@@ -90,10 +95,7 @@ class KerasSpec(NetworkSpec):
         if index is None:
             return None
         (kernel, of_kernel), (bias, of_bias) = self.slots[index : index + 2]
-        num_inputs, num_outputs = kernel.shape
-        places = of_kernel.scales, of_bias.scales
-        slot = LayerSlot(num_inputs, num_outputs, of_kernel.weights.start, *places)
-        return Readout(slot, LayerPrior(kernel.prior, bias.prior))
+        return Readout(LayerSlot.of(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
 
     @property
     def num_inputs(self) -> int:
@@ -189,11 +191,6 @@ class KerasSpec(NetworkSpec):
         del entry["choices"], entry["layer_classes"]
         return entry
 
-    @staticmethod
-    def describes(entry: dict[str, Any]) -> bool:
-        """Whether this is what `to_json` of such a spec writes, and not that of another."""
-        return entry.get("name") == KerasSpec.__name__
-
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
         """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
@@ -204,33 +201,23 @@ class KerasSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
-        check_keys(entry, cls, but=("choices", "layer_classes"))
         registry = with_custom(REGISTRY, custom)
-        check_known_settings(_settings_in(entry), registry)
-        facts = KerasFacts.from_json(entry["facts"])
-        layer_classes = known_layers(facts.custom)
-        check_config(parsed_config(entry["architecture"]), layer_classes)
-        spec = cls(
-            facts=facts,
-            architecture=entry["architecture"],
-            sampled=tuple(
-                SampledVariable.from_json(one, registry)
-                for one in listed("sampled", entry["sampled"])
-            ),
-            frozen=tuple(map(FrozenVariable.from_json, listed("frozen", entry["frozen"]))),
-            layer_classes=layer_classes,
-            likelihood=settings_from_json(entry["likelihood"], registry),
-            parameterization=check_choice(
-                "parameterization", entry["parameterization"], PARAMETERIZATIONS
-            ),
-            x_transform=tuple(entry["x_transform"]),
-            y_transform=tuple(entry["y_transform"]),
-            dtype=check_choice("dtype", entry["dtype"], DTYPES),
-            likelihood_power=check_likelihood_power(entry["likelihood_power"]),
-        )
+        check_known([entry["sampled"], entry["likelihood"]], registry)
+        found = {name: from_json(value, {**registry, **_PARTS}) for name, value in entry.items()}
+        for name, kind in (("facts", KerasFacts), ("sampled", tuple), ("frozen", tuple)):
+            if not isinstance(found[name], kind):
+                raise TypeError(f"{name} must be {kind.__name__}, found {entry[name]!r:.99}")
+        earlier, layer_classes = found.pop("earlier"), known_layers(found["facts"].custom)
+        check_config(parsed_config(found["architecture"]), layer_classes)
+        check_choice("parameterization", found["parameterization"], PARAMETERIZATIONS)
+        check_choice("dtype", found["dtype"], DTYPES)
+        check_likelihood(found["likelihood"])
+        check_likelihood_power(found["likelihood_power"])
+        del found["name"]
+        spec = cls(**found, layer_classes=layer_classes)
         check_keras_spec(spec)
-        if entry["earlier"] is not None:
-            spec = spec.after(settings_from_json(entry["earlier"], REGISTRY))
+        if earlier is not None:
+            spec = spec.after(earlier)
         if spec.y_transform == OPEN:
             raise ValueError("y_transform of the model is 'auto': files say what was chosen")
         return spec
@@ -243,6 +230,9 @@ def check_keras_spec(spec: KerasSpec) -> None:
         ValueError: Says what.
     """
     spec.likelihood.check_outputs(spec.num_outputs)
+    for variables, kind in ((spec.sampled, SampledVariable), (spec.frozen, FrozenVariable)):
+        if len(variables) > MOST_VARIABLES or not all(isinstance(one, kind) for one in variables):
+            raise TypeError(f"expected at most {MOST_VARIABLES} {kind.__name__}s")
     places = [one.index for one in spec.sampled] + [one.index for one in spec.frozen]
     if len(set(places)) < len(places) or not spec.sampled:
         raise ValueError("variables must have places of their own, and one of them be sampled")
@@ -275,7 +265,12 @@ def no_scales_of_inputs(variable: SampledVariable) -> str:
     )
 
 
-def _settings_in(entry: dict[str, Any]) -> list[Any]:
-    """The JSON of its priors and its likelihood; what has no such form is left to others."""
-    sampled = entry["sampled"] if isinstance(entry["sampled"], list) else []
-    return [*(one.get("prior") for one in sampled if isinstance(one, dict)), entry["likelihood"]]
+def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
+    """What `to_json` of a network's spec wrote, validated; `custom` as of `with_custom`.
+
+    Raises:
+        OwnClassError: For a prior or likelihood that is neither built in nor among those.
+        KeyError, TypeError, ValueError: For anything else.
+    """
+    kind = KerasSpec if entry.get("name") == KerasSpec.__name__ else ModelSpec
+    return kind.from_json(entry, custom)

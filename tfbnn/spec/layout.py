@@ -1,16 +1,36 @@
 """Where each weight sits in the flat parameter vector theta.
 
-Per layer the kernel (row-major [in, out]) then the bias; then the log noise scales; then the log
-prior scales, layer by layer, kernel before bias. A kernel or bias has no sampled prior scale, one,
-or one per input; with m of them its n weights are m runs of n / m in a row, one run per scale.
+Of a perceptron per layer the kernel (row-major [in, out]) then the bias, of a Keras model one sampled
+variable after the other; then the log noise scales; then the log prior scales in the same order. A kernel
+or bias has no sampled prior scale, one, or one per input; with m of them its n weights are m runs of
+n / m in a row, one run per scale.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.system.arrays import Array
+
+
+class Slot(NamedTuple):
+    """The places of one kernel, bias or other variable in theta.
+
+    Attributes:
+        name: For messages.
+        shape: Its shape.
+        weights: Place of its weights.
+        scales: Place of the log scales of its prior, empty where none is sampled.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    weights: slice
+    scales: slice
 
 
 class LayerSlot(NamedTuple):
@@ -39,28 +59,56 @@ class LayerSlot(NamedTuple):
     def num_parameters(self) -> int:
         return (self.num_inputs + 1) * self.num_outputs
 
+    @classmethod
+    def of(cls, kernel: Slot, bias: Slot) -> "LayerSlot":
+        """The layer of a kernel [in, out] and of the bias that follows it."""
+        num_inputs, num_outputs = kernel.shape
+        return cls(num_inputs, num_outputs, kernel.weights.start, kernel.scales, bias.scales)
 
-class Layout(NamedTuple):
+
+@dataclass(frozen=True)
+class Layout:
     """The places of all parameters.
 
     Attributes:
-        layers: One LayerSlot per layer.
-        num_weights: Kernels and biases together.
+        slots: One Slot per variable.
+        num_weights: Weights of all of them.
         num_noise: Number of log noise scales, directly behind the weights.
         num_parameters: P, the length of theta.
     """
 
-    layers: tuple[LayerSlot, ...]
+    slots: tuple[Slot, ...]
     num_weights: int
     num_noise: int
     num_parameters: int
+
+    @classmethod
+    def make(
+        cls,
+        variables: Sequence[tuple[str, tuple[int, ...]]],
+        num_noise: int,
+        num_scales: Sequence[int],
+    ) -> "Layout":
+        """The layout of variables (name, shape) with so many sampled prior scales each."""
+        ends = np.cumsum([0, *(prod(shape) for _, shape in variables)]).tolist()
+        behind = np.cumsum([ends[-1] + num_noise, *num_scales]).tolist()
+        slots = tuple(
+            Slot(name, shape, slice(*ends[k : k + 2]), slice(*behind[k : k + 2]))
+            for k, (name, shape) in enumerate(variables)
+        )
+        return cls(slots, ends[-1], num_noise, behind[-1])
 
     @property
     def log_noise_scale(self) -> slice:
         return slice(self.num_weights, self.num_weights + self.num_noise)
 
+    @cached_property
+    def layers(self) -> tuple[LayerSlot, ...]:
+        """One LayerSlot per layer, of a perceptron."""
+        return tuple(map(LayerSlot.of, self.slots[::2], self.slots[1::2]))
+
     def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Splits theta [..., P] into a list of (kernel [..., in, out], bias [..., out])."""
+        """Splits theta [..., P] of a perceptron into a list of (kernel [..., in, out], bias [..., out])."""
         leading = theta.shape[:-1]
         return [
             (theta[..., slot.kernel].reshape(*leading, *slot.shape), theta[..., slot.bias])
@@ -68,41 +116,15 @@ class Layout(NamedTuple):
         ]
 
     def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages: 'layer 2 kernel[3, 0]'."""
-        for number, slot in enumerate(self.layers, start=1):
-            if index < slot.kernel.stop:
-                row, column = np.unravel_index(index - slot.start, slot.shape)
-                return f"layer {number} kernel[{row}, {column}]"
-            if index < slot.bias.stop:
-                return f"layer {number} bias[{index - slot.kernel.stop}]"
-        if index < self.log_noise_scale.stop:
+        """A readable name of one entry of theta, for messages: 'dense/kernel[3, 0]'."""
+        for slot in self.slots:
+            if slot.weights.start <= index < slot.weights.stop:
+                places = np.unravel_index(index - slot.weights.start, slot.shape)
+                return f"{slot.name}[{', '.join(str(int(place)) for place in places)}]"
+            if slot.scales.start <= index < slot.scales.stop:
+                is_one = slot.scales.stop - slot.scales.start == 1
+                entry = "" if is_one else f"[{index - slot.scales.start}]"
+                return f"log prior scale of {slot.name}{entry}"
+        if self.num_weights <= index < self.log_noise_scale.stop:
             return f"log noise scale[{index - self.num_weights}]"
-        for number, slot in enumerate(self.layers, start=1):
-            for kind, place in (("kernel", slot.kernel_scales), ("bias", slot.bias_scales)):
-                if place.start <= index < place.stop:
-                    entry = f"[{index - place.start}]" if place.stop - place.start > 1 else ""
-                    return f"layer {number} log {kind} prior scale{entry}"
         raise IndexError(f"theta has {self.num_parameters} entries, received index {index}.")
-
-
-def make_layout(
-    layer_sizes: Sequence[int], num_noise: int, num_prior_scales: Iterable[tuple[int, int]]
-) -> Layout:
-    """Builds the layout.
-
-    Args:
-        layer_sizes: Widths from inputs to outputs.
-        num_noise: Number of learned log noise scales.
-        num_prior_scales: Per layer a pair of numbers: sampled scales of the kernel's prior, of the
-            bias's.
-    """
-    num_weights = sum((a + 1) * b for a, b in zip(layer_sizes[:-1], layer_sizes[1:]))
-    slots, start, next_scale = [], 0, num_weights + num_noise
-    for num_inputs, num_outputs, counts in zip(layer_sizes[:-1], layer_sizes[1:], num_prior_scales):
-        places = []
-        for count in counts:
-            places.append(slice(next_scale, next_scale + count))
-            next_scale += count
-        slots.append(LayerSlot(num_inputs, num_outputs, start, *places))
-        start += (num_inputs + 1) * num_outputs
-    return Layout(tuple(slots), num_weights, num_noise, next_scale)

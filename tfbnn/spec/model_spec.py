@@ -1,6 +1,10 @@
-"""The frozen, validated, JSON-able description of a perceptron: everything but data and draws."""
+"""The frozen, validated, JSON-able description of a perceptron: everything but data and draws.
 
-from collections.abc import Iterable, Iterator
+As JSON it goes into files, and as plain dicts and lists, as Keras has them, to users: the arguments of
+`BayesianMLP`, which leave open what the user did.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -11,18 +15,20 @@ import numpy as np
 from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.choices import AUTO
 from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Layout, make_layout
+from tfbnn.spec.layout import Layout
 from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
     Readout,
     check_likelihood_power,
+    check_prior_sizes,
     check_scales,
     common_settings,
 )
 from tfbnn.spec.other_libraries import activation_name
-from tfbnn.spec.own.classes import check_known, check_own, with_custom
+from tfbnn.spec.own_classes import check_known, check_own, with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -51,12 +57,13 @@ class ModelSpec(NetworkSpec):
 
     @cached_property
     def layout(self) -> Layout:
-        num_scales = [
-            (layer.kernel.num_scales(num_inputs), layer.bias.num_scales(1))
-            for layer, num_inputs in zip(self.priors, self.layer_sizes)
-        ]
+        variables, num_scales = [], []
+        for number, layer in enumerate(self.priors, start=1):
+            sizes = self.layer_sizes[number - 1 : number + 1]
+            variables += [(f"layer {number} kernel", sizes), (f"layer {number} bias", sizes[1:])]
+            num_scales += [layer.kernel.num_scales(sizes[0]), layer.bias.num_scales(1)]
         noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
-        return make_layout(self.layer_sizes, noise, num_scales)
+        return Layout.make(variables, noise, num_scales)
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
         """As in `NetworkSpec`: the kernel and the bias of each layer, from inputs to outputs."""
@@ -129,7 +136,7 @@ class ModelSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
         """
         registry = with_custom(REGISTRY, custom)
-        check_known(entry, registry)
+        check_known([entry["priors"], entry["likelihood"]], registry)
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
@@ -235,3 +242,62 @@ def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
 
 def _activation(activation: Any) -> str:
     return check_choice("activation", activation_name(activation), ACTIVATIONS)
+
+
+# Arguments by the names that `ModelSpec` has for them.
+_ARGUMENTS = {"activations": "activation", "priors": "prior"}
+_NAMES = (
+    "layer_sizes",
+    "activation",
+    "prior",
+    "likelihood",
+    "parameterization",
+    "x_transform",
+    "y_transform",
+    "dtype",
+)
+
+
+def config_of(spec: ModelSpec) -> dict[str, Any]:
+    """The arguments that describe a model, JSON-able; "auto" where a setting was left open.
+
+    Raises:
+        ValueError: For a model whose prior is the posterior of another.
+    """
+    if spec.earlier is not None:
+        raise ValueError(
+            "get_config has settings alone, and the prior of this model has rows of an earlier fit in it. "
+            "Save the models, and build it anew with tfbnn.priors.FromPosterior."
+        )
+    entries = spec.to_json()
+    config = {_ARGUMENTS.get(name, name): entry for name, entry in entries.items()}
+    config.pop("likelihood_power", None)  # an argument of a fit
+    if spec.is_open:
+        config["y_transform"] = AUTO
+    for choice in spec.choices:
+        owner = config if choice.what in config else config["likelihood"]
+        owner[choice.what] = AUTO
+    return config
+
+
+def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
+    """The model that `config_of` describes, of built-in classes and those in `custom`.
+
+    Raises:
+        TypeError, ValueError: For anything else.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config must be a dict as get_config() gives it, received {config!r}.")
+    if set(config) != set(_NAMES):
+        raise ValueError(
+            f"config must have the entries {list(_NAMES)}, as get_config() gives them, received "
+            f"{list(config)}."
+        )
+    given = dict(config)
+    registry = with_custom(REGISTRY, custom)
+    given["likelihood"] = settings_from_json(given["likelihood"], registry)
+    if given["prior"] != AUTO:
+        given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
+    spec = make_spec(given.pop("layer_sizes"), **given)
+    check_prior_sizes(spec)
+    return spec

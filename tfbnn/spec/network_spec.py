@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -15,12 +15,17 @@ from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import settle, transform_choice
-from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.layout import LayerSlot, Layout
 from tfbnn.spec.other_libraries import dtype_name
-from tfbnn.spec.own.classes import own_classes_in, with_custom
-from tfbnn.spec.own.importing import import_name
-from tfbnn.spec.own.noise import CustomNoise
+from tfbnn.spec.own_classes import (
+    import_name,
+    own_classes_in,
+    with_custom,
+    without_layers,
+)
+from tfbnn.spec.own_densities import CustomNoise
 from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
+from tfbnn.system.arrays import Array
 
 T = TypeVar("T")
 
@@ -31,28 +36,6 @@ DTYPES = ("float32", "float64")
 OPEN = (AUTO,)
 
 REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
-
-
-class WeightLayout(Protocol):
-    """The places of all parameters in theta: weights, then log noise scales, then log prior scales.
-
-    Attributes:
-        num_weights: Weights that are sampled.
-        num_noise: Number of log noise scales, directly behind the weights.
-        num_parameters: P, the length of theta.
-        log_noise_scale: Where the log noise scales are.
-    """
-
-    @property
-    def num_weights(self) -> int: ...
-    @property
-    def num_noise(self) -> int: ...
-    @property
-    def num_parameters(self) -> int: ...
-    @property
-    def log_noise_scale(self) -> slice: ...
-    def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages."""
 
 
 class Readout(NamedTuple):
@@ -96,7 +79,7 @@ class NetworkSpec(ABC):
 
     @property
     @abstractmethod
-    def layout(self) -> WeightLayout: ...
+    def layout(self) -> Layout: ...
 
     @abstractmethod
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
@@ -167,10 +150,6 @@ class NetworkSpec(ABC):
             )
         return replace(self, earlier=earlier)
 
-    def without_earlier(self) -> Self:
-        """The spec with the priors of its layers alone."""
-        return replace(self, earlier=None)
-
     @property
     def num_earlier(self) -> int:
         """Rows that the prior holds of earlier fits, which cost as much as new ones."""
@@ -187,7 +166,7 @@ class NetworkSpec(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `tfbnn.spec.reading` reads them back."""
+        """Plain dicts, lists, strings and numbers; `tfbnn.spec.keras_spec` reads them back."""
 
     @abstractmethod
     def with_priors_of(self, other: NetworkSpec) -> Self:
@@ -305,21 +284,19 @@ def check_likelihood_power(power: Any) -> float:
 
 
 def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
-    """Classes of a user's own. Raises TypeError or ValueError for what is none, see `with_custom`."""
-    with_custom(REGISTRY, custom := tuple(custom) if isinstance(custom, Iterable) else custom)
-    return custom
+    """Classes of a user's own but those of layers, which are remembered.
 
-
-def _is_usable(likelihood: Any) -> TypeGuard[likelihoods.Likelihood]:
-    """Whether a likelihood is of a class in the table, or inherits from `CustomNoise`."""
-    return isinstance(likelihood, CustomNoise) or any(
-        isinstance(likelihood, kind) for kind in likelihoods.REGISTRY.values()
-    )
+    Raises:
+        TypeError, ValueError: For what is none, see `with_custom`.
+    """
+    classes: tuple[type, ...] = without_layers(custom)
+    with_custom(REGISTRY, classes)
+    return classes
 
 
 def check_likelihood(likelihood: Any) -> None:
     """Refuses what is no likelihood. Raises TypeError."""
-    if not _is_usable(likelihood):
+    if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
         raise TypeError(
@@ -405,3 +382,52 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
             f"labels, received {list(names)}. Leave y_transform out."
         )
     return names
+
+
+# Room, in powers of two, between the largest size and the largest number with a square: for draws
+# that are larger than their scale, and for sums of them.
+_ROOM = 4
+
+
+def check_prior_sizes(spec: NetworkSpec) -> None:
+    """Refuses priors whose scales the dtype of the model cannot square, either way.
+
+    Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
+    It is asked of new models only: files are read whatever they say.
+
+    Raises:
+        ValueError: Naming the prior, and the sizes that the dtype can do with.
+    """
+    limit = 2.0 ** (np.finfo(spec.dtype).maxexp // 2 - _ROOM)
+    checked: list[WeightPrior | ScalePrior] = [prior for prior, _, _ in spec.weight_groups()]
+    if spec.noise_prior is not None:
+        checked.append(spec.noise_prior)
+    for prior in checked:
+        bad = [size for size in prior.sizes if not 1.0 / limit <= size <= limit]
+        if bad:
+            raise ValueError(
+                f"The sizes of a prior must lie between {1.0 / limit:.1g} and {limit:.1g} for "
+                f"{spec.dtype}, received {bad[0]:.3g} of {prior!r}. Rescale inputs or targets, or "
+                "use dtype='float64'."
+            )
+
+
+def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
+    """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
+    layout = spec.layout
+    theta = np.zeros(layout.num_parameters)
+    for prior, place, scale_place in spec.weight_groups():
+        count = place.stop - place.start
+        if prior.scale_prior is not None:
+            num_scales = scale_place.stop - scale_place.start
+            scales = prior.scale_prior.sample(generator, num_scales)
+            theta[scale_place] = np.log(scales)
+            in_theta = 1.0 if spec.is_ntk else np.repeat(scales, count // num_scales)
+            theta[place] = prior.sample(generator, count, in_theta)  # type: ignore[call-arg]
+        else:
+            weights = prior.sample(generator, count)
+            theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
+    if layout.num_noise and spec.noise_prior is not None:
+        scales = spec.noise_prior.sample(generator, layout.num_noise)
+        theta[layout.log_noise_scale] = np.log(scales)
+    return theta

@@ -1,4 +1,4 @@
-"""Rows of data between the user's arrays and the scale the network sees."""
+"""Rows of data between the user's arrays and the scale the network sees, and digests of them."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -277,8 +277,7 @@ def array_hash(*arrays: Array | None) -> str:
 
 def reference_rows(x: Array) -> Array:
     """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    rows: Array = x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
-    return rows
+    return x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
 
 
 def evenly_spaced(num_rows: int, most: int) -> Array:
@@ -325,8 +324,7 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
     def are_bad(values: Array) -> Array:
         size = np.abs(values)
         too_small = (size < least) & ((values != 0) | is_noise)
-        found: Array = too_small | ~(size <= limits.max)
-        return found
+        return too_small | ~(size <= limits.max)
 
     bad = np.argwhere(by_rows(are_bad, values))
     if len(bad):
@@ -337,3 +335,50 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         )
         advice = "Standardise it, rescale it or use dtype='float64'."
         raise BadRowError(name, found, advice, row, column)
+
+
+# Of more rows the smallest digests are kept, and tell the share of the rows that have such ones.
+MOST_DIGESTS = 65_536
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SHIFTS = (np.uint64(32), np.uint64(29))
+
+
+def row_digests(rows: Rows) -> Array:
+    """Ascending digests uint32 [min(N, 65536)] of inputs and targets, in original units.
+
+    Of a million other rows some 200 have the digest of one of these by chance; nobody can go back
+    from a digest to its row.
+    """
+    return merged_digests(by_rows(_digests_of, rows.x, rows.y))
+
+
+def merged_digests(*parts: Array) -> Array:
+    """The digests of the rows of several fits together, out of those of each.
+
+    Copies stay, as without them a part that is not whole would be taken for more than it is.
+    """
+    return np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
+
+
+def num_known(known: Array, rows: Rows) -> int:
+    """About how many of the rows have one of the digests that `row_digests` gave for others."""
+    if not len(known):
+        return 0
+    digests = by_rows(_digests_of, rows.x, rows.y)
+    if len(known) == MOST_DIGESTS:
+        judged = digests <= known[-1]
+        return round(float(np.isin(digests[judged], known).sum() / max(judged.mean(), 1e-9)))
+    return int(np.isin(digests, known).sum())
+
+
+def _digests_of(x: Array, y: Array) -> Array:
+    # Minus zero is zero; sums and products wrap around.
+    values = np.ascontiguousarray(np.hstack([x, y]) + 0.0, dtype="<f8").view("<u8")
+    state = np.zeros(len(values), np.uint64)
+    with np.errstate(over="ignore"):
+        for column in values.T:
+            state = (state ^ column) * _MULTIPLIER
+            for shift in _SHIFTS:
+                state ^= state >> shift
+            state *= _MULTIPLIER
+    return (state >> _SHIFTS[0]).astype(np.uint32)

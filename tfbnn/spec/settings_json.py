@@ -65,14 +65,25 @@ def settings_from_json(entry: Any, registry: Mapping[str, type]) -> Any:
     """
     if not isinstance(entry, dict) or entry.get("name") not in registry:
         raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}")
-    values = {}
-    for key, value in entry.items():
-        if key == "name":
-            continue
-        if isinstance(value, dict):
-            value = settings_from_json(value, registry)
-        values[key] = tuple(value) if isinstance(value, list) else value
+    values = {key: from_json(value, registry) for key, value in entry.items() if key != "name"}
     return registry[entry["name"]](**values)
+
+
+def from_json(value: Any, registry: Mapping[str, type]) -> Any:
+    """What one of the values in an entry stands for: settings, a tuple of values, or itself."""
+    if isinstance(value, dict):
+        return settings_from_json(value, registry)
+    return tuple(from_json(one, registry) for one in value) if isinstance(value, list) else value
+
+
+_LEAST = {
+    "epochs": 0,
+    "batch_size": 1,
+    "early_stopping": 1,
+    "newton_iterations": 0,
+    "num_starts": 1,
+    "search_rows": 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,23 +148,14 @@ class Pretraining:
     largest_misfit: float | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
-        self._check_integer("epochs", minimum=0)
-        if self.batch_size is not None:
-            self._check_integer("batch_size", minimum=1)
+        for name, minimum in _LEAST.items():
+            value = getattr(self, name)
+            is_open = value == "auto" if name == "newton_iterations" else value is None
+            if name == "epochs" or not is_open:
+                # Plain integers: NumPy ones would decide dtypes in the compiled program.
+                object.__setattr__(self, name, check_integer(name, value, minimum=minimum))
         check_number("learning_rate", self.learning_rate, above=0)
         check_choice("learning_rate_schedule", self.learning_rate_schedule, get_args(Schedule))
-        if self.early_stopping is not None:
-            self._check_integer("early_stopping", minimum=1)
-        if not (isinstance(self.newton_iterations, str) and self.newton_iterations == "auto"):
-            self._check_integer("newton_iterations", minimum=0)
-        if self.num_starts is not None:
-            self._check_integer("num_starts", minimum=1)
         check_number("validation_split", self.validation_split, minimum=0, below=1)
-        if self.search_rows is not None:
-            self._check_integer("search_rows", minimum=1)
         if self.largest_misfit is not None:
             check_number("largest_misfit", self.largest_misfit, above=0)
-
-    def _check_integer(self, name: str, minimum: int) -> None:
-        # Plain integers: NumPy ones would decide dtypes in the compiled program.
-        object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))

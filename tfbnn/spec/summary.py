@@ -50,14 +50,15 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
 
 def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
     """(label, text) of what is no layer's own."""
-    layout = spec.layout
+    layout, power = spec.layout, spec.likelihood_power
+    targets = "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
     hyper = layout.num_parameters - layout.num_weights
     return [
         ("Parameters", f"{layout.num_parameters} (weights {layout.num_weights}, scales {hyper})"),
-        ("Likelihood", f"{spec.likelihood}{_power_text(spec.likelihood_power)}"),
+        ("Likelihood", f"{spec.likelihood}{'' if power == 1.0 else f' to the power {power:g}'}"),
         *([("Prior", f"and {spec.earlier!r}")] if spec.earlier else ()),
         ("Parameterization", f"{spec.parameterization}, {spec.dtype}"),
-        ("Transforms", f"x {_names(spec.x_transform)}, y {_y_names(spec)}"),
+        ("Transforms", f"x {_names(spec.x_transform)}, y {targets}"),
     ]
 
 
@@ -75,9 +76,12 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
         for row in (header, *rows)
     ]
     rule = "-" * max(map(len, lines))
+    title = f"BayesianModel of {spec.architecture_text}"
+    if isinstance(spec, ModelSpec):
+        title = f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}"
     return "\n".join(
         [
-            _title(spec),
+            title,
             rule,
             lines[0],
             rule,
@@ -89,16 +93,6 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
     )
 
 
-def _title(spec: NetworkSpec) -> str:
-    if isinstance(spec, ModelSpec):
-        return f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}"
-    return f"BayesianModel of {spec.architecture_text}"
-
-
-def _power_text(power: float) -> str:
-    return "" if power == 1.0 else f" to the power {power:g}"
-
-
 def _prior_text(prior: WeightPrior) -> str:
     if prior.scale_prior is not None:
         return f"{type(prior).__name__}({type(prior.scale_prior).__name__})"
@@ -106,10 +100,6 @@ def _prior_text(prior: WeightPrior) -> str:
         f"{value:g}" if isinstance(value, Real) else str(value) for value in said(prior).values()
     )
     return f"{type(prior).__name__}({values})"
-
-
-def _y_names(spec: NetworkSpec) -> str:
-    return "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
 
 
 def _names(names: Sequence[str]) -> str:

@@ -50,26 +50,6 @@ class _Layer(NamedTuple):
         self.outgoing[...] = outgoing * signs[..., None]
 
 
-def random_copies(spec: NetworkSpec, theta: Array, generator: np.random.Generator) -> Array:
-    """Each network in a copy drawn at random: the same functions and log densities.
-
-    Args:
-        spec: NetworkSpec.
-        theta: Parameters [M, P].
-        generator: NumPy's.
-
-    Returns:
-        [M, P].
-    """
-    theta = theta.copy()
-    for layer in _hidden_layers(spec, theta):
-        shape = layer.bias[:, 0].shape
-        order = generator.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
-        signs = generator.choice([-1.0, 1.0], size=shape) if layer.turns else np.ones(shape)
-        layer.move(order, signs.astype(theta.dtype))
-    return theta
-
-
 def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, Array]:
     """Each network in the copy whose units are like those of a reference, and which had to move.
 

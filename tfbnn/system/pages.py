@@ -34,11 +34,6 @@ def check_place(path: StrPath) -> None:
 
 
 def write_page(path: StrPath, text: str) -> None:
-    """Writes a page, replacing an older one only when complete.
-
-    Raises:
-        FileExistsError: Where there is something else.
-    """
-    check_place(path)
+    """Writes a page to a place that was checked, replacing an older one only when complete."""
     # Halves of characters, which have no UTF-8, were made plain with the control characters.
     write_file(path, text.encode("utf-8", errors="backslashreplace"))

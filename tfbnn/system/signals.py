@@ -86,17 +86,15 @@ def ignore_signals() -> None:
 
 def _stop_signals() -> list[int]:
     """SIGTERM, and SIGUSR1 where it has no handler but one of an outer hold; none that is ignored."""
-    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    return [
-        number
-        for number, handler in handlers.items()
-        if handler != signal.SIG_IGN
-        and (
-            number == signal.SIGTERM
-            or handler == signal.SIG_DFL
-            or isinstance(getattr(handler, "__self__", None), SignalHold)
+
+    def may_be_taken(number: int) -> bool:
+        handler = signal.getsignal(number)
+        is_held = isinstance(getattr(handler, "__self__", None), SignalHold)
+        return handler != signal.SIG_IGN and (
+            number == signal.SIGTERM or handler == signal.SIG_DFL or is_held
         )
-    ]
+
+    return list(filter(may_be_taken, STOP_SIGNALS))
 
 
 @contextlib.contextmanager

@@ -1,8 +1,91 @@
-"""Terminals, and streams that may be one and may go away."""
+"""Standard streams and terminals as a command finds them: closed, narrow, or gone on the way."""
 
+import contextlib
+import io
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
+
+from tfbnn.system.words import without_controls
+
+_MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
+
+
+def open_standard_streams() -> None:
+    """Opens the null device wherever this process was started with a standard stream closed.
+
+    Otherwise the next file that is opened would get its number, and what libraries write to
+    standard error would land in the middle of a result.
+    """
+    for number in range(len(_MODES)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Gets the lowest number that is free: this one, as those below are open by now.
+            os.open(os.devnull, os.O_RDWR)
+    for name, mode in _MODES.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+
+
+class PlainText(io.TextIOBase):
+    """A text stream on which control characters come out as escapes.
+
+    Attributes:
+        stream: The stream below, for data that no terminal shows.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(without_controls(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+
+@contextlib.contextmanager
+def plain_standard_output() -> Iterator[None]:
+    r"""While active, what is printed is `PlainText`, and no character is too much for its encoding.
+
+    One that the encoding lacks comes out as an escape, such as \xe9 or \u03b1.
+    """
+    stream = sys.stdout
+    reconfigure = getattr(stream, "reconfigure", None)
+    errors = getattr(stream, "errors", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+    plain = sys.stdout = PlainText(stream)
+    try:
+        yield
+    finally:
+        if sys.stdout is plain:
+            sys.stdout = stream
+        if reconfigure is not None:
+            # It may have been closed meanwhile, by a reader that has seen enough.
+            with contextlib.suppress(OSError, ValueError):
+                reconfigure(errors=errors)
+
+
+def data_output() -> TextIO:
+    """Standard output for tables: as it is, unless a terminal shows it.
+
+    Raises:
+        ValueError: When it was closed.
+    """
+    stream = getattr(sys.stdout, "stream", sys.stdout)
+    if getattr(stream, "name", None) == os.devnull:  # see `open_standard_streams`
+        raise ValueError("Standard output is closed. Name a file to write: -o out.csv.")
+    return sys.stdout if stream.isatty() else stream
 
 
 class Forgiving:

@@ -62,32 +62,22 @@ class _SingleThreadedBlas:
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
+        self._limits: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            if self._inside == 1:
-                self._restore = _limit_blas()
+            if self._inside == 1 and (controller := _controller()) is not None:
+                self._limits = controller.limit(limits=1, user_api="blas")
 
     def __exit__(self, *_: Any) -> None:
         with self._lock:
             self._inside -= 1
-            if not self._inside:
-                self._restore()
+            if not self._inside and self._limits is not None:
+                self._limits.restore_original_limits()
 
 
 _blas = _SingleThreadedBlas()
-
-
-def _limit_blas() -> Callable[[], None]:
-    """Gives BLAS one thread; returns what gives it back those it had."""
-    controller = _controller()
-    if controller is None:
-        return lambda: None
-    restore: Callable[[], None] = controller.limit(
-        limits=1, user_api="blas"
-    ).restore_original_limits
-    return restore
 
 
 @cache

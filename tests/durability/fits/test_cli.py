@@ -1,8 +1,7 @@
-"""Run folders from the command line: stopped with exit code 85, resumed, followed, used."""
+"""Run folders from the command line: stopped with exit code 85, resumed, used."""
 
 import json
 import os
-import shutil
 import signal
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 
 import tfbnn
 from tfbnn.data.csv_tables import write_csv
-from tfbnn.engine.running.advance import advance_lane
 from tfbnn.run.progress import Progress
-from tfbnn.storage import RunFolder
 
 FIT = (
     "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 2 "
@@ -72,7 +69,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path
 def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
     """With the draws of a run that keeps none, whether it is stopped or not."""
     assert run(f"{FIT} -o short.h5")[0] == 0 and not (folder / "short.h5.run").exists()
-    monkeypatch.setattr("tfbnn.cli.own_folder._LONG_SECONDS", 0.0)
+    monkeypatch.setattr("tfbnn.cli.runs._LONG_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{FIT} -o long.h5")
@@ -100,65 +97,7 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
         assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
     pytest.importorskip("matplotlib")
     code, out, _ = run(f"plot {path} rows.csv -o {tmp_path / 'figures'}")
-    assert code == 0 and len(out.splitlines()) == 8
-
-
-def test_diagnose_follows_a_run_until_it_is_finished(run, stopped, monkeypatch):
-    path, _ = stopped
-    before = tfbnn.load(path)._ensemble.num_results
-
-    def work_meanwhile(seconds):
-        for lane in (0, 1):
-            # Blocks begin with one transition.
-            ends = iter([False] * 3)
-            advance_lane(
-                path, lane, commit_interval=0, notify=lambda _, ends=ends: next(ends, True)
-            )
-
-    monkeypatch.setattr("tfbnn.cli.following.time.sleep", work_meanwhile)
-    code, out, _ = run(f"diagnose {path} --follow")
-    lines = [line for line in out.splitlines() if "draws per chain" in line]
-    assert code == 0 and len(lines) >= 3
-    assert lines[0].startswith("sampling ")
-    assert f"  {before}/48 draws per chain  R-hat" in lines[0]
-    assert lines[-1].startswith("sampling 100 %  0:00 to go  48/48 draws per chain  R-hat")
-    assert "bulk ESS" in " ".join(out.split())
-    assert "E-BFMI" in out
-    code, out, err = run(f"diagnose {path} --follow --json")
-    assert code == 0 and json.loads(out) and "48/48" in err
-
-
-def test_diagnose_follows_a_run_from_before_its_beginning(run, stopped, monkeypatch, tmp_path):
-    path, looks = tmp_path / "new", []
-    held = RunFolder.reserved(path)
-    held.__enter__()
-
-    def begin(seconds):
-        looks.append(seconds)
-        if len(looks) == 20:  # long after somebody would have given up whom nobody works for
-            shutil.copytree(stopped[0], path, dirs_exist_ok=True)
-            for lane in (0, 1):
-                advance_lane(path, lane)
-            held.__exit__(None, None, None)
-
-    monkeypatch.setattr("tfbnn.cli.following.time.sleep", begin)
-    code, out, err = run(f"diagnose {path} --follow")
-    assert code == 0 and out.startswith("sampling 100 %  0:00 to go  48/48 draws per chain  R-hat")
-    assert len(looks) == 20
-    assert err.count("has not begun to sample") == 1 and "Nobody" not in err
-
-
-def test_diagnose_stops_following_a_run_that_nobody_works_on(run, stopped, monkeypatch):
-    looks = []
-
-    def look(seconds):
-        looks.append(seconds)
-        assert len(looks) < 20
-
-    monkeypatch.setattr("tfbnn.cli.following.time.sleep", look)
-    code, out, err = run(f"diagnose {stopped[0]} --follow")
-    assert code == 0 and out.count("/48 draws per chain") == 1 and len(looks) == 6
-    assert "Nobody has been at work" in err and "for 30 s" in err
+    assert code == 0 and len(out.splitlines()) == 5
 
 
 def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begins_anew(
@@ -208,7 +147,6 @@ def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
     [
         ("resume absent", "no run in absent"),
         ("resume rows.csv", "not a run folder"),
-        ("diagnose rows.csv --follow", "folder of a run"),
         (f"{FIT} --output absent/run", "absent"),
         (f"{FIT} --resume", "resume=True"),
     ],

@@ -24,7 +24,6 @@ from tfbnn.kernels import (
     HMC,
     NUTS,
     SMMALA,
-    SMSUBU,
     ChEESHMC,
     Microcanonical,
     PowerPosterior,
@@ -41,7 +40,6 @@ SMALL = {
     "nuts": NUTS(max_tree_depth=2),
     "power_posterior": PowerPosterior("hmc", num_temperatures=3),
     "repriorised": Repriorised(HMC(num_leapfrog_steps=3)),
-    "sms_ubu": SMSUBU(num_batches=3),
     "smmala": SMMALA(metric="gauss_newton"),
 }
 BLOCK = 5
@@ -154,13 +152,13 @@ def test_goes_on_from_the_end_of_any_block(kernel):
         assert_goes_on(snapshots, index, whole, fresh)
 
 
-THINNED = [HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4), SMSUBU(num_batches=3)]
+THINNED = [HMC(num_leapfrog_steps=3), NUTS(max_tree_depth=4)]
 
 
 @pytest.fixture(
     scope="module",
-    params=statistics_but(THINNED[:2], THINNED),
-    ids=["hmc", "nuts", "sweeps"],
+    params=THINNED,
+    ids=["hmc", "nuts"],
 )
 def thinned(request):
     """(lane at its end, one of the same program, what that was at the start)."""
@@ -192,28 +190,6 @@ def test_blocks_of_any_length_make_the_same_draws(thinned, limits):
     found, expected = (lane.counters.to_json() for lane in (other, whole))
     # Only this is of the last block alone.
     assert found | {"recent_acceptance": None} == expected | {"recent_acceptance": None}
-
-
-def test_batches_are_compared_at_the_mean_of_a_window():
-    """The mean of its positions, for which whole windows are made transition by transition."""
-    kernel = SMSUBU(num_batches=3, preconditioner="diagonal")
-    (lane,) = make_lanes("sms_ubu", 1, kernel=kernel, jit_compile=False)
-    visited, num_compared = [], 0
-    while lane.leg is not None and lane.leg.phase == "warmup":
-        leg, renews = lane.leg, lane.leg.renew
-        lane.advance(Work(1, 0))
-        theta = lane.state.linear_map.forward(lane.state.z).numpy()
-        visited.append(theta)
-        if lane.leg is leg:
-            continue
-        if renews:
-            correction = lane.state.results.correction
-            centre = lane.state.linear_map.forward(correction.centre).numpy()
-            np.testing.assert_allclose(centre, np.mean(visited, axis=0), rtol=1e-9)
-            assert np.abs(centre - theta).max() > 1e-3
-            num_compared += 1
-        visited = []
-    assert num_compared >= 1
 
 
 def test_a_block_ends_by_its_gradients():

@@ -8,9 +8,9 @@ import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
+from tfbnn.fit.assemble import read_run
 from tfbnn.fit.choices import by_clock
 from tfbnn.fit.fitting import Place
-from tfbnn.fit.resuming import read_run
 from tfbnn.run.counters import Counters
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions

@@ -7,9 +7,8 @@ import pytest
 
 from tests.support.commands import check_refusal
 from tfbnn.cli import main
-from tfbnn.cli.fit_options import add_options, fit_arguments, make_model
-from tfbnn.cli.kernel_options import kernel_argument
-from tfbnn.diagnostics.problem import LONGER_SEARCH
+from tfbnn.cli.fit_options import add_options, fit_arguments, kernel_argument, make_model
+from tfbnn.diagnostics.problem import LONGER_SEARCH, on_command_line
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.fitting import check_early_stopping
@@ -66,9 +65,8 @@ def test_a_prior_that_is_given_is_standard(options, prior):
 
 def test_options_that_a_report_advises_are_followed():
     """Those of settings that are "auto" by default, as the diagnosis writes them."""
-    asked = "--epochs 900 --early-stopping 90 --validation-split 0.15"
+    asked = on_command_line(LONGER_SEARCH)
     check_early_stopping(fit_arguments(parsed(asked))["pretraining"], None)
-    assert all(word in LONGER_SEARCH.command for word in asked.split() if word.startswith("--"))
     args = parsed("--kernel hmc --target-accept-prob 0.9")
     assert kernel_argument(args) == {"kernel": HMC(target_accept_prob=0.9)}
 

@@ -1,8 +1,11 @@
 """Slips on the command line: the message says what may have been meant, and where to look."""
 
+import argparse
+
 import pytest
 
 from tests.support.commands import check_refusal
+from tfbnn.cli.parsing import HelpFormatter
 
 FIT = "fit rows.csv --target y --layers 3"
 
@@ -24,7 +27,7 @@ def folder(tmp_path):
         (f"{FIT} --quiet", ["'--verbose'"]),
         (
             "predict m.h5 rows.csv --random-state 5",
-            ["unknown option --random-state. It is one of a fit"],
+            ["unknown option --random-state. It belongs to a fit"],
         ),
         (f"{FIT} 20", ["--layers 3,20", "tfbnn fit --help"]),
         ("fit --layers 20 20 --target y rows.csv", ["--layers 20,20"]),
@@ -46,7 +49,6 @@ def folder(tmp_path):
         (f"{FIT} --dtype float46", ["--dtype", "float32, float64", "Did you mean 'float64'?"]),
         (f"{FIT} --preconditioner diagnal", ["--preconditioner", "Did you mean 'diagonal'?"]),
         (f"{FIT} --learning-rate-schedule cosin", ["Did you mean 'cosine'?"]),
-        (f"{FIT} --restart bets", ["--restart", "Did you mean 'best'?"]),
         (f"{FIT} --until es=100", ["--until", "Did you mean 'ess'?"]),
         ("fit rows.csv --target yy", ["no column yy", "Did you mean 'y'?"]),
         ("fit rows.csv --target y --features aa", ["no column aa", "Did you mean 'a'?"]),
@@ -55,6 +57,7 @@ def folder(tmp_path):
         ("slha make d.toml -o g --exist add", ["--exist.", "'--existing'", "slha make --help"]),
         ("slha make d.toml -o g --existing ad", ["Did you mean 'add'?", "slha make --help"]),
         (f"{FIT} --xyzzy", ["unknown option --xyzzy.\n"]),
+        ("diagnose run --follow", ["unknown option --follow", "diagnose or report again"]),
         ("predict m.h5 rows.csv --quantiles 0.5,0.5", ["--quantiles", "different"]),
         (f"{FIT} --validation-fraction inf", ["--validation-fraction"]),
         (f"{FIT} --validation-fraction nan", ["--validation-fraction"]),
@@ -65,3 +68,17 @@ def folder(tmp_path):
 def test_slips(run, monkeypatch, command, words):
     monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", None)
     check_refusal(run(command), *words)
+
+
+@pytest.mark.parametrize("columns", [50, 120])
+def test_help_follows_the_terminal_and_leaves_examples_alone(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    prose, command = 30 * "words of\nprose ", "  tfbnn fit " + 20 * "--option "
+    parser = argparse.ArgumentParser(
+        formatter_class=HelpFormatter, description=prose, epilog=f"example:\n{command}\n\n{prose}"
+    )
+    lines = parser.format_help().splitlines()
+    assert command.rstrip() in [line.rstrip() for line in lines]
+    filled = [line for line in lines if line.startswith(("words", "of", "prose"))]
+    assert columns - 10 < max(map(len, filled)) <= columns - 2
+    assert lines[lines.index("example:") + 2] == ""

@@ -13,9 +13,8 @@ import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.run_records import make_run
-from tfbnn.cli.own_folder import is_own_folder, own_folder
-from tfbnn.cli.runs import run_to_the_end
-from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.cli.runs import is_own_folder, own_folder, run_to_the_end
+from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining
@@ -239,14 +238,13 @@ def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
         (2**18, {}, 16),
         (1000, {}, 1),
         (2**18, {"jit_compile": False}, 1),
-        (2**18, {"kernel": "sms_ubu"}, 1),
     ],
 )
 def test_of_many_rows_the_estimate_gives_a_chain_all_cores(
     model, monkeypatch, num_rows, options, most
 ):
     def seconds(cores):
-        monkeypatch.setattr("tfbnn.fit.estimate.num_cores", lambda: cores)
+        monkeypatch.setattr("tfbnn.fit.job.num_cores", lambda: cores)
         asked = FitOptions(pretraining=None, num_results=10, num_chains=1, **options)
         return estimated_fit_seconds(model.spec, asked, num_rows)
 

@@ -11,8 +11,7 @@ from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_targets
 from tfbnn.spec import rows as rows_module
-from tfbnn.spec.row_digests import num_known, row_digests
-from tfbnn.spec.rows import Rows, TransformedRows, data_hash
+from tfbnn.spec.rows import Rows, TransformedRows, data_hash, num_known, row_digests
 from tfbnn.system import arrays
 
 X = np.random.default_rng(0).normal(size=(50, 3))

@@ -39,15 +39,10 @@ def ar1(coefficient, *, num_chains=4, num_draws=500, num_columns=3, seed=0):
 
 
 def arviz_number(name, column, **options):
-    """One number of ArviZ for draws [C, S], whichever of its two generations is installed."""
+    """One number of ArviZ for draws [C, S]."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            from arviz_stats.base import array_stats
-        except ImportError:
-            arviz = pytest.importorskip("arviz")
-            return getattr(arviz, name)(column, **options)
-        return getattr(array_stats, name)(column, chain_axis=0, draw_axis=1, **options)
+        return getattr(pytest.importorskip("arviz"), name)(column, **options)
 
 
 SHAPES = {

@@ -6,7 +6,15 @@ import shlex
 import numpy as np
 import pytest
 
-from tfbnn.diagnostics.problem import Interface, Remedy, Spoils, step_lines
+from tfbnn.diagnostics.fit_advice import _JUDGE, _OTHER_NOISE
+from tfbnn.diagnostics.problem import (
+    LONGER_SEARCH,
+    Interface,
+    Remedy,
+    Spoils,
+    on_command_line,
+    step_lines,
+)
 from tfbnn.diagnostics.verdict import Chains, Predictions, nominal, verdict_on
 from tfbnn.spec.distributions import normal_cdf, normal_quantile
 
@@ -139,7 +147,33 @@ def test_a_long_command_is_broken_as_a_shell_wants_it():
 
 def test_a_warm_up_that_was_cut_short_is_made_anew():
     """A resumed run keeps the step that made it diverge."""
-    remedy = Remedy("another kernel", "another --kernel", times=3.0)
-    assert remedy.words(Interface(True, "r")) == "another --kernel"
+    remedy = Remedy("another seed, or step_size=0.1", times=3.0)
+    assert remedy.words(Interface(True, "r")) == "another seed, or --step-size 0.1"
     over = Interface(True, "r").of_run(LIMIT, OVER)
-    assert remedy.words(over) == "the same command with --max-seconds 200; another --kernel"
+    assert (
+        remedy.words(over)
+        == "the same command with --max-seconds 200; another seed, or --step-size 0.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (LONGER_SEARCH, "--epochs 3000 --early-stopping 300 --validation-split 0.15"),
+        (_JUDGE.text, "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"),
+        (
+            _OTHER_NOISE.text,
+            "--likelihood student_t or heteroscedastic, or tfbnn calibrate with rows that the fit has not "
+            "seen",
+        ),
+        ("kernel=NUTS(max_tree_depth=11)", "--kernel nuts --max-tree-depth 11"),
+        ("restart='best', another seed", "--restart best, another seed"),
+        ("prior=HierarchicalNormal(HalfCauchy(1.0))", "--prior hierarchical"),
+        ("likelihood=Gaussian('learned'), or none", "--noise-scale learned, or none"),
+        ("check noise_scale, after y_transform", "check --noise-scale, after --y-transform"),
+        ("y_transform='standardize'", "--y-transform standardize"),
+        ("the step is too long - or too short", "the step is too long - or too short"),
+    ],
+)
+def test_advice_in_python_becomes_options(text, command):
+    assert on_command_line(text) == command

@@ -16,9 +16,9 @@ from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.plots.canvas import styled_figure
 from tfbnn.plots.classes import Forecasts, draw_reliability
-from tfbnn.plots.inputs import draw_relevance
-from tfbnn.plots.intervals import wilson_interval
-from tfbnn.plots.page.subject import WIDTH
+from tfbnn.plots.page.content import WIDTH
+from tfbnn.plots.predictions import wilson_interval
+from tfbnn.plots.slices import draw_relevance
 from tfbnn.plots.slicing import find_slices
 from tfbnn.priors import Normal
 
@@ -310,7 +310,7 @@ def test_slices_through_what_the_rows_cannot_be_say_so():
 def test_no_label_is_cut():
     names = ("m_chi10_GeV", "m_chi20_GeV", "N11", "N12", "N13", "N14")
     model = model_of(layer_sizes=(6, 5, 1), feature_names=names, prior=[ARD_FIRST, Normal(0.7)])
-    for plot in (plots.plot_running_means, plots.plot_autocorrelation):
+    for plot in (plots.plot_slices, plots.plot_relevance):
         check_labels_are_whole(plot(model))
     with styled_figure(1, 1, (WIDTH, 2.5)) as (figure, axes):  # as in a page
         draw_relevance(axes[0, 0], model.relevance())
@@ -320,7 +320,7 @@ def test_no_label_is_cut():
 def test_labels_are_no_latex_whatever_the_users_style():
     model = model_of(feature_names=("m_1", "m_2"))
     with rc_context({"text.usetex": True}):
-        for plot in (plots.plot_traces, plots.plot_running_means, plots.plot_slices):
+        for plot in (plots.plot_convergence, plots.plot_slices):
             figure = plot(model)
             figure.draw_without_rendering()
             assert not any(text.get_usetex() for text in figure.axes[0].findobj(Text))
@@ -347,30 +347,6 @@ def test_pulls_say_how_many_are_beyond():
     assert labels(plots.plot_pulls(model, x, quiet).axes[0].get_legend())[0] == "these rows"
 
 
-def test_long_chains_are_thinned_and_say_so():
-    figure = plots.plot_traces(model_of(num_results=1200))
-    trace, histogram = figure.axes[:2]
-    assert len(trace.lines[0].get_xdata()) == 400
-    assert figure.axes[-2].get_xlabel() == "kept draw, one of 3 shown"
-    heights = sum(path.get_xy()[:, 0].max() for path in histogram.patches)
-    assert heights > 0 and histogram is figure.axes[1]
-    assert plots.plot_traces(model_of()).axes[-2].get_xlabel() == "kept draw"
-
-
-def test_traces_say_at_which_inputs():
-    model = model_of(feature_names=("m_GeV", "mix"))
-    row = model.posterior.x_reference[0]
-    title = plots.plot_traces(model).axes[2].get_title(loc="left")
-    assert title == f"transformed, at m = {row[0]:.4g} GeV, mix = {row[1]:.4g}"
-
-
-def test_a_trace_names_no_more_inputs_than_there_is_room_for():
-    names = ("a_name_of_an_input", "b", "another_name_of_an_input", "d")
-    title = plots.plot_traces(model_of(layer_sizes=(4, 3, 1), feature_names=names)).axes[2]
-    text = title.get_title(loc="left")
-    assert "b = " in text and "another" not in text and text.endswith(" and 2 more")
-
-
 def test_convergence_tells_bulk_and_tail_by_lines():
     sizes = plots.plot_convergence(model_of(num_results=100)).axes[1]
     bulk, tail = sizes.patches
@@ -383,7 +359,6 @@ def test_names_with_dollars_are_no_formulas():
     model, rows = model_of(**names), make_rows(30, 2, 1)
     for plot in (plots.plot_truth, plots.plot_pulls, plots.plot_coverage, plots.plot_slices):
         draw(plot(model, *rows))
-    draw(plots.plot_traces(model))
 
 
 def test_coverage_is_the_share_of_rows_in_central_intervals():

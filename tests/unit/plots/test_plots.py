@@ -10,7 +10,7 @@ from tests.support.builders import make_rows
 from tfbnn import plots
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.plots.intervals import wilson_interval
+from tfbnn.plots.predictions import wilson_interval
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -50,20 +50,9 @@ def test_figures_of_every_kind_of_model(synthetic_ensemble, plot, settings):
     assert 5_000 < draw(figure) < 300_000
 
 
-def test_traces_of_a_vector(synthetic_ensemble):
-    figures = [
-        plots.plot_traces(BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=flag)))
-        for flag in (True, False)
-    ]
-    lines = [[line.get_ydata() for axis in f.axes for line in axis.lines] for f in figures]
-    assert lines[0] and len(lines[0]) == len(lines[1])
-    for found, expected in zip(*lines):
-        np.testing.assert_array_equal(found, expected)
-
-
 def test_nothing_touches_pyplot(model):
     before = "matplotlib.pyplot" in sys.modules
-    draw(plots.plot_traces(model))
+    draw(plots.plot_convergence(model))
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 
@@ -133,42 +122,17 @@ def test_many_rows_are_thinned(model):
     assert draw(figure) < 300_000
 
 
-def test_traces_and_convergence(model, synthetic_ensemble):
-    figure = plots.plot_traces(model)
-    assert len(figure.axes) == 8  # log density and three points, each with a histogram
-    assert len(figure.axes[0].lines) == 2  # chains
-    draw(figure)
-    draw(plots.plot_traces(model, x_reference=[[0.1, 0.2]]))
+def test_convergence(model, synthetic_ensemble):
     draw(plots.plot_convergence(model))
     draw(plots.plot_convergence(model, x_reference=np.zeros((3, 2))))
     single = BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=1, num_results=1))
-    draw(plots.plot_traces(single))
     draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
 
 
-def test_traces_take_columns_by_name(synthetic_ensemble):
-    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("a", "b")))
-    pandas = pytest.importorskip("pandas")
-    x = pandas.DataFrame([[0.1, 2.0]], columns=["a", "b"])
-    lines = [
-        plots.plot_traces(model, x[names]).axes[2].lines[0] for names in (["a", "b"], ["b", "a"])
-    ]
-    np.testing.assert_array_equal(*(line.get_ydata() for line in lines))
-
-
-def test_chains_are_told_apart_by_more_than_colour(synthetic_ensemble):
-    def traces(num_chains):
-        return plots.plot_traces(
-            BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=num_chains))
-        )
-
-    figure = traces(8)
-    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
-    assert len(looks) == 8
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [f"chain {i}" for i in range(8)]
-    many = traces(9)
-    assert not many.legends and many.axes[0].get_title() == "9 chains"
+@pytest.mark.parametrize("name", ["traces", "running_means", "autocorrelation"])
+def test_figures_that_arviz_has_are_no_longer_here(name):
+    with pytest.raises(AttributeError, match=r"no attribute 'plot_\w+'\. ArviZ .*az\.plot_"):
+        getattr(plots, f"plot_{name}")
 
 
 def test_legends_of_convergence_cover_nothing(model):
@@ -209,4 +173,4 @@ def test_without_matplotlib(model, monkeypatch):
         with pytest.raises(ImportError, match=r"tfbnn\[plots\]"):
             plot(model, x, y)
     with pytest.raises(ImportError, match=r"tfbnn\[plots\]"):
-        plots.plot_traces(model)
+        plots.plot_convergence(model)

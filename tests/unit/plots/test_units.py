@@ -3,8 +3,7 @@
 import pytest
 
 from tests.support.builders import synthetic_ensemble
-from tfbnn.plots.canvas import plain
-from tfbnn.plots.units import Quantity, target_quantities
+from tfbnn.plots.canvas import Quantity, plain, target_quantities
 
 
 @pytest.mark.parametrize(

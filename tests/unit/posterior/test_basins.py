@@ -13,10 +13,8 @@ from tests.support.two_basins import ROWS, SPEC, Basin, function
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import rhat
-from tfbnn.posterior.basins.bridge import bridge
-from tfbnn.posterior.basins.evidence import log_evidence
+from tfbnn.posterior.basins.evidence import bridge, distances, group_chains, log_evidence
 from tfbnn.posterior.basins.finding import RowsTarget, find_basins
-from tfbnn.posterior.basins.grouping import distances, group_chains
 from tfbnn.posterior.basins.record import Basins
 
 SEEDS = range(10)
@@ -214,13 +212,6 @@ def test_the_report_says_what_the_average_is():
     assert "one chain shows one basin" in basins_of([0], [0.0], [0.0]).report(width=200)
     alike = basins_of([0, 1], [0.0, -0.1], [0.2, 0.2]).report(width=10_000)
     assert "leave open whether the average" in alike
-
-
-def test_basins_below_the_best_are_told_with_errors_taken_off():
-    found = basins_of([0, 1, 2], [0.0, -25.0, -25.0], [0.1, 0.1, 10.0])
-    assert (found.nats_below(0) > 20.0).tolist() == [False, True, False]
-    unsure = basins_of([0, 1, 2], [0.0, -5.0, -45.0], [16.0, 0.1, 0.1])
-    assert unsure.surest == 1 and (unsure.nats_below(1) > 20.0).tolist() == [False, False, True]
 
 
 @pytest.fixture

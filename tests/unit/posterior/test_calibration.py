@@ -24,8 +24,7 @@ from tfbnn.posterior.calibration.score_distribution import (
     MOST_SCORES,
     ScoreDistribution,
 )
-from tfbnn.spec.row_digests import MOST_DIGESTS, merged_digests, num_known, row_digests
-from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.spec.rows import MOST_DIGESTS, NetworkRows, Rows, merged_digests, num_known, row_digests
 
 LEVELS = np.array([1e-5, 0.00135, 0.0228, 0.1587, 0.5, 0.8413, 0.9772, 0.99865, 1 - 1e-5])
 LOG = ["log10", "standardize"]

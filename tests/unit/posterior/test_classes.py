@@ -16,7 +16,7 @@ from tfbnn import BayesianMLP, plots
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import expected_calibration_error
-from tfbnn.posterior.stacking.stacking import chain_log_densities
+from tfbnn.posterior.stacking import chain_log_densities
 
 SPECIES = ("setosa", "versicolor", "virginica")
 CASES = {
@@ -331,7 +331,6 @@ def test_classes_of_other_models(synthetic_ensemble):
 
 def test_figures(categorical):
     pytest.importorskip("matplotlib")
-    plots.plot_traces(categorical.model)
     plots.plot_convergence(categorical.model)
     for plot in (plots.plot_truth, plots.plot_pulls, plots.plot_coverage):
         with pytest.raises(ValueError, match=f"{plot.__name__}.*has the likelihood Categorical"):

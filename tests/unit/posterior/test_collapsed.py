@@ -7,7 +7,7 @@ import pytest
 
 import tfbnn
 from tests.support.predictions import with_readouts
-from tfbnn.posterior.collapsed import Readouts
+from tfbnn.posterior.ensemble import Readouts
 from tfbnn.posterior.forward import network_outputs
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import function_draws

@@ -12,15 +12,17 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tfbnn import priors
 from tfbnn.cli import main
 from tfbnn.likelihoods import Categorical, HeteroscedasticGaussian
-from tfbnn.posterior.compression import compression
-from tfbnn.posterior.compression.compression import measure_change
-from tfbnn.posterior.compression.record import Compression
-from tfbnn.posterior.compression.stein import _stein_kernel, stein_thinning
-from tfbnn.posterior.compression.thinning import _halve, kernel_thinning, prediction_kernel, stride
-from tfbnn.posterior.provenance import Provenance
+from tfbnn.posterior import compression
+from tfbnn.posterior.compression import (
+    _halve,
+    kernel_thinning,
+    measure_change,
+    prediction_kernel,
+    stride,
+)
+from tfbnn.posterior.provenance import Compression, Provenance
 
 X, Y = make_rows(80, 2, 1, seed=5)
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -128,68 +130,6 @@ def test_moments_of_thinned_normals_are_those_of_all():
     chosen = values[kernel_thinning(gram, equal(1000), 100, seed=0)]
     np.testing.assert_allclose(chosen.mean(axis=0), values.mean(axis=0), atol=0.02)
     np.testing.assert_allclose(chosen.std(axis=0), values.std(axis=0), atol=0.02)
-
-
-# Stein thinning.
-
-
-def test_stein_kernel_against_finite_differences():
-    """div_a div_b k + grad_a k . s(b) + grad_b k . s(a) + k s(a) . s(b)."""
-    generator = np.random.default_rng(0)
-    points, scores = generator.normal(size=(2, 5, 3))
-    precision, step = 0.7, 1e-4
-
-    def k(a, b):
-        return (1.0 + precision * np.sum((a - b) ** 2)) ** -0.5
-
-    found = _stein_kernel(points, scores, 2, precision)
-    for a, score, value in zip(points, scores, found):
-        b, other = points[2], scores[2]
-        expected = k(a, b) * score @ other
-        for i, unit in enumerate(step * np.eye(3)):
-            expected += (k(a + unit, b) - k(a - unit, b)) / (2 * step) * other[i]
-            expected += (k(a, b + unit) - k(a, b - unit)) / (2 * step) * score[i]
-            mixed = k(a + unit, b + unit) + k(a - unit, b - unit)
-            mixed -= k(a + unit, b - unit) + k(a - unit, b + unit)
-            expected += mixed / (4 * step**2)
-        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_stein_thinning_corrects_draws_of_another_density():
-    """Draws around (1, 0) with twice the spread stand for a standard normal after thinning."""
-    theta = 2.0 * np.random.default_rng(1).normal(size=(2000, 2)) + [1.0, 0.0]
-    chosen = theta[stein_thinning(theta, -theta, 60)]
-    np.testing.assert_allclose(chosen.mean(axis=0), 0.0, atol=0.1)
-    np.testing.assert_allclose(chosen.std(axis=0), 1.0, atol=0.15)
-    with pytest.raises(ValueError, match="same parameters"):
-        stein_thinning(np.ones((5, 2)), np.ones((5, 2)), 2)
-
-
-def test_stein_needs_the_rows_of_the_fit(tiny_model, tiny_data, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted = tiny_model.compress(10, "stein")
-        tiny_model.save(tmp_path / "tiny.h5")
-        loaded = tfbnn.load(tmp_path / "tiny.h5")
-        again = loaded.compress(10, "stein", x=tiny_data[0], y=tiny_data[1])
-    np.testing.assert_array_equal(fitted.posterior.draws, again.posterior.draws)
-    with pytest.raises(ValueError, match="method='stein' needs the training rows"):
-        loaded.compress(10, "stein")
-    with pytest.warns(UserWarning, match="not exactly those of the fit"):
-        loaded.compress(10, "stein", x=tiny_data[0][:50], y=tiny_data[1][:50])
-
-
-def test_scores_are_gradients_of_the_sampled_density(tiny_model, tiny_data):
-    from tfbnn.posterior.compression.stein import posterior_scores
-
-    theta = tiny_model.posterior.draws[0, :2].astype(np.float64)
-    found = posterior_scores(tiny_model.posterior, theta, tiny_model._training_rows)
-    step = 1e-2
-    for place in (0, 20, theta.shape[1] - 1):
-        shift = step * np.eye(theta.shape[1])[place]
-        sides = [tiny_model.log_prob(theta + side * shift, *tiny_data) for side in (1, -1)]
-        expected = (sides[0] - sides[1]) / (2 * step)
-        np.testing.assert_allclose(found[:, place], expected, rtol=0.02, atol=0.2)
 
 
 # The compressed model.
@@ -360,23 +300,12 @@ def test_the_command_line_knows_compressed_models(small, tmp_path, capsys):
         ({"num_draws": 601}, ValueError, "num_draws must be at most 600"),
         ({"seed": -1}, ValueError, "seed must be at least 0"),
         ({"x_reference": X[:, :1]}, ValueError, "x must have 2 columns"),
-        ({"x": X, "y": Y}, ValueError, "belong to method='stein'"),
-        ({"method": "stein", "x": X}, ValueError, "received y=None"),
-        ({"method": "stein", "noise_scale": Y}, ValueError, "noise_scale belongs to x and y"),
+        ({"method": "stein"}, ValueError, "has ended.*kernel_thinning"),
     ],
 )
 def test_refusals(model, arguments, error, message):
     with pytest.raises(error, match=message):
         model.compress(**arguments)
-
-
-def test_stein_refuses_what_has_no_such_density(model, synthetic_ensemble):
-    weighted = tfbnn.BayesianMLP.from_ensemble(model.posterior.with_chain_weights([0.8, 0.2]))
-    with pytest.raises(ValueError, match="weighted unequally"):
-        weighted.compress(10, "stein", x=X, y=Y)
-    box = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(prior=priors.Uniform(-9.0, 9.0)))
-    with pytest.raises(ValueError, match="density without edges"):
-        box.compress(10, "stein", x=X, y=Y)
 
 
 def test_predictions_have_to_differ_and_to_be_finite(synthetic_ensemble):

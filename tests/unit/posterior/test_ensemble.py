@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfbnn.posterior.collapsed import Readouts
+from tfbnn.posterior.ensemble import Readouts
 
 
 def test_arrays_are_read_only_and_stay_writable_for_who_made_them(synthetic_ensemble):

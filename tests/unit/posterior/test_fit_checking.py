@@ -9,9 +9,9 @@ import pytest
 import tfbnn
 from tests.support.builders import make_ensemble, plain_spec, random_statistics, synthetic_ensemble
 from tfbnn.diagnostics.fit_check import rows_check_from_json
+from tfbnn.diagnostics.problem import on_command_line
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.diagnosing import diagnose_ensemble
-from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows
+from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows, diagnose_ensemble
 from tfbnn.posterior.metrics import evaluate
 from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.spec.rows import NetworkRows, Rows
@@ -129,12 +129,13 @@ def test_a_coverage_that_is_not_known_is_not_within():
 
 @pytest.mark.parametrize("case", TRAPS)
 def test_every_trap_is_named_first_and_alone(case):
-    build, said, in_python, on_command_line = TRAPS[case]
+    build, said, in_python, in_shell = TRAPS[case]
     ensemble, training_rows = build()
     diagnosis = diagnose_ensemble(ensemble, training_rows=training_rows)
     (problem,) = diagnosis.problems
     assert problem.what.startswith(said)
-    assert in_python in problem.remedy.python and on_command_line in problem.remedy.command
+    assert in_python in problem.remedy.text
+    assert in_shell in on_command_line(problem.remedy.text)
     assert diagnosis.verdict != "usable for error bars"
     assert diagnosis.verdict == "not yet" or diagnosis.fit.rows.explains
 

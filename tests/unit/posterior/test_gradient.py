@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP, likelihoods
-from tfbnn.posterior.collapsed import Readouts
+from tfbnn.posterior.ensemble import Readouts
 from tfbnn.spec.activations import ACTIVATIONS
 
 STEP = 1e-6

@@ -62,7 +62,7 @@ def test_many_draws_are_those_of_a_few(monkeypatch):
     ensemble = linearised_ensemble(num_results=50)
     x = inputs(ensemble)
     expected = network_outputs(ensemble, x)
-    monkeypatch.setattr("tfbnn.posterior.linearised._HIDDEN_VALUES", 200)
+    monkeypatch.setattr("tfbnn.posterior.forward._HIDDEN_VALUES", 200)
     np.testing.assert_array_equal(network_outputs(ensemble, x), expected)
 
 

@@ -12,7 +12,7 @@ from tfbnn import BayesianMLP, DataWarning
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.checks import checked_rows
-from tfbnn.posterior.row_scores import crps, row_scores
+from tfbnn.posterior.metrics import crps, row_scores
 
 LOG = ["log10", "standardize"]
 CONFIGURATIONS = {

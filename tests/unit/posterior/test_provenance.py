@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.model_file_edits import rewrite
 from tfbnn.cli import main
-from tfbnn.posterior.compression.record import Compression
-from tfbnn.posterior.provenance import Provenance, WeightsOrigin
+from tfbnn.posterior.provenance import Compression, Provenance, WeightsOrigin
 from tfbnn.storage import seal, write_model
 
 OF_A_FILE = {

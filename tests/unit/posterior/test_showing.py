@@ -10,11 +10,11 @@ import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.prediction import Prediction
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.relevance import Relevance
-from tfbnn.posterior.stacking.stacking import Stacking
+from tfbnn.posterior.stacking import Stacking
 
 
 class Tags(HTMLParser):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tfbnn.posterior.averages import log_mean_exp
-from tfbnn.posterior.stacking.simplex import optimality_gap
-from tfbnn.posterior.stacking.stacking import stacking_weights
+from tfbnn.posterior.stacking import optimality_gap, stacking_weights
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, -5000.0])

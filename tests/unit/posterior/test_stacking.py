@@ -15,7 +15,7 @@ from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
-from tfbnn.posterior.stacking.stacking import (
+from tfbnn.posterior.stacking import (
     chain_log_densities,
     loo_log_densities,
     weighting_note,

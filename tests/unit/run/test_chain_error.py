@@ -1,7 +1,7 @@
 """What is said when chains failed: each cause once, and how to go on where that is possible."""
 
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.failing import chain_error
+from tfbnn.run.result import chain_error
 
 
 def test_chains_of_one_cause_are_named_together(tmp_path):

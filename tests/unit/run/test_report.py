@@ -11,7 +11,7 @@ from tests.support.run_records import make_run
 from tests.support.terminal import terminal
 from tfbnn.diagnostics.problem import Interface, Remedy
 from tfbnn.diagnostics.verdict import MEANINGS
-from tfbnn.posterior.diagnosing import diagnose_ensemble
+from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.rows import NetworkRows
@@ -99,14 +99,6 @@ def test_lines_fit_the_terminal(diagnosis, monkeypatch):
         monkeypatch.setattr(sys, "stdout", tty.stream)
         report = make_run(diagnosis).report()
     assert 50 < max(map(len, report.splitlines())) <= 60
-
-
-def test_a_run_without_the_draws_of_rungs_has_no_curve(diagnosis):
-    run = make_run(diagnosis)
-    with pytest.raises(ValueError, match=r"PowerPosterior\(keep_rungs=True\)"):
-        run.coarsening(np.zeros((3, 2)), np.zeros(3))
-    assert "Coarsening" not in run.report()
-    assert run.to_dict()["largest_power_that_mixes"] is None
 
 
 def test_at_a_prompt_a_run_shows_its_verdict_first_in_a_few_lines(diagnosis):

@@ -1,5 +1,7 @@
 """Fixtures of the estimators' tests."""
 
+from functools import wraps
+
 import pytest
 
 from tests.support.estimators import FakeFits
@@ -11,6 +13,7 @@ def fits(monkeypatch):
     """`FakeFits` in place of all sampling."""
     fake = FakeFits()
 
+    @wraps(BayesianMLP.fit_posterior)  # estimators pass the settings that it has arguments for
     def fit_posterior(model, *rows, **options):
         return fake.fit_posterior(model, *rows, **options)
 

@@ -49,7 +49,6 @@ def test_settings_reach_the_model_and_its_fit(fits):
         likelihood_power=0.5,
         effort=0.1,
         calibrate=False,
-        restart="best",
         jit_compile=False,
         verbose=1,
     )

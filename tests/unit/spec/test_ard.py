@@ -11,7 +11,7 @@ from tests.support.builders import plain_spec
 from tfbnn import priors
 from tfbnn.priors import ARD, HierarchicalNormal, LayerPrior, Normal
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import draw_parameters
 
 FIRST = {"kernel": ARD(), "bias": Normal()}
 
@@ -66,10 +66,10 @@ def test_every_input_has_a_name_and_a_place_behind_the_noise():
     ]
     assert names == [
         "log noise scale[0]",
-        *(f"layer 1 log kernel prior scale[{index}]" for index in range(3)),
-        "layer 1 log bias prior scale",
-        "layer 2 log kernel prior scale",
-        "layer 2 log bias prior scale",
+        *(f"log prior scale of layer 1 kernel[{index}]" for index in range(3)),
+        "log prior scale of layer 1 bias",
+        "log prior scale of layer 2 kernel",
+        "log prior scale of layer 2 bias",
     ]  # fmt: skip
 
 

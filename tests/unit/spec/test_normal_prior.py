@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.copies import random_copies
 from tfbnn import priors
-from tfbnn.spec.model_spec import REGISTRY, ModelSpec
-from tfbnn.spec.priors.arrays import FrozenArray
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import REGISTRY, draw_parameters
+from tfbnn.spec.priors import FrozenArray
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
-from tfbnn.spec.symmetries import random_copies
 
 KERNEL = np.array([[0.5, -1.0, 1e-3], [2.0, 1 / 3, 7.0]])
 ARRAYS = {"kernel": priors.Normal(0.1, loc=KERNEL), "bias": priors.Normal([0.1, 0.2, 0.3])}

@@ -333,8 +333,8 @@ def test_theta_holds_kernel_then_bias_layer_by_layer_then_scales():
         + [f"layer 2 kernel[{i}, {j}]" for i in range(3) for j in range(2)]
         + [f"layer 2 bias[{j}]" for j in range(2)]
         + ["log noise scale[0]", "log noise scale[1]"]
-        + ["layer 1 log kernel prior scale"]
-        + ["layer 2 log kernel prior scale", "layer 2 log bias prior scale"]
+        + ["log prior scale of layer 1 kernel"]
+        + ["log prior scale of layer 2 kernel", "log prior scale of layer 2 bias"]
     )
     layout = spec.layout
     assert [layout.parameter_name(i) for i in range(layout.num_parameters)] == expected

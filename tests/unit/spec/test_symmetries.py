@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.support.builders import plain_spec, synthetic_ensemble
+from tests.support.copies import random_copies
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import Uniform
-from tfbnn.spec.symmetries import aligned, random_copies
+from tfbnn.spec.symmetries import aligned
 
 X = np.random.default_rng(5).normal(size=(7, 2))
 

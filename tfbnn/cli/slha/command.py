@@ -1,18 +1,22 @@
-"""`tfbnn slha`: what its commands are."""
+"""Make and evaluate folders of networks for the cross sections of new-physics models.
+
+'make' packs fitted networks, one per process, into a folder with what they mean; 'eval' reads SLHA
+spectra, or a table of points, and gives the cross sections of all processes with errors and trust. Python
+and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
+"""
 
 import argparse
 from types import ModuleType
 
+from tfbnn.cli.parsing import texts_of
 from tfbnn.cli.slha import evaluation, info, make
 
-HELP = "cross sections of SLHA spectra: make folders of networks, evaluate them"
-DESCRIPTION = """\
-Cross sections of new-physics models: 'make' fits one network per process and puts them into a folder
-with what they mean; 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of
-all processes with errors and trust. Python and GAMBIT read the same folder by
-tfbnn.hep.CrossSectionPredictor."""
-
-_COMMANDS: dict[str, ModuleType] = {"make": make, "info": info, "eval": evaluation}
+# What the commands do, and their modules.
+_COMMANDS: dict[str, tuple[str, ModuleType]] = {
+    "make": ("make a folder of processes out of fitted models", make),
+    "info": ("show the processes of a folder, and what inputs they need", info),
+    "eval": ("cross sections of SLHA spectra, or of a table of points", evaluation),
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,14 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="slha_command", required=True
     )
-    for name, module in _COMMANDS.items():
-        texts = {"description": module.DESCRIPTION, "epilog": module.EPILOG}
-        command = commands.add_parser(name, help=module.HELP, **texts)
+    for name, (text, module) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
         module.add_options(command)
-        command.set_defaults(command=f"slha {name}")  # as messages name it
-
-
-def run(args: argparse.Namespace) -> int:
-    """Runs the one that was given."""
-    code: int = _COMMANDS[args.slha_command].run(args)
-    return code
+        # As messages name it.
+        command.set_defaults(command=f"slha {name}", run=module.run)

@@ -1,17 +1,30 @@
-"""`tfbnn slha eval`: cross sections of SLHA spectra, or of a table of points."""
+"""Give the cross sections of SLHA spectra, or of the points of a table.
+
+They are those of all processes of a folder that 'tfbnn slha make' wrote: medians in fb, distances to the
+16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. One row per
+point and process, as CSV on standard output unless -o, -w or --json say something else. Spectra that
+their own program calls invalid (SPINFO 4) are refused.
+
+examples:
+  tfbnn slha eval gauginos/ point.slha
+  tfbnn slha eval gauginos/ spectra/ -o scan.csv                # a folder of them
+  tfbnn slha eval gauginos/ spectra/ -w with_xsections/         # copies with XSECTION blocks
+  tfbnn slha eval gauginos/ --table points.csv --id name --process 1000022,1000023 -o scan.csv
+  tfbnn slha eval gauginos/ --table points.csv --error pdf=pdf_rel --error scale=0.05,0.04
+"""
 
 import argparse
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.options import comma_list, number
+from tfbnn.cli.options import JsonOptions, add_fields, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.points import of_spectra, of_table
+from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
 from tfbnn.cli.slha.results import Results, citations, columns_of
-from tfbnn.cli.slha.spectra import ENDINGS, Copies, find_spectra
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table_files import Writer
 from tfbnn.diagnostics.wording import counted
@@ -19,78 +32,70 @@ from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import check_calculations
 
-HELP = "cross sections of SLHA spectra, or of a table of points"
-DESCRIPTION = """\
-Give the cross sections of SLHA spectra, or of the points of a table, for all processes of a folder
-that 'tfbnn slha make' wrote: medians in fb, distances to the 16 % and 84 % quantiles, and trust, 1
-inside the training data, 0 at their edge, -1 outside. One row per point and process, as CSV on
-standard output unless -o, -w or --json say something else. Spectra that their own program calls
-invalid (SPINFO 4) are refused."""
-
-EPILOG = """\
-examples:
-  tfbnn slha eval gauginos/ point.slha
-  tfbnn slha eval gauginos/ spectra/ -o scan.csv                # a folder of them
-  tfbnn slha eval gauginos/ spectra/ -w with_xsections/         # copies with XSECTION blocks
-  tfbnn slha eval gauginos/ --table points.csv --id name --process 1000022,1000023 -o scan.csv
-  tfbnn slha eval gauginos/ --table points.csv --error pdf=pdf_rel --error scale=0.05,0.04"""
-
 _MOST_NAMED = 5
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    add = parser.add_argument
-    add("folder", metavar="FOLDER", help="folder of processes")
-    add(
-        "spectra",
-        metavar="SPECTRA",
-        nargs="*",
-        help=f"SLHA files, or folders, of which all files that end in {', '.join(ENDINGS)}",
-    )
-    add("--table", metavar="POINTS", help="a table with the inputs in place of spectra")
-    add("--id", dest="id_column", metavar="COL", help="column of the table that names its points")
-    add(
-        "--process",
-        action="append",
-        type=_pids,
-        metavar="PID,PID",
-        help="this process only; may be repeated",
-    )
-    add("-o", dest="output", metavar="OUT.csv", help="table to write, in the format of its ending")
-    add("--json", action="store_true", help="print JSON")
-    add(
-        "-w",
-        "--write",
-        metavar="PLACE",
-        help="write copies of the spectra with XSECTION blocks: to this file where one spectrum is "
-        "named, else to this folder",
-    )
-    add("--overwrite", action="store_true", help="replace files that -w finds there")
-    add(
-        "--add-errors",
-        action="store_true",
-        help="add the errors of other origin that the folder has, in quadrature, and show the parts",
-    )
-    add(
-        "--error",
-        action="append",
-        default=[],
-        type=_error,
-        metavar="NAME=X",
-        help="a relative error of other origin to be added, in place of one of that name in the "
-        "folder: a number, two for down and up with a comma, or a column of the table",
-    )
-    add(
-        "--skip-bad",
-        action="store_true",
-        help="leave out spectra that lack something or are called invalid, and say which",
-    )
-    add(
-        "--trusted",
-        action="store_true",
-        help="the folder is your own: read its models in this process, which is faster",
-    )
+def _pids(text: str) -> Pids:
+    wanted = "two PDG codes with a comma, such as 1000022,1000023"
+    codes = [number(entry, int, wanted) for entry in comma_list(text)]
+    if len(codes) != 2:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}")
+    return pid_pair(codes)
+
+
+def _error(text: str) -> tuple[str, Any]:
+    """(name, number or (down, up) or name of a column)."""
+    name, separator, value = text.partition("=")
+    if not (name and separator and value):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=X, such as scale=0.05, scale=0.05,0.04 or pdf=COLUMN, received {text!r}"
+        )
+    parts = value.split(",")
+    if len(parts) > 2 or not all(map(is_number, parts)):
+        return name, value
+    sides = tuple(map(float, parts))
+    return name, sides if len(sides) == 2 else sides[0]
+
+
+class _Options(JsonOptions):
+    """What the command takes.
+
+    Attributes:
+        folder: Folder of processes.
+        spectra: Files in SLHA, or folders, of which all files that end in .slha, .slha1, .slha2,
+            .lha or .spc.
+        table: A table with the inputs in place of spectra.
+        id_column: Column of the table that names its points.
+        process: This process only; may be repeated.
+        output: Table to write, in the format of its ending.
+        write: Write copies of the spectra with XSECTION blocks: to this file where one spectrum is
+            named, else to this folder.
+        overwrite: Replace files that -w finds there.
+        add_errors: Add the errors of other origin that the folder has, in quadrature, and show the
+            parts.
+        error: A relative error of other origin to be added, in place of one of that name in the folder:
+            a number, two for down and up with a comma, or a column of the table.
+        skip_bad: Leave out spectra that lack something or are called invalid, and say which.
+        trusted: The folder is your own: read its models in this process, which is faster.
+    """
+
+    folder: Annotated[str, argument("FOLDER")]
+    spectra: Annotated[list[str], argument("SPECTRA", nargs="*")]
+    table: Annotated[str | None, {"metavar": "POINTS"}] = None
+    id_column: Annotated[str | None, {"flags": ("--id",), "metavar": "COL"}] = None
+    process: Annotated[
+        list[Pids] | None, {"action": "append", "type": _pids, "metavar": "PID,PID"}
+    ] = None
+    output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
+    write: Annotated[str | None, {"flags": ("-w", "--write"), "metavar": "PLACE"}] = None
+    overwrite: bool = False
+    add_errors: bool = False
+    error: Annotated[Sequence[Any], {"action": "append", "type": _error, "metavar": "NAME=X"}] = []
+    skip_bad: bool = False
+    trusted: bool = False
+
+
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -188,25 +193,3 @@ def _tell(
         )
     for text in citations(processes):
         say(f"Cite: {text}")
-
-
-def _pids(text: str) -> Pids:
-    wanted = "two PDG codes with a comma, such as 1000022,1000023"
-    codes = [number(entry, int, wanted) for entry in comma_list(text)]
-    if len(codes) != 2:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, received {text!r}")
-    return pid_pair(codes)
-
-
-def _error(text: str) -> tuple[str, Any]:
-    """(name, number or (down, up) or name of a column)."""
-    name, separator, value = text.partition("=")
-    if not (name and separator and value):
-        raise argparse.ArgumentTypeError(
-            f"expected NAME=X, such as scale=0.05, scale=0.05,0.04 or pdf=COLUMN, received {text!r}"
-        )
-    parts = value.split(",")
-    if len(parts) > 2 or not all(map(is_number, parts)):
-        return name, value
-    sides = tuple(map(float, parts))
-    return name, sides if len(sides) == 2 else sides[0]

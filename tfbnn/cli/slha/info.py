@@ -1,25 +1,32 @@
-"""`tfbnn slha info`: what a folder of processes holds, and where its inputs stand in SLHA."""
+"""Show the processes of a folder, and what inputs they need.
+
+These are energy, inputs with their places in SLHA, order, errors of other origin, and whom to cite. No
+model is read.
+"""
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.hep.calculation import Calculation
-from tfbnn.hep.process_index import index_errors, read_index, settings_of
+from tfbnn.cli.options import JsonOptions, add_fields, argument
+from tfbnn.hep.process import Calculation
+from tfbnn.hep.process_folder import index_errors, read_index, settings_of
 from tfbnn.hep.slha import place_text
 
-HELP = "show the processes of a folder, and what inputs they need"
-DESCRIPTION = """\
-Show the processes of a folder: energy, inputs with their places in SLHA, order, errors of other
-origin, and whom to cite. No model is read."""
-EPILOG = None
+
+class _Options(JsonOptions):
+    """What the command takes.
+
+    Attributes:
+        folder: Folder of processes.
+    """
+
+    folder: Annotated[str, argument("FOLDER")]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    parser.add_argument("folder", metavar="FOLDER", help="folder of processes")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.cli.slha.spectra import Copies, read_text, write_text
+from tfbnn.cli.slha.points import Copies, read_text, write_text
 from tfbnn.data.table_files import Writer
 from tfbnn.data.training_inputs import OUTSIDE
-from tfbnn.hep.cross_sections import CrossSections
+from tfbnn.hep.predictor import CrossSections
 from tfbnn.hep.process import Process
 from tfbnn.hep.xsection_blocks import Entry, with_blocks
 from tfbnn.system.arrays import Array

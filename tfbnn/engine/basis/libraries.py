@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tfbnn.system.extras import required
-from tfbnn.system.quiet import only_news
+from tfbnn.system.processes import only_news
 
 
 class _Library:

@@ -87,29 +87,16 @@ class Data(NamedTuple):
 
         The last block reaches back into rows of the one before it, which do not count there.
         """
-        return self.between(index * length, self.last, length)
-
-    def between(self, begin: Tensor, end: Tensor, length: int, *, is_random: bool = False) -> Self:
-        """Of rows up to `end`, which is not above `last`, the first from `begin`, in arrays of this length.
-
-        Where there is no room behind `begin` they reach back into rows before it, which do not count.
-
-        Args:
-            begin, end, length: See above.
-            is_random: Whether `begin` depends on random keys: XLA would take those for constants to get
-                at where a slice begins, and compile the program anew for each of them.
-        """
+        begin = index * length
         start = tf.minimum(begin, self.length - length)
 
         def cut(array: Tensor) -> Tensor:
-            if is_random:
-                return tf.gather(array, start + tf.range(length), axis=-1)
             *others, _ = array.shape
             return tf.slice(array, [0] * len(others) + [start], [*others, length])
 
         return self.map(cut)._replace(
             first=tf.maximum(self.first, begin) - start,
-            last=tf.minimum(end - start, length),
+            last=tf.minimum(self.last - start, length),
             num_pieces=1,
         )
 

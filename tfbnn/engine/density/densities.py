@@ -14,9 +14,8 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.own_classes import elementwise, moments_of
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
-from tfbnn.spec.own.noise import CustomNoise
-from tfbnn.spec.own.prior import CustomPrior
-from tfbnn.spec.priors.arrays import entries
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior
+from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
 
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)

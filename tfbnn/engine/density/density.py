@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.hessian import hessian
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 
 @dataclass(frozen=True)

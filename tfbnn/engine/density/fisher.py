@@ -19,9 +19,8 @@ from tfbnn.engine.density.own_classes import noise_information
 from tfbnn.engine.density.prior_scales import per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.noise import CustomNoise
-from tfbnn.spec.own.prior import CustomPrior
-from tfbnn.spec.priors.arrays import entries
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior
+from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
 
 

@@ -6,8 +6,7 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import DensitySpec, Sampled
 
 
 @dataclass(frozen=True)

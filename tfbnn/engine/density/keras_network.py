@@ -8,9 +8,8 @@ from typing import Any
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.prior_scales import group_scales, per_weight
-from tfbnn.engine.keras.building import build
 from tfbnn.engine.keras.jacobian import row_jacobians
-from tfbnn.engine.keras.network import network_of
+from tfbnn.engine.keras.network import build, network_of
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.system.arrays import Array
 

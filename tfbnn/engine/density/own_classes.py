@@ -10,10 +10,8 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.classes import own_settings
-from tfbnn.spec.own.noise import CustomNoise, place_of
-from tfbnn.spec.own.prior import CustomPrior
-from tfbnn.spec.own.quadrature import integrals
+from tfbnn.spec.own_classes import own_settings
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 

@@ -18,7 +18,7 @@ from tfbnn.engine.density.row_blocks import (
     value_and_gradient_over_rows,
 )
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors.arrays import entries
+from tfbnn.spec.priors import entries
 from tfbnn.system.arrays import Array
 
 

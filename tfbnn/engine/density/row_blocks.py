@@ -12,7 +12,7 @@ from typing import Any
 from tfbnn.engine.basis.compile import compiled, devices, has_gpu, xla_compiles
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 # (theta [C, P], Data) -> terms of its rows [C, L].
 RowTerms = Callable[[Tensor, Data], Tensor]

@@ -26,11 +26,6 @@ def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
     return tf.tile(tf.constant(temperatures, tf.float64), [num_rows // len(temperatures)])
 
 
-def by_chain(rows: Any, temperatures: Sequence[float]) -> Any:
-    """A tensor [R, P] as one of all rungs of every chain: [C, m, P]."""
-    return tf.reshape(rows, [-1, len(temperatures), rows.shape[-1]])
-
-
 def of_posterior(rows: Any, temperatures: Sequence[float]) -> Any:
     """Of an array or tensor [R, ...] the rows of the rungs that have the posterior: [C, ...]."""
     count = len(temperatures)

@@ -162,16 +162,3 @@ def log_prob_terms(
         log_likelihood = compiled_log_likelihood(potential)(tile, data)
         terms["log_likelihood"].append(spec.likelihood_power * log_likelihood.numpy())
     return {name: np.concatenate(parts) for name, parts in terms.items()}
-
-
-def log_prob_gradients(
-    spec: NetworkSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
-) -> Array:
-    """Gradient of the log density at every theta [M, P]: [M, P], in the dtype of the model."""
-    potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
-    value_and_gradient = compiled_value_and_gradient(potential)
-    gradients = [
-        value_and_gradient(tf.constant(tile, spec.dtype), data)[1].numpy()
-        for tile in network_tiles(spec, theta, len(x))
-    ]
-    return np.concatenate(gradients)

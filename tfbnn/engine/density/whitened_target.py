@@ -1,10 +1,6 @@
 """What a kernel is given to sample."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.batches import batch, shuffled
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
@@ -60,10 +56,6 @@ class Target:
         value = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
         return tf.cast(value - self._reference, z.dtype)
 
-    def parts(self, num_batches):
-        """The `Parts` that this log density is the mean of."""
-        return Parts(self._potential, shuffled(self._data), self._linear_map, num_batches)
-
     def log_likelihood(self, z):
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
         theta = self._linear_map.forward(z)
@@ -99,33 +91,3 @@ class Target:
     def _in_float64(self, z):
         theta = self._linear_map.forward(z)
         return tf.cast(theta, tf.float64), self._data.cast("float64")
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Log densities whose mean is that of a Target, each of the whole prior and one batch of rows.
-
-    Attributes:
-        potential, linear_map: As of the Target.
-        rows: Its rows in the order in which neighbours make a batch.
-        num_batches: How many, and the power of the likelihood of each.
-    """
-
-    potential: Any
-    rows: Any
-    linear_map: Any
-    num_batches: int
-
-    def gradient(self, z, index):
-        """Gradient [C, P] of part `index` at z."""
-        some = batch(self.rows, index, self.num_batches)
-        theta = self.linear_map.forward(z)
-        _, by_theta = self.potential.value_and_gradient(theta, some, float(self.num_batches))
-        return self.linear_map.pull_back(by_theta)
-
-    def hessian(self, z, index):
-        """Its second derivatives [C, P, P], taken in float64, in the dtype of z."""
-        some = batch(self.rows, index, self.num_batches).cast("float64")
-        theta = tf.cast(self.linear_map.forward(z), tf.float64)
-        by_theta = self.potential.hessian(theta, some, float(self.num_batches))
-        return tf.cast(self.linear_map.pull_back_matrix(by_theta), z.dtype)

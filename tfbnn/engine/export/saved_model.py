@@ -7,7 +7,7 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.export.bars import bars
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.likelihoods.links import LINKS
+from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
 
 # Draws x units x rows computed at once, a bound on memory.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfbnn.engine.functional.samples import Samples
-from tfbnn.posterior.arviz_data.data import arviz_object
-from tfbnn.posterior.arviz_data.groups import Group
-from tfbnn.posterior.arviz_data.variables import SAMPLE, Variable, Variables
+from tfbnn.posterior.arviz_data import SAMPLE, Group, Variable, Variables, arviz_object
 
 
 def to_arviz(samples: Samples) -> Any:

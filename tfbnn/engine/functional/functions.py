@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.spec.density_spec import DensitySpec, Function
-from tfbnn.spec.own.importing import import_name
+from tfbnn.spec.own_classes import import_name
 from tfbnn.system.arrays import Array
 
 _PARTS = ("log_prior", "log_likelihood")

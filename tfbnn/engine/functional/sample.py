@@ -10,8 +10,8 @@ import numpy as np
 from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.engine.functional.quantities import quantities_of
 from tfbnn.engine.functional.samples import Samples, warn_of_disagreement
-from tfbnn.run.failing import chain_error
 from tfbnn.run.options import FitOptions
+from tfbnn.run.result import chain_error
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
 from tfbnn.system.paths import StrPath

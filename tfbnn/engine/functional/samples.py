@@ -51,7 +51,6 @@ class Samples:
         ended: Why the run ended when it did, in words; None where it was to have so many draws.
         notes: What else happened, in lines.
         log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
-        rung_draws: Of a PowerPosterior with keep_rungs the draws of all rungs [C, S, m, P], else None.
         history: As that of a `Run`.
         until: What was asked of the draws, as `tfbnn.Until` has it; by default its own numbers.
     """
@@ -74,7 +73,6 @@ class Samples:
     ended: str | None
     notes: tuple[str, ...]
     log_evidence: LogEvidence | None
-    rung_draws: Array | None
     history: dict[str, Columns]
     until: Until = Until()
 
@@ -112,7 +110,6 @@ class Samples:
             ended=result.ended,
             notes=(*result.notes, *(() if ladder is None else ladder.notes())),
             log_evidence=None if ladder is None else ladder.log_evidence,
-            rung_draws=result.rung_draws,
             history=history,
             until=sampling.until or Until(),
         )
@@ -197,7 +194,7 @@ class Samples:
         """The draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
 
         Returns:
-            `arviz.InferenceData`, from ArviZ 1.0 on an `xarray.DataTree`.
+            `arviz.InferenceData`.
 
         Raises:
             ImportError: Without ArviZ: the extra `arviz`.

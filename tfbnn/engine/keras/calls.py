@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tfbnn.engine.basis.libraries import keras
-from tfbnn.engine.keras.refusals import all_layers
 
 
 class Call(NamedTuple):
@@ -46,6 +45,12 @@ def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
             layer.__dict__.pop("call", None)
 
 
+def all_layers(model: Any) -> list[Any]:
+    """The model and all layers inside it, those of layers too; Keras has no public way to them."""
+    layers: list[Any] = model._flatten_layers(include_self=True, recursive=True)
+    return layers
+
+
 def inner_layers(model: Any) -> list[Any]:
     """All layers inside a model."""
     return all_layers(model)[1:]
@@ -64,3 +69,8 @@ def bare_operations(layers: Iterable[Any]) -> list[Any]:
     """Operations in the graphs of these models that are no layers: `keras.ops`, and sums of outputs."""
     graphs = [layer.operations for layer in layers if hasattr(layer, "operations")]
     return [one for graph in graphs for one in graph if not isinstance(one, keras.layers.Layer)]
+
+
+def is_seed(variable: Any) -> bool:
+    """Whether a variable is the state of a random generator, which decides nothing here."""
+    return bool(variable.path.endswith("seed_generator_state"))

@@ -1,36 +1,98 @@
-"""What a Keras model is: its architecture as text, its variables by path, the layers they are of."""
+"""What a Keras model is: its architecture as text, its variables by path, the layers they are of.
+
+Keras counts layers per process: the same code makes "dense" and, run again, "dense_1". Names that it
+gave of its own accord are counted anew for each model: without this the two would be different models,
+whose draws could not go from one to the other.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from itertools import count
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
-from tfbnn.engine.keras.calls import bare_operations, innermost_first
-from tfbnn.engine.keras.names import counted_anew, named_in, renamed
-from tfbnn.engine.keras.refusals import all_layers
-from tfbnn.engine.keras.variables import is_seed
+from tfbnn.engine.keras.calls import all_layers, bare_operations, innermost_first, is_seed
 from tfbnn.spec.keras_config import check_config
 from tfbnn.spec.keras_priors import VariableFacts
-from tfbnn.spec.own.layers import is_of_keras, remember
+from tfbnn.spec.own_classes import is_of_keras, remember
 from tfbnn.system.arrays import Array
 
-# Layers, functions and operations whose gradient jumps somewhere.
-_KINKED_LAYERS = ("ReLU", "LeakyReLU", "PReLU", "Maximum", "Minimum")
-_KINKED_PARTS = ("MaxPooling",)
-_KINKED_FUNCTIONS = (
-    *("relu", "relu6", "leaky_relu", "selu", "hard_sigmoid", "hard_swish", "hard_silu"),
-    *("hard_tanh", "hard_shrink", "soft_shrink", "sparse_sigmoid", "threshold"),
-)
-# Of the others that are no layers; those of functions are called as these, without underscores.
-_KINKED_OPERATIONS = (
-    *("absolute", "amax", "amin", "ceil", "clip", "floor", "max", "maximum", "min", "minimum"),
-    *("maxpool", "adaptivemaxpool", "round", "sign", "where"),
-    *(name.replace("_", "") for name in _KINKED_FUNCTIONS),
+
+def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
+    """Dict name -> the name it has in a process that made no other model, where that differs.
+
+    Args:
+        named: (class name, name) of all layers and operations.
+    """
+    # In the order in which they were made, which is not that of a graph, or of layers in a model.
+    given = dict.fromkeys(
+        sorted((name for kind, name in named if _is_given(kind, name)), key=_number)
+    )
+    taken = {name for _, name in named} - given.keys()
+    numbers: dict[str, Iterator[int]] = {}
+    anew = {}
+    for name in given:
+        start = stem(name)
+        candidates = (
+            f"{start}_{number}" if number else start
+            for number in numbers.setdefault(start, count())
+        )
+        anew[name] = next(one for one in candidates if one not in taken)
+    return {name: other for name, other in anew.items() if other != name}
+
+
+def named_in(config: Any) -> Iterator[tuple[str, str]]:
+    """(class name, name) of all that a config has, in its order."""
+    if isinstance(config, dict):
+        inner = config.get("config")
+        if isinstance(inner, dict) and {"class_name", "inbound_nodes"} <= config.keys():
+            yield str(config["class_name"]), str(inner.get("name"))
+        for value in config.values():
+            yield from named_in(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from named_in(value)
+
+
+def renamed(config: Any, names: Mapping[str, str]) -> Any:
+    """A config with other names, wherever it has one of these."""
+    if isinstance(config, dict):
+        return {key: renamed(value, names) for key, value in config.items()}
+    if isinstance(config, list):
+        return [renamed(value, names) for value in config]
+    return names.get(config, config) if isinstance(config, str) else config
+
+
+def renamed_path(path: str, names: Mapping[str, str]) -> str:
+    """The path of a variable, "layer/name", with other names of layers."""
+    return "/".join(names.get(part, part) for part in path.split("/"))
+
+
+def _is_given(kind: str, name: str) -> bool:
+    """Whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
+    return stem(name).replace("_", "") == kind.replace("_", "").lower()
+
+
+def _number(name: str) -> int:
+    """The number that Keras counts by, of the first none."""
+    return int(name[len(stem(name)) + 1 :] or 0)
+
+
+def stem(name: str) -> str:
+    """A name without the number that Keras counts by."""
+    return re.sub(r"_\d+$", "", name)
+
+
+# Names, without underscores, of layers, functions and operations of Keras whose gradient jumps somewhere.
+_KINKED = re.compile(
+    "relu|selu|hard|(?<!tanh)shrink|sparsesigmoid|threshold|(?<!soft)max|min|abs|ceil|clip|floor|round|"
+    "(?<!soft)sign|where"
 )
 
 
@@ -40,7 +102,7 @@ class Described(NamedTuple):
     Attributes:
         title: Kind and name.
         architecture: Its config, JSON text, with names as of `names`.
-        names: Those of layers that are counted anew, see `tfbnn.engine.keras.names`.
+        names: Those of layers that are counted anew, see `tfbnn.engine.keras.describing`.
         input_shape: Of one row.
         variables: VariableFacts of all of its variables that hold weights or state.
         values: Their values.
@@ -159,15 +221,9 @@ def fan_in(layer: Any, variable: Any) -> int:
 
 
 def is_kinked(layer: Any) -> bool:
-    """Whether the gradient of a layer or operation of Keras jumps somewhere."""
-    kind = type(layer).__name__
-    if not isinstance(layer, keras.layers.Layer):
-        return kind.lower() in _KINKED_OPERATIONS
-    names = [
-        getattr(getattr(layer, key, None), "__name__", "") for key in ("activation", "function")
-    ]
-    return (
-        kind in _KINKED_LAYERS
-        or any(part in kind for part in _KINKED_PARTS)
-        or any(name in _KINKED_FUNCTIONS for name in names)
-    )
+    """Whether the gradient of a layer or operation of Keras jumps somewhere, by their names."""
+    functions = (getattr(layer, key, None) for key in ("activation", "function"))
+    names = [getattr(one, "__name__", "") for one in functions]
+    if is_of_keras(type(layer)):
+        names.append(type(layer).__name__)
+    return any(_KINKED.search(name.lower().replace("_", "")) for name in names)

@@ -1,7 +1,11 @@
-"""From a Keras model and settings to the spec of what is sampled."""
+"""From a Keras model and settings to the spec of what is sampled.
+
+Models that cannot be sampled are refused by name, most before anything is computed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -11,14 +15,12 @@ import numpy as np
 
 from tfbnn.data.validation import check_integer
 from tfbnn.engine.basis.libraries import keras, tf
-from tfbnn.engine.keras.calls import inner_layers
-from tfbnn.engine.keras.describing import Described, describe
+from tfbnn.engine.keras.calls import all_layers, inner_layers
+from tfbnn.engine.keras.describing import Described, describe, renamed_path
 from tfbnn.engine.keras.jacobian import jacobian_obstacle
-from tfbnn.engine.keras.names import renamed_path
 from tfbnn.engine.keras.network import KerasNetwork, built
 from tfbnn.engine.keras.plain_stack import plain_stack
-from tfbnn.engine.keras.refusals import check_constraints, check_ending, check_keras_model
-from tfbnn.engine.keras.trial import Trial, check_range, flat_rows, trial_rows, try_model
+from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
@@ -26,7 +28,112 @@ from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec, no_scales_of_inpu
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
-from tfbnn.spec.own.layers import known_layers
+from tfbnn.spec.own_classes import known_layers
+
+_WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
+# Operations of TensorFlow, in lower case: what class likelihoods do to the outputs themselves, and
+# those whose results have a bound on one side at least.
+_LINKS = ("softmax", "sigmoid")
+_BOUNDED = (
+    *_LINKS,
+    *("abs", "elu", "exp", "logsoftmax", "relu", "relu6", "selu", "softplus", "softsign", "square"),
+    "tanh",
+)
+
+
+def check_keras_model(model: Any) -> None:
+    """Refuses what is no model, one of another Keras, one without weights, and several tensors.
+
+    Raises:
+        TypeError: For what is no Keras 3 model.
+        ValueError: For a model that cannot be sampled.
+    """
+    _check_kind(model)
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise ValueError(
+            f"{_WANTED}, received one on {backend!r}. Set KERAS_BACKEND=tensorflow before Keras is "
+            "imported."
+        )
+    if not model.built or not model.variables:
+        raise ValueError(
+            f"{_WANTED}, received {model.name!r}, which has no weights yet. Call it once on some rows, "
+            "or begin it with keras.Input(shape)."
+        )
+    for name, word in (("inputs", "input"), ("outputs", "output")):
+        tensors = getattr(model, name, None)  # a subclassed model does not say
+        if isinstance(tensors, (list, tuple)) and len(tensors) != 1:
+            raise ValueError(
+                f"{_WANTED} of one input and one output tensor, received {model.name!r} with "
+                f"{len(tensors)} {name}. Concatenate them into one {word}."
+            )
+    for layer in all_layers(model):
+        policy = layer.dtype_policy
+        if policy.variable_dtype != policy.compute_dtype or policy.compute_dtype not in (
+            "float32",
+            "float64",
+        ):
+            raise ValueError(
+                f"{_WANTED} in float32 or float64, received {layer.name!r} with the dtype policy "
+                f"{policy.name!r}. Build the model without mixed precision or quantisation."
+            )
+
+
+def _check_kind(model: Any) -> None:
+    places = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "tf_keras" in places:
+        raise TypeError(
+            f"{_WANTED}, received one of tf_keras, Keras 2. Build it with `import keras`, version 3."
+        )
+    if not isinstance(model, keras.Model):
+        found = "a layer" if isinstance(model, keras.Layer) else repr(model)
+        raise TypeError(
+            f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
+        )
+
+
+def check_constraints(variables: Iterable[Any]) -> None:
+    """Refuses constraints of weights that are sampled, which draws would not keep.
+
+    Raises:
+        ValueError: Names the first.
+    """
+    for variable in variables:
+        if variable.constraint is not None:
+            raise ValueError(
+                "keras_model must have no constraints on weights that are sampled, which draws would "
+                f"not keep, received {type(variable.constraint).__name__} on {variable.path!r}. Leave "
+                "it out: weights above zero are softplus(kernel) in a layer of your own, and "
+                "layer.trainable = False keeps weights as they are."
+            )
+
+
+def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed: bool) -> None:
+    """Refuses outputs that do not take every value where logits or transformed targets do.
+
+    The last operation tells: what a model computes of bounded numbers afterwards is not looked at.
+
+    Args:
+        model: The Keras model.
+        ending: Name of its last operation.
+        likelihood: Of its outputs.
+        is_transformed: Whether they stand for targets that are transformed.
+
+    Raises:
+        ValueError: Says what to leave out.
+    """
+    if ending in _LINKS and likelihood.has_classes:
+        raise ValueError(
+            f"keras_model must give logits for {type(likelihood).__name__}, received {model.name!r}, "
+            f"which ends in {ending}: it would be applied twice. End it with Dense(K) without "
+            "activation: the likelihood has the link."
+        )
+    if ending in _BOUNDED and is_transformed:
+        raise ValueError(
+            "keras_model must give numbers of either sign and any size for targets that are transformed, "
+            f"received {model.name!r}, whose outputs are bounded. Pass y_transform=None, where targets "
+            "within these bounds keep their units, or end the model with a Dense layer without activation."
+        )
 
 
 def spec_of_keras_model(
@@ -60,6 +167,7 @@ def spec_of_keras_model(
         if priors is not None:
             sizes, activations = stack
             check_constraints(model.trainable_variables)
+            model(np.zeros((1, sizes[0])), training=False)  # from then on its losses are known
             spec = make_spec(sizes, activation=activations, prior=priors, **settings)
             return replace(spec, choices=(*spec.choices, *_left_out(model)))
     return _keras_spec(model, described, prior, **settings)
@@ -100,12 +208,11 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     # The model with all of its own weights, built again: it has to give the same numbers.
     shape, layer_classes = described.input_shape, known_layers(described.custom)
     network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
-    trial = try_model(model, network, {})
-    check_ending(model, trial.ending, settings["likelihood"])
+    trial = try_model(model, network)
     default, _ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
-        trial.num_outputs, default_keras_prior, resolve, prior=prior, **settings
+        trial.facts["num_outputs"], default_keras_prior, resolve, prior=prior, **settings
     )
     sampled = tuple(
         SampledVariable(paths[one.index], one.index, one.shape, one.fan_in, chosen)
@@ -117,20 +224,17 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     common["choices"] = (*common["choices"], *_left_out(model))
     places = [one.index for one in sampled]
     frozen = tuple(one for one in frozen if one.index not in places)
+    num_products = sum(prod(one.shape) for one in sampled)
+    trial.facts["num_products"] = max(trial.facts["num_products"], num_products)
     facts = KerasFacts(
         title=described.title,
         keras_version=keras.__version__,
         input_shape=shape,
-        num_outputs=trial.num_outputs,
-        num_units=trial.num_units,
-        widest=trial.widest,
-        num_products=max(trial.num_products, sum(prod(one.shape) for one in sampled)),
         is_smooth=described.is_smooth,
         readout=_sampled_readout(trial, network, places),
-        random_layers=trial.random_layers,
         no_jacobian=_jacobian_obstacle(model, described, sampled, network),
         custom=described.custom,
-        num_words=trial.num_words,
+        **trial.facts,
     )
     spec = KerasSpec(
         facts=facts,
@@ -141,8 +245,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         **common,
     )
     check_keras_spec(spec)
-    if trial.readout is None and spec.y_transform:
-        check_range(model, network, flat_rows(model, network), spec.num_targets)
+    check_ending(model, trial.ending, spec.likelihood, bool(spec.y_transform))
     return spec
 
 

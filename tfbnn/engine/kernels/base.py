@@ -17,7 +17,7 @@ from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
 from tfbnn.engine.density.density import Density
 from tfbnn.engine.density.function_density import density_of
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 # Every sampler by its name; `Kernel.__init_subclass__` fills it.
@@ -115,32 +115,14 @@ class Kernel(ABC):
         """What every report must say of draws that do not have the posterior as distribution."""
         return None
 
-    @property
-    def takes_batches(self) -> bool:
-        """Whether its gradients are those of batches, too few rows to be summed in pieces."""
-        return False
-
     def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool:
         """Whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
-        return jit_compile and self.gains_from_xla(spec, num_rows) and not self.takes_batches
-
-    @property
-    def compares_batches(self) -> bool:
-        """Whether `bootstrap_results` compares batches of rows around a point that it is given besides.
-
-        That is much work, and has a program of its own.
-        """
-        return False
+        return jit_compile and self.gains_from_xla(spec, num_rows)
 
     @property
     def temperatures(self) -> tuple[float, ...]:
         """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.rungs`."""
         return (1.0,)
-
-    @property
-    def keep_rungs(self) -> bool:
-        """Whether the draws of all `temperatures` are kept, not only those of the last."""
-        return False
 
     @property
     def rung_obstacle(self) -> str | None:
@@ -188,10 +170,6 @@ class Kernel(ABC):
     def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, by which the time of a run is estimated."""
         return self.gradients_per_transition
-
-    def work_of_a_start(self, spec: Sampled) -> float:
-        """About how many gradients `bootstrap_results` cost, where they are not much fewer than a leg's."""
-        return 0.0
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses kernel results at the starts of `chains` from which the kernel cannot move."""

@@ -6,7 +6,7 @@ from typing import Self
 
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import resolve_kernel
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 # Every public member of Kernel, taken from the kernel inside.
 _OfInner = type(

@@ -13,7 +13,7 @@ from tfbnn.engine.kernels.transition import (
     acceptance_from_log_ratio,
     unknown,
 )
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 
 class CallableResults(NamedTuple):

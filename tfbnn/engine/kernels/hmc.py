@@ -11,7 +11,7 @@ from tfbnn.engine.kernels.transition import (
     with_next,
 )
 from tfbnn.engine.kernels.tuned import TunedKernel
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 
 @dataclass(frozen=True, kw_only=True)

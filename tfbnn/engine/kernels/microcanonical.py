@@ -24,7 +24,7 @@ from tfbnn.engine.kernels.unadjusted import (
     energy_variance_of,
     with_error_as_acceptance,
 )
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 

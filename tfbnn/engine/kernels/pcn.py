@@ -7,7 +7,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 

@@ -6,15 +6,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.mala import MALA
 from tfbnn.engine.kernels.swaps import sweep
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, unknown
+from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.sampled import Sampled
 from tfbnn.system.arrays import Array
 
 # Of the rungs, the share that stands around `crowded_at`, and how steeply their number falls on both
@@ -94,7 +95,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     prior at t = 0 to the posterior at t = 1, or to the coarsened posterior of a fit whose
     `likelihood_power` is below 1: then p(D | theta) has that power already. With t = x^power, x rises
     in equal steps; where a noise scale is learned, half of the rungs are placed otherwise, see
-    `crowded_at`. Only the last rung's draws are kept, unless `keep_rungs`, and only its acceptance,
+    `crowded_at`. Only the last rung's draws are kept, and only its acceptance,
     step size and divergences are reported; gradients count for all of them. A transition moves all rungs by the inner kernel, each with a step size and a
     diagonal preconditioner of its own, and then offers each of them a swap with another rung, after
     which the inner kernel starts anew: one gradient more, persistent momenta are drawn afresh, and a
@@ -121,9 +122,6 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             (default): where a noise scale is learned, the number of weights over that of targets,
             at most 0.5. At about this power the rows outweigh the weights that fit them, and the noise
             scale falls from what the prior has to that of the data within a factor of two of it.
-        keep_rungs: Keep the draws of all rungs, which `run.coarsening` and the report need to say up
-            to which power of the likelihood chains agree. Takes num_temperatures times the memory of
-            the draws, and of a run folder. Default False.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,
@@ -139,7 +137,6 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     num_temperatures: int = 25
     power: float = 4.0
     crowded_at: float | None = None
-    keep_rungs: bool = False
 
     rung_obstacle = "its rungs would be ladders themselves"
     theta_obstacle = "the readout of every rung would have a map of its own"
@@ -148,7 +145,6 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         super().__post_init__()
         self._check_integer("num_temperatures", minimum=2)
         object.__setattr__(self, "power", check_number("power", self.power, above=0))
-        check_flag("keep_rungs", self.keep_rungs)
         if self.crowded_at is not None:
             crowded_at = check_number("crowded_at", self.crowded_at, minimum=0, below=1)
             object.__setattr__(self, "crowded_at", crowded_at)
@@ -192,9 +188,6 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             targets = spec.likelihood_power * num_rows * spec.num_targets
             ratio = spec.layout.num_weights / targets
             resolved = replace(resolved, crowded_at=min(ratio, _LAST_CROWD))
-        if self.keep_rungs:
-            count = self.num_temperatures * spec.num_parameters
-            why += f"; all rungs kept, {count} numbers per draw"
         return resolved, why
 
     @property
@@ -237,3 +230,6 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     def rung_log_likelihood(self, results: Results) -> Tensor:
         """Log likelihoods of the current states of all rungs [C, m], float64."""
         return results.log_likelihood
+
+
+PowerPosterior.__init__ = explains_keywords(PowerPosterior.__init__)  # type: ignore[method-assign]

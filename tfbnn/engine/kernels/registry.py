@@ -4,8 +4,8 @@ from typing import Any
 
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
+from tfbnn.spec.habits import hint, without_former_defaults
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
-from tfbnn.system.words import did_you_mean
 
 _CALLABLE = CallableKernel.__name__
 
@@ -31,7 +31,7 @@ def resolve_kernel(kernel: Any) -> Kernel:
         if found is None:
             raise ValueError(
                 f"kernel must be one of {available()} in this version, received {kernel!r}."
-                f"{did_you_mean(kernel, available())} Any other TFP kernel can be given as a callable "
+                f"{hint(kernel, available())} Any other TFP kernel can be given as a callable "
                 "target_log_prob_fn -> TransitionKernel."
             )
         return found()
@@ -76,4 +76,6 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
             f"the kernel is the callable {entry.get('function')!r}, of which a file holds the name "
             "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
         )
+    if isinstance(entry, dict):
+        entry = without_former_defaults(entry)
     return settings_from_json(entry, kernel_classes())

@@ -12,8 +12,8 @@ from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPot
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.composed import ComposedKernel
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.spec.density_spec import Sampled, model_of
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.sampled import Sampled, model_of
 
 # Features up to which the square root of the readout's covariance is kept with every draw.
 _MOST_KEPT_FEATURES = 64

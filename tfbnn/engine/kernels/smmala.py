@@ -12,7 +12,7 @@ from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
 from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 MetricName: TypeAlias = Literal["softabs", "gauss_newton"]

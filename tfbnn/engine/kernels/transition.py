@@ -23,10 +23,7 @@ class TransitionKernel(ABC):
 
     @abstractmethod
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P].
-
-        A kernel whose settings say `compares_batches` takes another position [C, P] besides: where.
-        """
+        """Results at a start [C, P]."""
 
     @abstractmethod
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:

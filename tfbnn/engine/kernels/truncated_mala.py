@@ -7,7 +7,7 @@ from typing import Any
 from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
 from tfbnn.engine.kernels.metropolis import Point
-from tfbnn.spec.sampled import Sampled, model_of
+from tfbnn.spec.density_spec import Sampled, model_of
 
 
 class TruncatedProposal(LangevinProposal):

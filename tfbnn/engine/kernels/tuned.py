@@ -8,7 +8,7 @@ from tfbnn.data.validation import check_choice, check_flag, check_number
 from tfbnn.engine.basis.libraries import Results, Tensor
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.transition import current, with_next
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
 _LARGEST_WHITENING = 4000

@@ -3,7 +3,6 @@
 from tfbnn.engine.basis.environment import describe_environment
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.running.advance import program_of
-from tfbnn.engine.running.scouting import restarted
 from tfbnn.engine.sampling.program import check_starts
 from tfbnn.engine.starts.find import find_starts
 from tfbnn.run.definition import Beginning, FitDefinition, Starts
@@ -45,7 +44,7 @@ def starts_of(
     data: Data,
     notify: Notifier,
 ) -> Starts:
-    """The Starts of a run: those that were given or that a search finds, scouted if asked to.
+    """The Starts of a run: those that were given or that a search finds.
 
     Args:
         definition: FitDefinition.
@@ -55,10 +54,6 @@ def starts_of(
     """
     pretraining, sampling = definition.pretraining, definition.sampling
     if definition.initial_state is not None:
-        starts = Starts(*definition.initial_state)
-    else:
-        with notify.within(notify.deadline.for_search()):
-            starts = find_starts(definition.spec, transformed, data, pretraining, sampling, notify)
-    if sampling.restart is None or starts.interrupted or notify.stopped:
-        return starts
-    return restarted(definition, transformed, data, starts, notify)
+        return Starts(*definition.initial_state)
+    with notify.within(notify.deadline.for_search()):
+        return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)

@@ -21,8 +21,7 @@ from tfbnn.run.definition import Beginning, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.stores import Session, Sink, Store, result_of
-from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.warn import warn

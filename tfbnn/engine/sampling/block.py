@@ -17,11 +17,11 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.row_blocks import rows_per_block
-from tfbnn.engine.density.rungs import by_chain, of_posterior
+from tfbnn.engine.density.rungs import of_posterior
 from tfbnn.engine.density.whitened_target import Target
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 
 _ACCEPTANCE_UNITS = 2.0**30
 
@@ -80,7 +80,7 @@ class BlockOutput(NamedTuple):
             that took most, because rows are moved together and all wait for that one.
         draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
-            rung_log_likelihood [slots, C, m], and where rungs are kept rung_draws [slots, C, m, P].
+            rung_log_likelihood [slots, C, m].
         acceptance_sum: Sum of the acceptance rates of all transitions [C], float64, each rounded to
             a multiple of 2^-30: sums of these are exact, however transitions are split into blocks.
         num_divergent: Number of divergent transitions [C].
@@ -145,8 +145,6 @@ def make_block(
                 ),
             )
             kept = _kept(settings, state, statistics, step_size)
-            if settings.keep_rungs:
-                kept["rung_draws"] = by_chain(coordinates, settings.temperatures)
             num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
             # Every transition writes to its slot; the last one before the slot changes is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
@@ -177,26 +175,22 @@ def make_block(
     return compiled(block, jit_compile=jit_compile)
 
 
-def bootstrap(spec, settings, data, z, centre, linear_map, reference, step):
+def bootstrap(spec, settings, data, z, linear_map, reference, step):
     """Kernel results at z: mostly one gradient, by a program that is there already.
 
     What kernels need besides is worth a compilation only where there are many blocks of rows.
-    Kernels that compare batches do so around `centre`, another position [C, P].
     """
     function = _bootstrap(spec, settings)
-    if settings.compares_batches or data.length > rows_per_block(spec, len(z)):
+    if data.length > rows_per_block(spec, len(z)):
         function = _compiled_bootstrap(spec, settings)
-    z, centre = tf.convert_to_tensor(z), tf.convert_to_tensor(centre)
-    return function(z, centre, data, as_tensors(linear_map), reference, step)
+    return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
 
 
 def _bootstrap(spec, settings):
     potential = settings.potential(spec)
 
-    def results(z, centre, data, linear_map, reference, step):
+    def results(z, data, linear_map, reference, step):
         kernel = _kernel(potential, settings, data, linear_map, reference, step)
-        if settings.compares_batches:
-            return kernel.bootstrap_results(z, centre)
         return kernel.bootstrap_results(z)
 
     return results
@@ -254,8 +248,6 @@ def _empty_output(z: Tensor, settings: Kernel, num_slots: int) -> BlockOutput:
     }
     if num_rungs > 1:
         statistics["rung_log_likelihood"] = slots(tf.float64, [*chains, num_rungs])
-    if settings.keep_rungs:
-        statistics["rung_draws"] = slots(z.dtype, [*chains, num_rungs, z.shape[1]])
     return BlockOutput(
         num_transitions=tf.constant(0),
         num_sequential=tf.constant(0),

@@ -109,7 +109,7 @@ class Lane:
         if leg.renew and done + count == leg.length:
             point = state.linear_map.forward(state.z).numpy()
             linear_map = self._renewed_map(state, point, leg.length)
-            state = self._start(point, linear_map, leg_index, state.moments.mean.numpy())
+            state = self._start(point, linear_map, leg_index)
         elif leg.phase == "warmup" and done + count == leg.length:
             state = self._with_near_reference(state, leg_index)
         new = counters.after_block(
@@ -254,14 +254,14 @@ class Lane:
         while they can learn it again, those that the user built in a first fifth of warm-up.
         """
         settings = self.program.settings
-        if self.program.spec.dtype == "float64" or settings.compares_batches:
+        if self.program.spec.dtype == "float64":
             return state
         if settings.has_memory and self._is_late(leg_index):
             return state
         if not np.max(np.abs(settings.target_log_prob(state.results).numpy())) > _FAR:
             return state
         point = state.linear_map.forward(state.z).numpy()
-        reference, results = self._begun(point, state.z, state.z, state.linear_map, state.step)
+        reference, results = self._begun(point, state.z, state.linear_map, state.step)
         return state._replace(results=results, reference=reference)
 
     def _is_late(self, leg_index: int) -> bool:
@@ -273,26 +273,20 @@ class Lane:
         return over > _EARLY * self.plan.num_transitions("warmup")
 
     def _begun(
-        self, point: Array, z: Any, centre: Any, linear_map: LinearMap, step: DualAveraging
+        self, point: Array, z: Any, linear_map: LinearMap, step: DualAveraging
     ) -> tuple[Any, Any]:
         """(Log density at a point [R, P], the kernel's results there relative to it)."""
         program = self.program
         reference = tf.constant(program.value_and_gradient(point)[0])
         results = bootstrap(
-            program.spec, program.settings, program.data, z, centre, linear_map, reference, step
+            program.spec, program.settings, program.data, z, linear_map, reference, step
         )
         return reference, results
 
-    def _start(
-        self, point: Array, linear_map: LinearMap, leg_index: int, mean: Array | None = None
-    ) -> ChainState:
-        """The kernel (re)started at a point [R, P] under a new linear map, after a leg or the first.
-
-        The leg had the mean position [R, P].
-        """
+    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> ChainState:
+        """Start the kernel, or start it anew, at a point [R, P] under a new linear map."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
-        centre = z if mean is None else np.asarray(linear_map.inverse(mean))
         if program.settings.step_size is not None:
             step_size = np.full(len(point), program.settings.step_size, np.float32)
         elif program.settings.adapts:
@@ -303,7 +297,7 @@ class Lane:
             step_size = np.full(len(point), np.nan, np.float32)
         step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
         linear_map = as_tensors(linear_map)
-        reference, results = self._begun(point, z, centre, linear_map, step)
+        reference, results = self._begun(point, z, linear_map, step)
         program.settings.check_start(results, self.chains)
         return ChainState(
             z=tf.constant(z),

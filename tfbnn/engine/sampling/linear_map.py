@@ -34,11 +34,6 @@ class DiagonalMap(NamedTuple):
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
         return self.scale * gradient
 
-    def pull_back_matrix(self, matrix: Tensor) -> Tensor:
-        """Second derivatives with respect to theta -> those with respect to z, float64 [C, P, P]."""
-        scale = tf.cast(self.scale, tf.float64)
-        return scale[:, :, None] * matrix * scale[:, None, :]
-
 
 class DenseMap(NamedTuple):
     """theta = centre + matrix z.
@@ -71,11 +66,6 @@ class DenseMap(NamedTuple):
     def pull_back(self, gradient: Tensor) -> Tensor:
         """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
         return _times(self.transposed, gradient)
-
-    def pull_back_matrix(self, matrix: Tensor) -> Tensor:
-        """Second derivatives with respect to theta -> those with respect to z, float64 [C, P, P]."""
-        factor = tf.cast(self.matrix, tf.float64)
-        return tf.matmul(factor, tf.matmul(matrix, factor), transpose_a=True)
 
 
 def _times(matrices: Tensor, vectors: Tensor) -> Tensor:

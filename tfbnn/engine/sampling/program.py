@@ -24,7 +24,7 @@ from tfbnn.engine.sampling.block import make_block
 from tfbnn.engine.starts.check import check_start
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.plan import Plan, make_plan
-from tfbnn.spec.sampled import Sampled
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
@@ -120,8 +120,6 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
     dtypes = {name: kind.dtype for name, kind in STATISTICS.items()}
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64
-    if settings.keep_rungs:
-        dtypes["rung_draws"] = np.dtype(spec.dtype)
     potential = settings.potential(spec)
     dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
     data, jit_compile = rows_of_program(settings, spec, data, sampling.jit_compile)

@@ -8,8 +8,7 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import support
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
-from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors.draws import draw_parameters
+from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
 from tfbnn.system.arrays import Array
 
 # Share of a Uniform prior's width that starts keep from its ends.

@@ -27,9 +27,9 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
+from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, TransformedRows
-from tfbnn.spec.sampled import Sampled
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 

@@ -12,14 +12,14 @@ from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.potential import support
 from tfbnn.engine.keras.describing import describe
+from tfbnn.engine.keras.making import check_keras_model
 from tfbnn.engine.keras.plain_stack import plain_stack
-from tfbnn.engine.keras.refusals import check_keras_model
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import InitialState
 from tfbnn.run.options import Sampling
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.layers import is_layer
+from tfbnn.spec.own_classes import is_layer
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array

@@ -13,16 +13,15 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import plan_by_clock
-from tfbnn.fit.choices.pilot import Pilot
+from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
 from tfbnn.fit.choices.rules import Sizes
-from tfbnn.fit.choices.target_scale import Misfits, failed_rows, y_transform
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own.classes import own_classes_in
+from tfbnn.spec.own_classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array

@@ -1,28 +1,37 @@
-"""What a page is made of, before it is HTML: text in here is plain, and is escaped by the template."""
+"""The parts of a page before they are HTML. Their text is plain; the template escapes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import base64
+import io
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
+from tfbnn.plots.canvas import styled_figure
+
+# Of a figure with one column, which a phone shows at about its own size, in inches.
+WIDTH = 4.2
+# Of what is an image inside a figure, in dots per inch.
+_DOTS = 200
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A figure.
 
     Attributes:
-        svg: Made by `tfbnn.plots.page.svg`, which alone is not escaped again.
-        caption: What is to be seen, and what would be good.
+        svg: The figure in SVG, as base64.
+        caption: What is to be seen, and what would be good; screen readers say it as well.
     """
 
     svg: str
     caption: str
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Cells with a header; the first cell of a row is its name.
 
     Attributes:
@@ -37,35 +46,26 @@ class Table:
     is_prose: bool = False
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A label with one line or several."""
-
-    label: str
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One part of a page.
 
     Attributes:
         anchor: Its name in links.
         title: Its heading.
         notes: Sentences, among them why something is not there.
-        facts, tables, drawings: What there is.
+        facts: Labels, each with its lines.
+        tables, drawings: What else there is.
     """
 
     anchor: str
     title: str
     notes: Sequence[str] = ()
-    facts: Sequence[Fact] = ()
+    facts: Sequence[tuple[str, Sequence[str]]] = ()
     tables: Sequence[Table] = ()
     drawings: Sequence[Drawing] = ()
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What is wrong, what it means, and what to do next."""
 
     what: str
@@ -73,8 +73,7 @@ class Finding:
     remedy: str
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the predictions are good for.
 
     Attributes:
@@ -96,32 +95,43 @@ class Verdict:
         return tones.get(self.headline, "open")
 
 
-@dataclass(frozen=True)
-class Page:
-    """A whole page.
-
-    Attributes:
-        title: Name of what it is about.
-        subtitle: What that is.
-        status: How far it is, of a run that goes on; "" elsewhere.
-        verdict: Verdict.
-        sections: All others, in their order.
-        footer: Where the page comes from.
-    """
+class Page(NamedTuple):
+    """A whole page: its title, what that is, the verdict, and all other sections in their order."""
 
     title: str
     subtitle: str
-    status: str
     verdict: Verdict
     sections: Sequence[Section]
-    footer: str
 
 
-def facts(lines: Iterable[tuple[str, str]]) -> list[Fact]:
-    """Facts out of labelled lines; one without a label goes on with the fact above."""
+def facts(lines: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Gather labelled lines; one without a label goes on with the label above."""
     found: list[tuple[str, list[str]]] = []
     for label, text in lines:
         if label or not found:
             found.append((label, []))
         found[-1][1].append(text)
-    return [Fact(label, texts) for label, texts in found]
+    return found
+
+
+def drawing(
+    caption: str, height: float, draw: Callable[..., None], *content: Any, is_double: bool = False
+) -> Drawing:
+    """Draw a figure for a page.
+
+    Args:
+        caption: As in `Drawing`.
+        height: In inches.
+        draw: Called with the axes, or with two, one above the other, and with content.
+        *content: What is drawn.
+        is_double: Whether there are two axes.
+    """
+    options = {"height_ratios": [3, 1], "sharex": "col"} if is_double else {}
+    num_rows, stream = 1 + is_double, io.BytesIO()
+    with styled_figure(num_rows, 1, (WIDTH, height / num_rows), **options) as (figure, axes):
+        draw(np.squeeze(axes)[()], *content)
+        with warnings.catch_warnings():
+            # The fonts of the reader's browser are others than those that measure the text here.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            figure.savefig(stream, format="svg", dpi=_DOTS, metadata={"Date": None})
+    return Drawing(base64.b64encode(stream.getvalue()).decode(), caption)

@@ -1,43 +1,59 @@
-"""Makes the pages of models and of runs that go on, as text."""
+"""Makes reports of models: the page, its HTML, and the file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from tfbnn.plots.page import chain_sections, model_sections, row_sections
-from tfbnn.plots.page.content import Page, Verdict
-from tfbnn.plots.page.subject import Subject
+from numpy.typing import ArrayLike
+
+from tfbnn.plots.page import sections
+from tfbnn.plots.page.content import Page
+from tfbnn.plots.page.subject import KnownRows, Subject
+from tfbnn.posterior.checks import given_together
+from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.extras import required
-from tfbnn.system.pages import MARK
+from tfbnn.system.pages import MARK, check_place, write_page
+from tfbnn.system.paths import StrPath
 from tfbnn.system.version import __version__
 from tfbnn.system.words import without_controls
 
 _SECTIONS = (
-    model_sections.fitted,
-    chain_sections.convergence,
-    chain_sections.traces,
-    row_sections.predictions,
-    row_sections.pulls,
-    model_sections.calibration,
-    row_sections.slices,
-    model_sections.relevance,
-    model_sections.basins,
-    model_sections.settings,
+    sections.fitted,
+    sections.convergence,
+    sections.predictions,
+    sections.pulls,
+    sections.calibration,
+    sections.slices,
+    sections.relevance,
+    sections.basins,
+    sections.settings,
 )
 
 
-def page_of_model(subject: Subject, title: str, status: str = "") -> Page:
-    """The page of a fitted model.
+def save_report(
+    model: SampledModel,
+    path: StrPath,
+    x: ArrayLike | None,
+    y: ArrayLike | None,
+    noise_scale: ArrayLike | None,
+    unit: str | Sequence[str] | None,
+) -> None:
+    """See `BayesianMLP.save_report`."""
+    rows = KnownRows(x, y, noise_scale) if given_together("save_report", x=x, y=y) else None
+    check_place(path)
+    title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+    write_page(path, page_text(page_of_model(Subject(model, rows, unit), title)))
 
-    Args:
-        subject: Subject.
-        title: What the model is called.
-        status: How far its run is, where it goes on.
+
+def page_of_model(subject: Subject, title: str) -> Page:
+    """Make the page of a fitted model, which is called by the title.
 
     Raises:
         ImportError: Where Matplotlib is not installed.
@@ -53,28 +69,16 @@ def page_of_model(subject: Subject, title: str, status: str = "") -> Page:
         return Page(
             title,
             f"Bayesian neural network {subject.ensemble.spec.architecture_text}",
-            status,
-            model_sections.verdict(subject),
+            sections.verdict(subject),
             [make(subject) for make in _SECTIONS],
-            f"Made by tfbnn {__version__}.",
         )
 
 
-def page_of_waiting(title: str, status: str) -> Page:
-    """The page of a run that has no draws yet: how far it is."""
-    verdict = Verdict("nothing is sampled yet", "Wait for the first draws of all chains.")
-    return Page(title, "A run", status, verdict, [], f"Made by tfbnn {__version__}.")
-
-
-def page_text(page: Page, refresh_seconds: int | None = None) -> str:
-    """The page as HTML.
+def page_text(page: Page) -> str:
+    """Return the page as HTML.
 
     It refers to nothing outside itself, runs no script, and says so in a Content-Security-Policy,
     whose only style is that of the page, by its SHA-256.
-
-    Args:
-        page: Page.
-        refresh_seconds: After how long a browser is to read the file again; None: never.
 
     Raises:
         ImportError: Where Jinja2 is not installed.
@@ -85,7 +89,7 @@ def page_text(page: Page, refresh_seconds: int | None = None) -> str:
         page=page,
         style=style,
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        refresh_seconds=refresh_seconds,
+        version=__version__,
     )
     return text
 
@@ -96,16 +100,12 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True,
         # Names in files may hold characters that turn or hide what stands around them.
-        finalize=_harmless,
+        finalize=lambda value: without_controls(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     return environment.from_string(_resource("page.html"))
-
-
-def _harmless(value: Any) -> Any:
-    return without_controls(value) if type(value) is str else value
 
 
 def _resource(name: str) -> str:

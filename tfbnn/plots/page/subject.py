@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple, cast
 
 from tfbnn.diagnostics.convergence import judged_by
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import PYTHON, Interface
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.plots import canvas
-from tfbnn.plots.page.content import Drawing
-from tfbnn.plots.page.svg import to_svg
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.row_scores import RowScores
+from tfbnn.posterior.metrics import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.row_digests import num_known
+from tfbnn.spec.rows import num_known
 
-# Of a figure with one column, which a phone shows at about its own size, in inches.
-WIDTH = 4.2
-# Figures of further targets are left out.
-MOST_TARGETS = 6
 # Share of rows that may be those of the fit, as tables hold a row twice, where rows count as held out.
 _FEW_KNOWN = 0.05
 
 
-@dataclass(frozen=True)
-class KnownRows:
+class KnownRows(NamedTuple):
     """Rows with known targets.
 
     Attributes:
@@ -104,45 +95,5 @@ class Subject:
     @cached_property
     def scores(self) -> RowScores:
         """What the predictive distribution says of the rows; of targets that are numbers."""
-        rows = self.known_rows
+        rows = cast(KnownRows, self.rows)
         return canvas.scored_rows(self.model, rows.x, rows.y, rows.noise_scale)
-
-    @property
-    def known_rows(self) -> KnownRows:
-        """The rows, where there are some."""
-        if self.rows is None:
-            raise ValueError("This page has no rows with known targets.")
-        return self.rows
-
-
-class Grid(NamedTuple):
-    """Axes of a figure: how many, and further options of `Figure.subplots`."""
-
-    num_rows: int = 1
-    num_columns: int = 1
-    options: Mapping[str, Any] = {}
-
-
-def drawing(
-    name: str,
-    caption: str,
-    size: tuple[float, float],
-    draw: Callable[..., None],
-    *content: Any,
-    grid: Grid = Grid(),
-) -> Drawing:
-    """A figure for a page.
-
-    Args:
-        name: Its name there.
-        caption: What is to be seen; what screen readers say as well.
-        size: Width and height in inches.
-        draw: Called with its axes, one or an array without directions of length one, and content.
-        *content: What is drawn.
-        grid: Grid of the axes.
-    """
-    num_rows, num_columns, options = grid
-    panel = size[0] / num_columns, size[1] / num_rows
-    with canvas.styled_figure(num_rows, num_columns, panel, **options) as (figure, axes):
-        draw(np.squeeze(axes)[()], *content)
-        return Drawing(to_svg(figure, name, caption), caption)

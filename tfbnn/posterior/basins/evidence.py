@@ -1,4 +1,4 @@
-"""The log evidence of a basin: how much of the posterior, before it is normalised, lies in it."""
+"""Which chains represent the same functions, and how much of the posterior is where they are."""
 
 from __future__ import annotations
 
@@ -7,15 +7,55 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tfbnn.posterior.basins.bridge import bridge, effective_size
-from tfbnn.posterior.basins.proposal import Frame, Normal
+from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.system.arrays import Array
 
+# Two equal normal distributions have two peaks, and next to nothing between them, from this distance
+# of their means on, in standard deviations.
+FAR = 2.0
 # Draws of a chain that are looked at, half of them for the proposal; and the fewest of which anything
 # can be said.
 MOST_DRAWS, FEWEST_DRAWS = 800, 8
 # Of the normal distributions whose Jensen bound is tried, and draws to try one by.
 _SCALES, _TRIES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08), 32
+# Fewer draws than these in the overlap of both densities tell no error, not even their own.
+FEWEST_IN_OVERLAP = 20.0
+_MOST_STEPS, _TOLERANCE = 1000, 1e-10
+
+
+def group_chains(function: Array) -> Array:
+    """Numbers of the groups that chains belong to, in the order of their first chains: [C].
+
+    Chains that are nearer to each other than FAR are in one group, and so are those that others
+    connect.
+
+    Args:
+        function: Function values at reference inputs [C, S, N_ref, K].
+    """
+    near = distances(function) < FAR
+    labels = np.arange(len(near))
+    for chain, neighbours in enumerate(near):
+        joined = np.isin(labels, labels[neighbours | (np.arange(len(near)) == chain)])
+        labels[joined] = labels[joined].min()
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def distances(function: Array) -> Array:
+    """How far the mean functions of chains are apart, in their own standard deviations [C, C].
+
+    Root mean square over the reference inputs; infinite where a value is not finite, and where
+    constant functions differ.
+
+    Args:
+        function: Function values at reference inputs [C, S, N_ref, K].
+    """
+    with np.errstate(all="ignore"):
+        means, variances = function.mean(axis=1, dtype=float), function.var(axis=1, dtype=float)
+        gaps = np.square(means[:, None] - means)
+        ratios = gaps / (0.5 * (variances[:, None] + variances))
+    ratios = np.where(gaps == 0.0, 0.0, ratios)
+    found: Array = np.sqrt(np.mean(ratios, axis=(2, 3)))
+    return np.where(np.isnan(found), np.inf, found)
 
 
 class Target(Protocol):
@@ -147,3 +187,160 @@ def _jensen(ratio: Array) -> tuple[float, float]:
         return -np.inf, np.inf
     share = np.log(len(inside) / len(ratio))
     return float(inside.mean() + share), float(inside.std() / np.sqrt(len(inside)))
+
+
+class Frame(NamedTuple):
+    """Coordinates z = L^T (theta - centre), in which H = L L^T is the unit matrix.
+
+    Attributes:
+        centre: [P].
+        factor: Lower Cholesky factor L [P, P].
+    """
+
+    centre: Array
+    factor: Array
+
+    def whiten(self, theta: Array) -> Array:
+        """theta [M, P] -> z [M, P]."""
+        return (theta - self.centre) @ self.factor
+
+    def normal(self, mean: Array, spread: Array) -> Normal:
+        """N(mean, spread spread^T) of z, as a distribution of theta."""
+        log_det = np.log(np.diag(spread)).sum() - np.log(np.diag(self.factor)).sum()
+        return Normal(self, mean, spread, float(log_det))
+
+    def shrunk(self, scale: float) -> Normal:
+        """The normal distribution with this curvature, its lengths times `scale`."""
+        count = len(self.centre)
+        return self.normal(np.zeros(count), scale * np.eye(count))
+
+    def fitted(self, draws: Array, size: float) -> Normal:
+        """With the mean of draws, and their covariance as far as so few can tell it from H^-1.
+
+        It is that of so many draws and P more whose covariance is H^-1: with far fewer draws than
+        parameters no other has an inverse.
+
+        Args:
+            draws: [M, P].
+            size: Their effective number.
+        """
+        z = self.whiten(draws)
+        mean, count = z.mean(axis=0), len(self.centre)
+        covariance = size * np.cov(z, rowvar=False, bias=True).reshape(count, count)
+        covariance = (covariance + count * np.eye(count)) / (size + count)
+        return self.normal(mean, np.linalg.cholesky(covariance))
+
+
+class Normal(NamedTuple):
+    """A normal distribution of theta.
+
+    Attributes:
+        frame: Frame.
+        mean, spread: Of z: its mean [P], and the lower Cholesky factor of its covariance [P, P].
+        log_det: Log determinant of d theta / d (standard normal numbers).
+    """
+
+    frame: Frame
+    mean: Array
+    spread: Array
+    log_det: float
+
+    def sample(self, generator: np.random.Generator, count: int) -> Array:
+        """Draws [count, P]."""
+        standard = generator.standard_normal((count, len(self.mean)))
+        z = self.mean + standard @ self.spread.T
+        draws: Array = self.frame.centre + np.linalg.solve(self.frame.factor.T, z.T).T
+        return draws
+
+    def log_density(self, theta: Array) -> Array:
+        """At theta [M, P]: [M]."""
+        z = self.frame.whiten(theta) - self.mean
+        standard = np.linalg.solve(self.spread, z.T)
+        constant = 0.5 * len(self.mean) * np.log(2.0 * np.pi) + self.log_det
+        density: Array = -0.5 * np.square(standard).sum(axis=0) - constant
+        return density
+
+
+class Bridge(NamedTuple):
+    """A log mass.
+
+    Attributes:
+        value: Natural logarithm.
+        stderr: Its standard error.
+        overlap: Effective number of draws in the overlap of the two densities, the smaller of both.
+    """
+
+    value: float
+    stderr: float
+    overlap: float
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether value and standard error mean something."""
+        is_finite = np.isfinite(self.value) and np.isfinite(self.stderr)
+        return bool(is_finite and self.overlap >= FEWEST_IN_OVERLAP)
+
+
+def bridge(of_target: Array, of_proposal: Array) -> Bridge:
+    """The log mass under a target density, by draws of it and of a normalised proposal.
+
+    The optimal bridge function of Meng and Wong 1996, Statistica Sinica 6, 831, found by iteration;
+    the error is the relative mean square error of Fruehwirth-Schnatter 2004, Econometrics Journal 7,
+    143, with the autocorrelation of the target's draws in it.
+
+    Args:
+        of_target: Log target less log proposal density at draws of the target [S], in their order.
+        of_proposal: The same at independent draws of the proposal [M], minus infinity where the
+            target is zero.
+    """
+    size = effective_size(of_target)
+    share = size / (size + len(of_proposal))
+    # Differences are taken from one place, or they would overflow.
+    origin = float(np.median(of_target))
+    target, proposal = of_target - origin, of_proposal - origin
+    value = 0.0
+    for _ in range(_MOST_STEPS):
+        last = value
+        above, below = _terms(target, proposal, value, share)
+        value += _log_mean(above) - _log_mean(below)
+        if not np.isfinite(value):
+            return Bridge(np.nan, np.inf, 0.0)
+        if abs(value - last) < _TOLERANCE:
+            break
+    # Their sizes do not matter, but the largest must not be rounded to zero.
+    above, below = (np.exp(terms - terms.max()) for terms in _terms(target, proposal, value, share))
+    error = _relative_variance(above) / len(above)
+    error += _relative_variance(below) / effective_size(below)
+    overlap = min(_weight(above), _weight(below) * size / len(below))
+    return Bridge(origin + value, float(np.sqrt(error)), overlap)
+
+
+def _terms(target: Array, proposal: Array, value: float, share: float) -> tuple[Array, Array]:
+    """Logarithms of target over mixture at the proposal's draws, of proposal over it at the target's."""
+    above = proposal - value - _log_mixture(proposal - value, share)
+    return above, -_log_mixture(target - value, share)
+
+
+def _log_mixture(ratio: Array, share: float) -> Array:
+    """log(share r + 1 - share) of log r."""
+    mixture: Array = np.logaddexp(np.log(share) + ratio, np.log1p(-share))
+    return mixture
+
+
+def _log_mean(logs: Array) -> float:
+    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+
+
+def _relative_variance(values: Array) -> float:
+    return float(values.var() / np.square(values.mean()))
+
+
+def _weight(values: Array) -> float:
+    """How many equal values have the same mean and variance of the mean."""
+    return float(np.square(values.sum()) / np.square(values).sum())
+
+
+def effective_size(values: Array) -> float:
+    """Effective number of draws that a chain of numbers [S] stands for: 1 to S, 1 where it stands."""
+    found = float(geyer_ess(values[None]))
+    return float(np.clip(found, 1.0, len(values))) if np.isfinite(found) else 1.0

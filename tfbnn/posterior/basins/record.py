@@ -139,18 +139,9 @@ class Basins:
         Of the basins that were found; infinite where there is one. Negative where the errors leave
         open which is best.
         """
-        return -float(np.logaddexp.reduce(-self.nats_below(0)[1:], initial=-np.inf))
-
-    @property
-    def surest(self) -> int:
-        """The basin whose evidence is the largest with two errors taken off."""
-        return int(np.argmax(self.log_evidence - _ERRORS * self.log_evidence_stderr))
-
-    def nats_below(self, basin: int) -> Array:
-        """How far evidences are below that of a basin at least, two errors taken off [B]."""
-        errors = np.hypot(self.log_evidence_stderr, self.log_evidence_stderr[basin])
-        below: Array = self.log_evidence[basin] - self.log_evidence - _ERRORS * errors
-        return below
+        errors = np.hypot(self.log_evidence_stderr, self.log_evidence_stderr[0])
+        below = self.log_evidence[0] - self.log_evidence - _ERRORS * errors
+        return -float(np.logaddexp.reduce(-below[1:], initial=-np.inf))
 
     def report(self, width: int | None = None) -> str:
         """Returns basins, weights and what the average over the chains is, as text.

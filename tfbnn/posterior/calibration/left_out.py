@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
-from tfbnn.posterior.basins.grouping import group_chains
+from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains, target_tiles
-from tfbnn.posterior.stacking.psis import PARETO_K_LIMIT
+from tfbnn.posterior.stacking import PARETO_K_LIMIT
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 

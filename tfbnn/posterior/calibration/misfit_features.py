@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from tfbnn.posterior.calibration.misfit import Misfit
+from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.linearised import layers_at
+from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -37,7 +35,7 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
     # They ascend. np.unique would import more of NumPy, which a reader of strangers' files may not.
     chosen = chosen[np.diff(chosen, prepend=-1) > 0]
     networks = flat[chosen][:, None].astype(np.float64)
-    return replace(weighted.with_draws(networks), readouts=None)
+    return weighted.with_draws(networks)
 
 
 def num_features(spec: NetworkSpec) -> int:

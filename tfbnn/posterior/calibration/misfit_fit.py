@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from tfbnn.posterior.calibration.misfit import Misfit
 from tfbnn.posterior.calibration.misfit_features import (
     misfit_features,
     misfit_networks,
@@ -15,6 +14,7 @@ from tfbnn.posterior.calibration.misfit_features import (
     row_blocks,
     single_networks,
 )
+from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.spec.rows import NetworkRows

@@ -1,1 +1,1 @@
-"""Who keeps or passes on what events tell of a run: its history, callbacks of Keras, loggers."""
+"""The history of a run, and callbacks of Keras."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from tfbnn.run.listeners.news import NAMES, News
+# Numbers of chains that logs have.
+_IN_CHAINS = ("acceptance_rate", "step_size", "num_divergent", "num_kept")
+_AT_LOOKS = ("rhat", "ess")
+NAMES = ("val_loss", "log_prob", *_IN_CHAINS, *_AT_LOOKS)
 
 # Callbacks that need what a Keras model has and a run has not, and what to use here.
 _INSTEAD = {
@@ -68,7 +73,7 @@ class KerasListener:
             callback: Of Keras 3 or earlier, checked.
         """
         self._callback, self._training = callback, _Training()
-        self._news, self._num_epochs = News(), 0
+        self._num_judged = self._num_epochs = 0
 
     def __repr__(self) -> str:
         return repr(self._callback)
@@ -80,7 +85,7 @@ class KerasListener:
             self._begin()
         self._num_epochs += 1
         callback.on_epoch_begin(epoch, {})
-        logs = self._news(event)
+        logs = self._logs(event)
         # One that watches a number counts the epochs that tell it, and would complain of others.
         if getattr(callback, "monitor", None) in (None, *logs):
             callback.on_epoch_end(epoch, logs)
@@ -90,6 +95,17 @@ class KerasListener:
         """The run is over."""
         if self._num_epochs:
             self._callback.on_train_end({})
+
+    def _logs(self, event: Mapping[str, Any]) -> dict[str, float]:
+        """Return the finite numbers of an event; R-hat and ESS once for every look at the draws."""
+        names = {"newton": ("log_prob",), "warmup": _IN_CHAINS, "sampling": _IN_CHAINS}
+        found = {name: event[name] for name in names.get(event["phase"], ())}
+        if "validation_log_likelihood" in event:
+            found["val_loss"] = -event["validation_log_likelihood"]
+        if event.get("num_judged", 0) != self._num_judged:
+            self._num_judged = event["num_judged"]
+            found |= {name: event[name] for name in _AT_LOOKS}
+        return {name: float(value) for name, value in found.items() if math.isfinite(value)}
 
     def _begin(self) -> None:
         callback = self._callback

@@ -15,7 +15,7 @@ import h5py
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.own.classes import own_classes_in
+from tfbnn.spec.own_classes import own_classes_in
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
 from tfbnn.storage.format.sealing import check_seal, write_sealed

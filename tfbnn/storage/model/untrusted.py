@@ -21,7 +21,7 @@ from tfbnn.storage.format import schema
 from tfbnn.storage.format.json_text import parse_json
 from tfbnn.storage.model.untrusted_child import READY, SIZE_BYTES
 from tfbnn.system.arrays import Array
-from tfbnn.system.children import describe_ending, search_path
+from tfbnn.system.processes import describe_ending, search_path
 
 _START_SECONDS, _SECONDS_PER_BYTE = 60, 1e-7
 _MAX_HEADER_BYTES, _MAX_MESSAGE = 64 * 2**10, 1000

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.system.locks import is_locked, lock, open_plainly
+from tfbnn.system.atomic import is_locked, lock, open_plainly
 from tfbnn.system.paths import StrPath
 
 _MAX_BYTES = 4096

@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import check_refusal
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
 from tests.support.without_tensorflow import command_without_tensorflow
-from tfbnn.cli.slha.spectra import write_text
+from tfbnn.cli.slha.points import write_text
 from tfbnn.data.tables import read_table
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 

@@ -15,7 +15,7 @@ from tfbnn.engine.density import data as rows_module
 from tfbnn.engine.density.data import make_data, num_pieces
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.sampling import program as program_module
-from tfbnn.kernels import HMC, SMSUBU, Repriorised
+from tfbnn.kernels import HMC, Repriorised
 
 NUM_ROWS = 70
 PLAIN = HMC(step_size=0.01, num_leapfrog_steps=4, preconditioner="identity")
@@ -81,10 +81,10 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kernel", "jit_compile", "expected"),
-    [(PLAIN, True, True), (PLAIN, False, False), (SMSUBU(), True, False)],
+    [(PLAIN, True, True), (PLAIN, False, False)],
 )
 def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expected):
-    """Not what XLA is not to compile, nor batches; and then a lane has a core and needs no turn."""
+    """Not what XLA is not to compile; and then a lane has a core and needs no turn."""
     monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
     spec, data, _ = setting("gaussian_learned", rows=NUM_ROWS)
     rows = np.zeros((NUM_ROWS, 1))

@@ -21,7 +21,7 @@ from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.export import forward
 from tfbnn.engine.keras import network, trial
-from tfbnn.engine.keras.names import counted_anew
+from tfbnn.engine.keras.describing import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec

@@ -9,6 +9,7 @@ import tfbnn
 from tests.support.keras_models import KINDS
 from tfbnn.engine.keras.plain_stack import plain_stack
 from tfbnn.priors import ARD, HalfNormal, HierarchicalNormal, LayerPrior, Normal
+from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
 
 
@@ -88,6 +89,18 @@ OTHERS = {
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 def test_what_is_no_plain_stack_is_none(make):
     assert plain_stack(make()) is None
+
+
+@pytest.mark.parametrize("name", dir(keras.activations))
+def test_an_activation_that_is_recognised_is_the_one_of_that_name(name):
+    function = getattr(keras.activations, name)
+    stack = callable(function) and plain_stack(
+        sequential(layers.Dense(2), layers.Activation(function), layers.Dense(1))
+    )
+    if stack:
+        x = np.linspace(-4.0, 4.0, 41)
+        ours = ACTIVATIONS[stack[1][0]].numpy(x)
+        np.testing.assert_allclose(function(x), ours, rtol=1e-6, atol=1e-6)
 
 
 def test_patterns_become_priors_of_layers():

@@ -64,7 +64,7 @@ def test_a_number_draws_weights_for_every_chain():
 @pytest.mark.parametrize("name", ["gaussian_two_learned", "student_t", "mixed_priors", "ard"])
 def test_with_a_number_scales_are_at_the_median_of_their_prior(name):
     """Half of the draws of the prior lie below, of every scale."""
-    from tfbnn.spec.priors.draws import draw_parameters
+    from tfbnn.spec.network_spec import draw_parameters
 
     spec, generator = build(name), np.random.default_rng(0)
     scales = slice(spec.layout.num_weights, None)

@@ -11,7 +11,7 @@ from tests.support.starts import fit_starts
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.starts import find
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
-from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.rows import NetworkRows, TransformedRows
 

@@ -12,7 +12,7 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
-from tfbnn.fit.estimate import estimated_fit_seconds
+from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.posterior.provenance import Provenance

@@ -18,7 +18,7 @@ def sizes(num_rows, num_inputs, num_targets, hidden=50):
 
 
 def pilot(*noise):
-    return Pilot(np.array(noise), np.array(noise), 100)
+    return Pilot(np.array(noise))
 
 
 # Contrasting tables: (Sizes, Pilot).

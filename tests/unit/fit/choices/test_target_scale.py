@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.fit.choices.target_scale import Misfits, failed_rows, y_transform
+from tfbnn.fit.choices.pilot import Misfits, failed_rows, y_transform
 
 LOG, PLAIN = ("log10", "standardize"), ("standardize",)
 POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])

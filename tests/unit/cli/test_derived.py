@@ -1,0 +1,159 @@
+"""`tfbnn compress`, `stack` and `export`: what they make, what they say and what they refuse."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows
+from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.without_tensorflow import command_without_tensorflow
+from tfbnn.data.csv_tables import write_csv
+from tfbnn.storage import RunFolder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("derived")
+    write_tables_and_models(folder)
+    x, y = make_rows(400, 2, 1, seed=3)
+    write_csv(folder / "new.csv", ["a", "b", "y"], np.column_stack([x, y]))
+    RunFolder.create(folder / "run", {}, {}, 1)
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("mine")
+    return folder
+
+
+def draws(path):
+    return tfbnn.load(path).posterior.draws
+
+
+def test_compress(run, folder):
+    code, out, err = run("compress named.h5 -n 8 --reference points.csv -o small.h5")
+    assert (code, err) == (0, "")
+    assert "8 of 30 draws by kernel_thinning" in out and "of the mean stddev" in out
+    assert re.search(r"^saved +small.h5, \d", out, re.MULTILINE)
+    model, small = tfbnn.load(folder / "named.h5"), tfbnn.load(folder / "small.h5")
+    x = make_rows(60, 2, 1)[0]
+    expected = model.compress(8, x_reference=x)  # points.csv has the columns in another order
+    np.testing.assert_array_equal(small.posterior.draws, expected.posterior.draws)
+    assert small.compression == expected.compression and small.compression.num_inputs == 60
+    assert small.posterior.target_names == ["y"]
+
+
+def test_compress_by_stride_and_json_without_tensorflow(folder):
+    command = "compress named.h5 -n 5 --method stride -o stride.h5 --json"
+    done = command_without_tensorflow(folder, *command.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert (told["num_draws"], told["method"], told["saved"]) == (5, "stride", "stride.h5")
+    assert told["bytes"] == (folder / "stride.h5").stat().st_size
+    assert draws(folder / "stride.h5").shape == (1, 5, 22)
+
+
+def test_the_seed_and_the_number_of_draws_are_passed_on(run, folder):
+    for name, options in {"one": "--seed 1", "same": "--seed 1", "two": "--seed 2"}.items():
+        assert run(f"compress named.h5 --num-draws 7 {options} -o {name}.h5")[0] == 0
+    one, same, two = (draws(folder / f"{name}.h5") for name in ("one", "same", "two"))
+    np.testing.assert_array_equal(one, same)
+    assert one.shape == (1, 7, 22) and not np.array_equal(one, two)
+
+
+def test_stack(run, folder):
+    code, out, err = run("stack named.h5 new.csv -o stacked.h5")
+    assert (code, err) == (0, "")
+    assert "stacking on validation rows, 400 rows; this is not the posterior" in out
+    expected = tfbnn.load(folder / "named.h5").stack_chains(*make_rows(400, 2, 1, seed=3))
+    stacked = tfbnn.load(folder / "stacked.h5").posterior
+    np.testing.assert_allclose(stacked.chain_weights, expected.weights, rtol=1e-6)
+    told = json.loads(run("stack named.h5 new.csv -o again.h5 --json")[1])
+    np.testing.assert_allclose(told["weights"], expected.weights, rtol=1e-6)
+    assert told["num_rows"] == 400 and told["saved"] == "again.h5"
+    assert "stacking on validation rows" in run("info stacked.h5")[1]
+
+
+def test_stack_finds_the_columns(run, folder):
+    check_refusal(run("stack unnamed.h5 new.csv -o out.h5"), "Add --target COLUMN")
+    assert run("stack unnamed.h5 new.csv --target y -o out.h5")[0] == 0
+
+
+def test_a_calibration_is_dropped_and_one_is_told(run, folder):
+    assert run("calibrate named.h5 new.csv -o calibrated.h5")[0] == 0
+    for command in ("compress calibrated.h5 -n 8", "stack calibrated.h5 new.csv"):
+        code, _, err = run(f"{command} -o without.h5")
+        assert code == 0 and "the calibration holds no more" in err
+        assert tfbnn.load(folder / "without.h5").calibration is None
+
+
+def test_export_to_onnx(run, folder):
+    onnx = pytest.importorskip("onnx")
+    code, out, err = run("export named.h5 -o named.onnx")
+    assert (code, err) == (0, "")
+    assert re.search(r"^format +ONNX\ninputs +a, b\nsaved +named.onnx, ", out)
+    metadata = {entry.key: entry.value for entry in onnx.load(folder / "named.onnx").metadata_props}
+    assert json.loads(metadata["feature_names"]) == ["a", "b"]
+    told = json.loads(run("export named.h5 -o named.onnx --json")[1])  # replaces its own
+    assert told["bytes"] == (folder / "named.onnx").stat().st_size and told["format"] == "ONNX"
+
+
+def test_export_to_a_savedmodel(run, folder, monkeypatch):
+    monkeypatch.setattr("tfbnn.cli.export.import_tensorflow", lambda: None)
+
+    def write(model, path):
+        (folder / path).mkdir()
+        (folder / path / "saved_model.pb").write_bytes(bytes(1000))
+
+    monkeypatch.setattr(tfbnn.BayesianMLP, "to_savedmodel", write)
+    code, out, err = run("export named.h5 -o saved --json")
+    told = {"format": "SavedModel", "feature_names": ["a", "b"], "classes": None}
+    assert (code, err) == (0, "") and json.loads(out) == told | {"saved": "saved", "bytes": 1000}
+    check_refusal(run("export named.h5 -o saved"), "holds something")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("compress named.h5 -o named.h5", "would be lost"),
+        ("compress named.h5 --reference points.csv -o points.csv", "would be lost"),
+        ("compress named.h5 -o small.csv", "'.csv'"),
+        ("compress named.h5 -o run/small.h5", "run folder"),
+        ("compress named.h5", "-o"),
+        ("compress named.h5 -n many -o out.h5", "'many'"),
+        ("compress named.h5 --method thinning -o out.h5", "kernel_thinning"),
+        ("stack named.h5 new.csv -o named.h5", "would be lost"),
+        ("stack named.h5 new.csv -o new.csv", "would be lost"),
+        ("stack named.h5 -o out.h5", "holds no rows: give VALIDATION"),
+        ("export named.h5 -o named.h5", "'.h5'"),
+        ("export named.h5 -o named.tflite", "expected .onnx, or a folder's name"),
+        ("export named.h5 -o full", "holds something"),
+        ("export named.h5 -o rows.csv/saved", "is a file"),
+        ("export named.h5 -o run/saved", "run folder"),
+    ],
+)
+def test_refused_before_any_work(run, folder, monkeypatch, command, words):
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    monkeypatch.setattr("tfbnn.cli.options.load", None)
+    check_refusal(run(command), words)
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert after == before and (folder / "full" / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("compress named.h5 -n 31 -o out.h5", ["30", "31"]),
+        ("compress named.h5 --reference new.csv.gz -o out.h5", ["No file"]),
+        (
+            "compress named.h5 --reference other.csv -o out.h5",
+            ["no column b", "Did you mean 'bb'?"],
+        ),
+        ("stack named.h5 points.csv -o out.h5", ["no column y"]),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(run, folder, command, words):
+    (folder / "other.csv").write_text("a,bb\n1,2\n")
+    (folder / "out.h5").unlink(missing_ok=True)
+    check_refusal(run(command), *words)
+    assert not (folder / "out.h5").exists()

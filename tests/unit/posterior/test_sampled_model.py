@@ -1,0 +1,125 @@
+"""What users of Keras type: served, or refused with what to type; duck typing stays what it was."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import tfbnn
+from tests.support.builders import make_rows
+from tfbnn.spec.habits import HINTS, hint
+
+ROWS = make_rows(20, 2, 1)
+
+
+def test_count_params_is_the_size_of_a_draw(fitted):
+    assert fitted.count_params() == fitted.posterior.draws.shape[-1] == 2 * 5 + 5 + 5 + 1 + 1
+    assert tfbnn.BayesianMLP([2, 5, 1], prior=tfbnn.priors.Normal()).count_params() == 22
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_other_methods_are_absent_and_say_what_there_is(fitted, name):
+    assert not hasattr(fitted, name) and name not in dir(fitted)
+    with pytest.raises(AttributeError) as caught:
+        getattr(fitted, name)
+    assert str(caught.value) == f"A BayesianMLP has no {name!r}.{hint(name)}"
+    assert (caught.value.name, caught.value.obj) == (name, fitted)
+
+
+def test_fit_says_fit_posterior():
+    with pytest.raises(AttributeError, match=r"run = model.fit_posterior\(x, y\)"):
+        tfbnn.BayesianMLP([2, 3, 1]).fit(*ROWS, epochs=10)
+    with pytest.raises(AttributeError, match="nothing to compile"):
+        tfbnn.BayesianMLP([2, 3, 1]).compile(optimizer="adam", loss="mse")
+
+
+def test_the_remedies_name_what_is_there(fitted):
+    """Every `model.name` and `tfbnn.name` in them exists."""
+    for remedy in HINTS.values():
+        for owner, names in re.findall(r"\b(model|tfbnn)\.([a-z_.]+[A-Za-z]+)", remedy):
+            place = {"model": fitted, "tfbnn": tfbnn}[owner]
+            for name in names.split("."):
+                place = getattr(place, name)
+
+
+def test_an_attribute_that_nobody_knows_is_refused_as_ever(fitted):
+    with pytest.raises(AttributeError, match="^'BayesianMLP' object has no attribute 'fits'$"):
+        fitted.fits  # noqa: B018
+
+
+def test_a_property_keeps_its_own_error():
+    with pytest.raises(tfbnn.NotFittedError, match="Call fit_posterior first"):
+        tfbnn.BayesianMLP([2, 3, 1]).posterior  # noqa: B018
+    assert not hasattr(tfbnn.BayesianMLP([2, 3, 1]), "posterior")
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_models_are_copied_and_pickled(fitted, copied):
+    x = ROWS[0]
+    np.testing.assert_array_equal(copied(fitted).predict(x).mean, fitted.predict(x).mean)
+    assert copied(tfbnn.BayesianMLP([2, 3, 1])).spec == tfbnn.BayesianMLP([2, 3, 1]).spec
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"activations": "tanh"},
+            r"^BayesianMLP\(\) got .*'activations'\. Did you mean 'activation'\?",
+        ),
+        ({"hidden_layer_sizes": (50,)}, r"BayesianMLP\(\[5, 20, 20, 1\]\)"),
+        ({"kernel_regularizer": "l2"}, r"prior=tfbnn.priors.Normal\(scale=..\)"),
+    ],
+)
+def test_unknown_arguments_of_a_model(settings, words):
+    with pytest.raises(TypeError, match=words):
+        tfbnn.BayesianMLP([2, 3, 1], **settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"num_result": 5}, r"fit_posterior\(\) got .*'num_result'\. Did you mean 'num_results'\?"),
+        ({"epochs": 5}, r"pretraining=tfbnn.Pretraining\(epochs=..\)"),
+        ({"batch_size": 5}, r"pretraining=tfbnn.Pretraining\(batch_size=..\)"),
+        ({"validation_split": 0.1}, r"tfbnn.Pretraining\(validation_split=..\)"),
+        ({"tune": 5}, "Did you mean 'num_burnin_steps'"),
+        ({"random_state": 5}, "Did you mean 'seed'"),
+        ({"step_size": 0.1}, r"kernel=tfbnn.kernels.HMC\(step_size=..\)"),
+        ({"sample_weight": [1.0]}, "noise_scale="),
+    ],
+)
+def test_unknown_arguments_of_a_fit(options, words):
+    with pytest.raises(TypeError, match=words):
+        tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(*ROWS, **options)
+
+
+class Batches:
+    """As tf.data.Dataset and the loaders of PyTorch: it gives batches (x, y), and is no array."""
+
+    def __iter__(self):
+        x, y = ROWS
+        return iter([(x[:12], y[:12]), (x[12:], y[12:])])
+
+
+@pytest.mark.parametrize(
+    "x", [Batches(), iter(ROWS[0]), object()], ids=["batches", "iterator", "none"]
+)
+def test_what_gives_batches_is_refused(x, fitted):
+    for call in (
+        lambda: tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(x, ROWS[1]),
+        lambda: tfbnn.BayesianMLP([2, 3, 1]).fit_posterior(x),
+        lambda: fitted.predict(x),
+    ):
+        with pytest.raises(TypeError, match="^x must be an array of numbers, received") as caught:
+            call()
+        assert ("map(np.concatenate, zip(*batches))" in str(caught.value)) == hasattr(x, "__iter__")
+
+
+def test_the_remedy_for_batches_gives_all_rows():
+    for found, expected in zip(map(np.concatenate, zip(*Batches())), ROWS):
+        np.testing.assert_array_equal(found, expected)

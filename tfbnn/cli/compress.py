@@ -1,0 +1,52 @@
+"""Write a model with fewer draws, whose predictions change little, and say by how much they do.
+
+Files are smaller and predictions faster. The draws are no Markov chain any more: 'tfbnn diagnose'
+refuses such a model. A calibration is dropped; calibrate the small model. Needs SciPy (tfbnn[fit])
+but for --method stride, and no TensorFlow.
+
+example:
+  tfbnn compress bnn.h5 -n 100 --reference points.csv -o small.h5
+"""
+
+import argparse
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, cast
+
+from tfbnn.cli.columns import read_inputs
+from tfbnn.cli.options import ModelOptions, SavingOptions, add_fields, load_model
+from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
+from tfbnn.posterior.provenance import Compression
+
+_METHODS = ("kernel_thinning", "stride")
+
+
+class _Options(SavingOptions, ModelOptions):
+    """What the command takes.
+
+    Attributes:
+        num_draws: Draws to choose out of all chains; default: 100.
+        method: kernel_thinning (default) keeps mean, spread and quantiles at reference inputs; stride
+            takes equally spaced draws.
+        reference: Inputs like those to come, 1000 of them or so, at which predictions are kept; other
+            columns are ignored; default: inputs of the fit that are saved with the model.
+        seed: Of the choice; default: 0.
+    """
+
+    num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100
+    method: Annotated[str, {"choices": _METHODS}] = _METHODS[0]
+    reference: Annotated[str | None, {"metavar": "DATA"}] = None
+    seed: int = 0
+
+
+add_options = partial(add_fields, owner=_Options)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Chooses draws, saves and prints."""
+    check_output(args.output, MODEL, [args.model, args.reference])
+    model = load_model(args)
+    inputs = None if args.reference is None else read_inputs(model.posterior, args.reference)
+    small = model.compress(args.num_draws, args.method, x_reference=inputs, seed=args.seed)
+    record = cast(Compression, small.compression)  # which `compress` leaves
+    return save_and_tell(small, args, record.summary(), asdict(record))

@@ -1,0 +1,66 @@
+"""Write mean and standard deviation of the function for programs without this package.
+
+An ONNX file needs the package onnx (tfbnn[onnx]), a TensorFlow SavedModel tfbnn[fit]; the name given
+with -o says which. Input is x [N, D], float64, the network's inputs in their order (tfbnn info lists
+those of columns of text); outputs are mean and stddev [N, K] in original units, and of a calibrated
+model lower, median and upper: the median and the central 68.27 % with noise.
+
+examples:
+  tfbnn export bnn.h5 -o bnn.onnx
+  tfbnn export bnn.h5 -o bnn-savedmodel/
+"""
+
+import argparse
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from tfbnn.cli.console import DONE, import_tensorflow, print_json
+from tfbnn.cli.options import JsonOptions, ModelOptions, add_fields, load_model
+from tfbnn.cli.outputs import NEW_FOLDER, ONNX, check_output
+from tfbnn.data.table_files import ending_of
+from tfbnn.diagnostics.wording import megabytes
+
+
+class _Options(JsonOptions, ModelOptions):
+    """What the command takes.
+
+    Attributes:
+        output: A name that ends in .onnx, for an ONNX file; or one without an ending, for the new folder
+            of a SavedModel.
+    """
+
+    output: Annotated[str, {"flags": ("-o",), "metavar": "OUT.onnx|FOLDER"}]
+
+
+add_options = partial(add_fields, owner=_Options)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exports and prints."""
+    path: str = args.output
+    ending = ending_of(path)
+    if ending not in ("", *ONNX.endings):
+        raise ValueError(
+            f"-o {path} has the ending {ending!r}; expected {ONNX.endings[0]}, or a folder's name "
+            "without an ending for a SavedModel. Choose one of them."
+        )
+    check_output(path, ONNX if ending else NEW_FOLDER, [args.model])
+    model = load_model(args)
+    if ending:
+        model.to_onnx(path)
+        size = os.path.getsize(path)
+    else:
+        import_tensorflow()
+        model.to_savedmodel(path)
+        size = sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+    made, names = "ONNX" if ending else "SavedModel", model.posterior.feature_names
+    if args.json:
+        known = {"feature_names": names, "classes": model.classes}
+        print_json({"format": made, **known, "saved": path, "bytes": size})
+    else:
+        inputs = ", ".join(names or [f"{model.spec.num_inputs} columns"])
+        print(f"{'format':<13}{made}\n{'inputs':<13}{inputs}")
+        print(f"{'saved':<13}{path}, {megabytes(size)}")
+    return DONE

@@ -1,0 +1,160 @@
+"""What every draw says of rows: its function, a new observation, the density of the targets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.diagnostics.wording import counted
+from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.metrics import log_jacobian
+from tfbnn.posterior.prediction import inverse_draws, output_tiles, scale_at
+from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
+from tfbnn.system.arrays import Array
+
+_WHAT = "to_arviz of rows"
+# Of the three arrays together.
+_MOST_BYTES = 4e9
+_BYTES = 8
+# Uniform numbers strictly between 0 and 1 are made of integers below this.
+_LEVELS = 2**52
+
+
+class Points(NamedTuple):
+    """What a user gives of rows, checked.
+
+    Attributes:
+        x: Inputs [N, D], original units.
+        inputs: The same, transformed.
+        noise: Known noise scales [N, K], original units, or None.
+        rows, transformed: With the targets, in original units and on the scale the network sees;
+            None where they are not known.
+    """
+
+    x: Array
+    inputs: Array
+    noise: Array | None
+    rows: Rows | None = None
+    transformed: NetworkRows | None = None
+
+    @classmethod
+    def checked(
+        cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = _WHAT
+    ) -> Points:
+        """Of the arguments of `to_arviz`, or of `what` messages say.
+
+        Raises:
+            TypeError, ValueError: Where the ensemble cannot take them.
+        """
+        if y is not None:
+            rows, transformed = checked_rows(ensemble, x, y, noise_scale, what)
+            return cls(rows.x, transformed.x, rows.noise, rows, transformed)
+        matrix, inputs = checked_points(ensemble, x)
+        noise = prepare_noise(ensemble.spec, noise_scale, len(matrix))
+        require_noise(ensemble, noise, what)
+        return cls(matrix, inputs, noise)
+
+
+class AtRows(NamedTuple):
+    """What the draws say of rows.
+
+    Attributes:
+        function: Predictions without noise [C, S, N, columns], original units; of classes their
+            probabilities.
+        observations: One new observation per draw [C, S, N, K], original units; class numbers.
+        log_likelihood: Log density of the targets of each row together [C, S, N], original units;
+            None where it was not asked for.
+    """
+
+    function: Array
+    observations: Array
+    log_likelihood: Array | None
+
+
+def at_rows(ensemble: Ensemble, points: Points, with_density: bool, seed: int) -> AtRows:
+    """What every draw says of some rows.
+
+    Args:
+        ensemble: Ensemble.
+        points: The rows.
+        with_density: Whether the density of their targets is wanted, which have to be known then.
+        seed: Of the noise: that of a row depends on it and on the place of the row alone.
+
+    Raises:
+        ValueError: When that is too much to be kept.
+    """
+    _check_size(ensemble, len(points.x), with_density)
+    spec, shape = ensemble.spec, (ensemble.num_chains, ensemble.num_results, len(points.x))
+    found = AtRows(
+        np.empty((*shape, spec.num_predicted)),
+        np.empty((*shape, spec.num_targets), int if spec.has_classes else float),
+        np.empty(shape) if with_density else None,
+    )
+    for rows, outputs in output_tiles(ensemble, points.inputs):
+        function = inverse_draws(ensemble, spec.likelihood.location(outputs))
+        _put(found.function, rows, function)
+        levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))
+        if spec.has_classes:
+            _put(found.observations, rows, _classes(ensemble, function, levels))
+        else:
+            _put(found.observations, rows, _noisy(ensemble, points, rows, outputs, levels))
+        if found.log_likelihood is not None:
+            density = _log_density(ensemble, points, rows, outputs)
+            _put(found.log_likelihood, rows, density)
+    return found
+
+
+def _put(array: Array, rows: slice, values: Array) -> None:
+    """Puts values [C * S, n, ...] in their place in an array [C, S, N, ...]."""
+    array[:, :, rows] = values.reshape(*array.shape[:2], *values.shape[1:])
+
+
+def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
+    spec, count = ensemble.spec, ensemble.num_draws
+    columns = spec.num_predicted + spec.num_targets + int(with_density)
+    size = float(_BYTES * columns * num_rows * count)
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"What every draw says of every row must take at most {_MOST_BYTES / 1e9:.0f} GB, "
+            f"received {counted(num_rows, 'row')} for {count} draws, which are {size / 1e9:.1f} GB. "
+            "Pass some of the rows, or take fewer draws (of a fitted model model.compress(1000))."
+        )
+
+
+def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
+    """Uniform random numbers for rows [C * S, n, K], by a generator of its own for each of them."""
+    numbers = [
+        np.random.default_rng([seed, row]).integers(_LEVELS, size=shape)
+        for row in range(rows.start, rows.stop)
+    ]
+    return (np.stack(numbers, axis=1) + 0.5) / _LEVELS
+
+
+def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:
+    """New observations [C * S, n, K] with noise at levels of it, original units."""
+    likelihood = ensemble.spec.regression_likelihood
+    location = likelihood.location(outputs)
+    noise = None if points.noise is None else points.noise[rows]
+    scale = scale_at(ensemble, outputs, location, noise)
+    return ensemble.y_pipeline.inverse(location + scale * likelihood.noise_quantile(levels))
+
+
+def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:
+    """Class numbers drawn from predictions [C * S, n, columns] by levels [C * S, n, K]."""
+    by_rows = predicted.reshape(-1, predicted.shape[-1])
+    probabilities = ensemble.spec.class_likelihood.class_probabilities(by_rows)
+    below = np.cumsum(probabilities, axis=-1)[..., :-1].reshape(*levels.shape, -1)
+    numbers: Array = (levels[..., None] > below).sum(axis=-1)
+    return numbers
+
+
+def _log_density(ensemble: Ensemble, points: Points, rows: slice, outputs: Array) -> Array:
+    """Log densities [C * S, n] of the targets of some rows, original units."""
+    likelihood, known = ensemble.spec.likelihood, cast(NetworkRows, points.transformed)
+    noise = None if known.noise is None else known.noise[rows]
+    scale = likelihood.scale(outputs, ensemble.log_noise_scale, noise)
+    with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
+        density = likelihood.log_density(known.y[rows], likelihood.location(outputs), scale)
+    return density + log_jacobian(ensemble, cast(Rows, points.rows).y[rows])

@@ -1,0 +1,320 @@
+"""Choose a few of many draws for about the same predictions, and state what that changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import Summary, noise_tiles, predict
+from tfbnn.posterior.provenance import Change, Compression, Sizes
+from tfbnn.system.arrays import Array
+from tfbnn.system.extras import required
+
+METHODS = ("kernel_thinning", "stride")
+
+# Draws up to which the matrix of the kernel is affordable: 128 MB.
+_MAX_CANDIDATES = 4000
+# One reference input out of so many is kept for the statement of the change.
+_STATED_SHARE = 4
+# Relative spread below which predictions are the same.
+_ROUNDING = 1e-12
+# One standard deviation below and above the median of a normal.
+_QUANTILES = (0.16, 0.84)
+# Weight of the squares in the kernel of predictions. Measured on cross sections at new inputs: more
+# keeps standard deviations better where there are many reference inputs, and means worse.
+_SQUARES = 0.1
+
+# Failure probability of one halving, which sets how far it lets its sums wander.
+_DELTA = 0.5
+# A swap has to lower the discrepancy by more than its rounding error.
+_LEAST_GAIN = 1e-12
+
+
+def compress(
+    ensemble: Ensemble,
+    num_draws: int,
+    method: str,
+    *,
+    x_reference: Array | None = None,
+    seed: int = 0,
+) -> Ensemble:
+    """Chooses draws of an ensemble.
+
+    Args:
+        ensemble: Ensemble; its chain weights count.
+        num_draws: Draws to choose, at most as many as the chains with a weight have.
+        method: One of METHODS.
+        x_reference: Inputs [R, D], transformed, at which predictions are to be kept. The change is
+            then stated at the reference inputs saved with the ensemble. Default: three quarters of
+            those, and the change is stated at the others.
+        seed: Of kernel thinning.
+
+    Returns:
+        Ensemble of one chain with the chosen draws; its provenance holds the Compression.
+
+    Raises:
+        ValueError: When there are not so many draws, when the ensemble has been compressed before,
+            when predictions do not differ between draws or are not finite, when there are too few
+            reference inputs to keep some for the statement.
+    """
+    _check(ensemble, num_draws, method)
+    full = ensemble.weighted
+    choosing, stating = _split(ensemble.x_pipeline.forward(ensemble.x_reference), x_reference)
+    candidates = np.arange(full.num_draws)
+    if method == "stride":
+        chosen = stride(full.draw_weights, num_draws)
+    else:
+        weights = full.draw_weights
+        if full.num_draws > _MAX_CANDIDATES:
+            candidates = stride(weights, _MAX_CANDIDATES)
+            weights = np.full(_MAX_CANDIDATES, 1.0 / _MAX_CANDIDATES)
+        gram = prediction_kernel(_compared(_only(full, candidates), choosing), weights)
+        chosen = candidates[kernel_thinning(gram, weights, num_draws, seed)]
+    small = _only(full, chosen)
+    used = np.flatnonzero(ensemble.chain_weights > 0)
+    per_chain = np.bincount(used[chosen // full.num_results], minlength=ensemble.num_chains)
+    record = Compression(
+        method=method,
+        num_draws=num_draws,
+        num_distinct=len(np.unique(chosen)),
+        num_available=full.num_draws,
+        num_candidates=len(np.unique(candidates)),
+        draws_per_chain=per_chain.tolist(),
+        num_inputs=len(choosing),
+        change=measure_change(full, small, stating),
+    )
+    # The run was not stopped early, it was compressed.
+    provenance = small.provenance.stating(compression=record, num_results_requested=None)
+    return replace(small, provenance=provenance)
+
+
+def _check(ensemble: Ensemble, num_draws: int, method: str) -> None:
+    if ensemble.is_compressed:
+        raise ValueError(
+            "This model is compressed already, so that a statement of the change would leave out "
+            "the first one. Compress the model that it came from."
+        )
+    available = ensemble.weighted.num_draws
+    if num_draws > available:
+        raise ValueError(
+            f"num_draws must be at most {available}, the draws of chains with a weight, received "
+            f"num_draws={num_draws}."
+        )
+    if method == "kernel_thinning" and num_draws > _MAX_CANDIDATES:
+        raise ValueError(
+            f"method='kernel_thinning' chooses at most {_MAX_CANDIDATES} draws, received "
+            f"num_draws={num_draws}. Use method='stride' for that many."
+        )
+
+
+def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
+    """(inputs to choose at, inputs to state the change at): they must not be the same.
+
+    The change at the inputs that the draws were chosen at is up to half of that elsewhere.
+    """
+    if x_reference is not None:
+        return x_reference, saved
+    if len(saved) < _STATED_SHARE:
+        raise ValueError(
+            f"The model was saved with {len(saved)} reference inputs only, too few to choose draws "
+            "at some and to state the change at others. Pass x_reference."
+        )
+    stated = np.arange(len(saved)) % _STATED_SHARE == _STATED_SHARE - 1
+    return saved[~stated], saved[stated]
+
+
+def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
+    """How far the predictions of two ensembles are apart, noise-free, in original units.
+
+    Args:
+        before, after: Ensembles of one model.
+        x: Inputs [R, D], transformed.
+
+    Returns:
+        Change. num_rows: R. mean_stddev: relative change of the standard deviation averaged over
+        the inputs, with its sign, of the output where it is largest. mean, stddev, quantiles:
+        dicts with the average and the largest absolute change over inputs and outputs, of the mean
+        and the 16 and 84 % quantiles in units of the standard deviation before, of the standard
+        deviation relative to it.
+
+    Raises:
+        ValueError: When no standard deviation is positive and finite.
+    """
+    wanted = Summary(quantiles=_QUANTILES)
+    old, new = (predict(ensemble, x, wanted) for ensemble in (before, after))
+    # Rounding leaves some spread where all draws are the same.
+    usable = np.isfinite(old.stddev) & (old.stddev > _ROUNDING * np.abs(old.mean))
+    if not usable.any():
+        raise ValueError(
+            "The predictions at the reference inputs are infinite or the same for all draws, so "
+            "that their change has no scale. Pass other x_reference."
+        )
+    spread = old.stddev[usable]
+    ratios = [
+        new.stddev[rows, column].sum() / old.stddev[rows, column].sum() - 1.0
+        for column, rows in enumerate(usable.T)
+        if rows.any()
+    ]
+    before_quantiles, after_quantiles = (cast(Array, one.quantiles) for one in (old, new))
+    return {
+        "num_rows": len(x),
+        "mean_stddev": float(max(ratios, key=abs)),
+        "mean": _sizes((new.mean - old.mean)[usable] / spread),
+        "stddev": _sizes(new.stddev[usable] / spread - 1.0),
+        "quantiles": _sizes((after_quantiles - before_quantiles)[:, usable] / spread),
+    }
+
+
+def _compared(ensemble: Ensemble, x: Array) -> Array:
+    """What is to be kept [N, columns]: transformed predictions, and log noise scales that vary."""
+    parts: list[Array] = []
+    for _, location, scale in noise_tiles(ensemble, x):
+        parts.append(location)
+        if scale is not None and np.ndim(scale) == location.ndim:
+            parts.append(np.log(scale))
+    columns = np.concatenate(parts, axis=1).reshape(ensemble.num_draws, -1)
+    if not np.isfinite(columns).all():
+        raise ValueError(
+            "Some predictions at the reference inputs are not finite. Pass x_reference nearer to "
+            "the training rows, or use method='stride'."
+        )
+    return columns
+
+
+def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
+    """The chosen draws as one chain; statistics of the sampler go with them."""
+
+    def pick(values: Array) -> Array:
+        return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
+
+    few = ensemble.picked(pick)
+    return replace(few, readouts=None, basins=None).with_chain_weights(np.ones(1))
+
+
+def _sizes(changes: Array) -> Sizes:
+    return {"average": float(np.mean(np.abs(changes))), "largest": float(np.max(np.abs(changes)))}
+
+
+def stride(weights: Array, count: int) -> Array:
+    """Equally spaced draws, by weight: systematic sampling without a random start.
+
+    Args:
+        weights: Weights of the draws [N], adding up to 1.
+        count: Number of draws to choose.
+
+    Returns:
+        Draws [count], ascending; with equal weights all different for count <= N.
+    """
+    levels = (np.arange(count) + 0.5) / count
+    # A level between two draws belongs to the earlier one, whichever way the sum was rounded.
+    return np.searchsorted(np.cumsum(weights) * (1.0 + 1e-9), levels).clip(max=len(weights) - 1)
+
+
+def prediction_kernel(columns: Array, weights: Array) -> Array:
+    """Gram matrix [N, N] of a kernel that compares the distributions of every column.
+
+    k(u, v) = (|u| + |v| - |u - v|) / 2 + 0.1 u^2 v^2 of one column, standardised under the
+    weights, averaged over columns. The discrepancy that the first part measures between two sets
+    of draws is half their energy distance (Sejdinovic et al. 2013), the integral of the squared
+    difference of the distribution functions: it holds means and quantiles, has no length scale,
+    and far outliers cannot dominate it. The second part is the squared difference of the variances.
+
+    Args:
+        columns: Finite values [N, M].
+        weights: [N], adding up to 1.
+
+    Raises:
+        ImportError: When SciPy is not installed.
+        ValueError: When all draws are the same in every column.
+    """
+    spatial = required("scipy.spatial.distance", "compress needs SciPy", "fit")
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
+    if not columns.size:
+        raise ValueError(
+            "All draws predict the same at the reference inputs, so that there is nothing to "
+            "choose by. Pass other x_reference, or use method='stride'."
+        )
+    centred = columns - weights @ columns
+    standardised = centred / np.sqrt(weights @ np.square(centred))
+    size = np.abs(standardised).sum(axis=1)
+    distance = spatial.squareform(spatial.pdist(standardised, "cityblock"))
+    squares = np.square(standardised)
+    products = squares @ squares.T
+    gram: Array = (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)
+    return gram
+
+
+def kernel_thinning(gram: Array, weights: Array, count: int, seed: int) -> Array:
+    """Draws whose kernel mean is close to that of all draws (Dwivedi and Mackey 2024).
+
+    Repeated halving offers several choices (KT-SPLIT, with the kernel itself as in Dwivedi and
+    Mackey 2022); the best of these and of the stride is then improved draw by draw (KT-SWAP),
+    until no exchange helps. So it is never further off than the stride.
+
+    Args:
+        gram: Kernel between all draws [N, N].
+        weights: Weights of the draws in the distribution to be kept [N], adding up to 1.
+        count: Number of draws to choose, at most N.
+        seed: Of the halving's coins.
+
+    Returns:
+        Draws [count], ascending.
+    """
+    generator = np.random.default_rng(seed)
+    rounds = int(np.log2(len(gram) / count))
+    parts = [stride(weights, count * 2**rounds)]
+    for _ in range(rounds):
+        parts = [half for part in parts for half in _halve(gram, part, generator)]
+    target = gram @ weights
+
+    def discrepancy(chosen: Array) -> float:
+        return float(gram[np.ix_(chosen, chosen)].mean() - 2.0 * target[chosen].mean())
+
+    best = min([stride(weights, count), *parts], key=discrepancy)
+    return np.sort(_swap(gram, target, best))
+
+
+def _halve(gram: Array, part: Array, generator: np.random.Generator) -> Array:
+    """Splits an even number of draws into two halves of nearly the same kernel mean.
+
+    Of every pair one goes to each half, at random, but preferably so that the difference of the
+    halves' kernel sums stays small (Dwivedi and Mackey 2024, algorithm 1a).
+    """
+    halves = np.empty((2, len(part) // 2), int)
+    difference, variance = np.zeros(len(gram)), 0.0
+    spread = 2.0 * np.log(len(part) / _DELTA)
+    for place, (one, other) in enumerate(part.reshape(-1, 2)):
+        # Squared distance of the pair, and how the sums lean towards its first draw.
+        distance = max(gram[one, one] + gram[other, other] - 2.0 * gram[one, other], 0.0)
+        lean = difference[one] - difference[other]
+        if distance > 0:
+            bound = max(np.sqrt(distance * variance * spread), distance)
+            growth = 1.0 + (distance - 2.0 * bound) * variance / bound**2
+            variance += max(distance * growth, 0.0)
+            if generator.random() < 0.5 * (1.0 + lean / bound):
+                one, other = other, one
+        halves[:, place] = one, other
+        difference += gram[one] - gram[other]
+    return halves
+
+
+def _swap(gram: Array, target: Array, chosen: Array) -> Array:
+    """Exchanges one draw after the other for the one that lowers the discrepancy most."""
+    chosen, count = chosen.copy(), len(chosen)
+    half_diagonal = 0.5 * np.diag(gram)
+    total = gram[chosen].sum(axis=0)
+    improved = True
+    while improved:
+        improved = False
+        for place, old in enumerate(chosen):
+            total -= gram[old]
+            # Half the discrepancy times count, as far as it depends on the new draw.
+            cost = (total + half_diagonal) / count - target
+            new = int(np.argmin(cost))
+            if cost[new] < cost[old] - _LEAST_GAIN:
+                chosen[place], improved = new, True
+            total += gram[chosen[place]]
+    return chosen

@@ -1,1 +1,0 @@
-"""Fewer draws that predict the same."""

@@ -1,1 +1,0 @@
-"""Weights for chains that have not mixed."""

@@ -1,1 +1,0 @@
-"""What users define in files of their own: functions to sample, priors, likelihoods."""

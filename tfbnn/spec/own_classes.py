@@ -1,0 +1,230 @@
+"""Functions and classes of a user's own in models and files: which there are, and how they are found.
+
+A file names them and holds no code. What is built in is looked up in tables; what is a user's is in the
+hands of who passes it, and is never imported because a file says so. Keras is not imported here either:
+whoever has a class of layers has done so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.validation import check_number
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+
+if TYPE_CHECKING:
+    from tfbnn.spec.network_spec import NetworkSpec
+
+
+def import_name(thing: Any) -> str:
+    """Where a function or class is defined, "module:name"; of another callable its class."""
+    place = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{place.__module__}:{place.__qualname__}"
+
+
+_LONGEST_NAME = 100
+
+
+class OwnClassError(ValueError):
+    """Raised when a file needs a class that nobody passed; who reads the file names it."""
+
+
+def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
+    """Yields the priors of all layers and the likelihood of a model that are of a user's own."""
+    for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
+        if isinstance(settings, (CustomPrior, CustomNoise)):
+            yield settings
+
+
+def own_classes_in(spec: NetworkSpec) -> tuple[type, ...]:
+    """The classes of a user's own in a model, each once."""
+    return tuple(dict.fromkeys(map(type, own_settings(spec))))
+
+
+def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Mapping[str, type]:
+    """A table of classes by their names, and those that a user passes as `custom` beside them.
+
+    Classes that no file needs do no harm: a user may pass all that there are.
+
+    Raises:
+        TypeError: For what is no class of priors or noise that a file can name.
+        ValueError: For names of built-in classes, and for two classes with one name.
+    """
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        raise TypeError(f"custom must be a list of classes, received {custom!r:.200}.")
+    own: dict[str, type] = {}
+    for cls in custom:
+        check_class(cls, registry)
+        if own.setdefault(cls.__name__, cls) is not cls:
+            raise ValueError(
+                f"custom has two classes {cls.__name__}. Files tell them by their names."
+            )
+    return {**registry, **own}
+
+
+def check_class(cls: Any, registry: Mapping[str, type]) -> None:
+    """Refuses what cannot be a class of a user's own.
+
+    Raises:
+        TypeError: For no class of priors or noise, and for one that is no frozen dataclass.
+        ValueError: For a name that is taken.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, (CustomPrior, CustomNoise))):
+        raise TypeError(
+            "custom takes classes that inherit from tfbnn.priors.CustomPrior or "
+            f"tfbnn.likelihoods.CustomNoise, received {cls!r:.200}."
+        )
+    made = vars(cls).get("__dataclass_params__")
+    if not (is_dataclass(cls) and made is not None and made.frozen and made.eq):
+        raise TypeError(
+            f"{cls.__name__} must be a frozen dataclass, so that settings can be compared and kept. "
+            "Write @dataclass(frozen=True) above it."
+        )
+    if cls.__name__ in registry:
+        raise ValueError(
+            f"{cls.__name__} is the name of a class of tfbnn, and files tell classes by their names. "
+            "Choose another name."
+        )
+
+
+def check_known(entry: Any, registry: Mapping[str, type]) -> None:
+    """Refuses the JSON of settings, or a list of such, with classes that are not in the table, by name.
+
+    Args:
+        entry: What a file has there; what has no name is left to others.
+        registry: As of `with_custom`.
+
+    Raises:
+        OwnClassError: Naming such classes and what to do.
+    """
+    missing = [
+        name
+        for name in dict.fromkeys(_names_in(entry))
+        if name not in registry and name.isidentifier() and len(name) <= _LONGEST_NAME
+    ]
+    if missing:
+        listed = ", ".join(missing)
+        raise OwnClassError(
+            f"{listed} in it is no prior or likelihood of tfbnn but a class of its author, and files "
+            f"hold no code. In Python import it and pass custom=[{listed}] to tfbnn.load or tfbnn.resume"
+        )
+
+
+def _names_in(entry: Any) -> Iterator[str]:
+    """Names of the classes of settings, not of those inside of them but for layers and variables."""
+    if isinstance(entry, list):
+        for one in entry:
+            yield from _names_in(one)
+    elif isinstance(entry, dict):
+        inner = [entry[key] for key in ("kernel", "bias", "prior") if key in entry]
+        yield from _names_in(inner)
+        if not inner and isinstance(entry.get("name"), str):
+            yield entry["name"]
+
+
+def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:
+    """Refuses priors and likelihoods of a user's own that could not be sampled, saved or told apart.
+
+    What needs TensorFlow is checked where a fit begins.
+
+    Raises:
+        TypeError, ValueError: Says which, and what to do.
+    """
+    registry = with_custom(registry, own_classes_in(spec))
+    for settings in own_settings(spec):
+        check_settings(settings, registry)
+
+
+def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
+    """`check_own` of one prior or likelihood, whose class is in the registry."""
+    _check_json(settings, registry)
+    if isinstance(settings, CustomNoise):
+        place_of(settings)
+    else:
+        _check_prior(settings)
+
+
+def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
+    try:
+        hash(settings)
+        text = json.dumps(settings_to_json(settings), allow_nan=False)
+        again = settings_from_json(json.loads(text), registry)
+        if again != settings:
+            raise ValueError(f"a file would bring back {again!r:.200}")
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Settings of {type(settings).__name__} must be finite numbers, texts, booleans, None or "
+            f"tuples of them, which a file can hold, received {settings!r:.200} ({error})."
+        ) from error
+
+
+def _check_prior(prior: CustomPrior) -> None:
+    name = type(prior).__name__
+    if prior.scale_prior is not None or prior.per_input or prior.is_normal:
+        raise ValueError(
+            f"{name} sets scale_prior, per_input or is_normal, which are for sampled scales and closed "
+            "forms. Inherit from HierarchicalNormal for these, or leave them out."
+        )
+    if prior.scale is not None:
+        check_number(f"scale of {name}", prior.scale, above=0)
+    low, high = prior.limits
+    if not low < high or isfinite(low) != isfinite(high):
+        raise ValueError(
+            f"limits of {name} must be two finite ascending numbers, or minus and plus infinity, "
+            f"received {(low, high)}."
+        )
+    if not (isfinite(prior.spread) and prior.spread > 0.0):
+        raise ValueError(
+            f"{name}.sample must give draws of some spread, found {prior.spread} for half of the "
+            "central 68 %. Is its `shape` left unused?"
+        )
+
+
+_known: dict[str, type] = {}
+
+
+def is_of_keras(kind: type) -> bool:
+    """Whether a class is one of Keras' own."""
+    return kind.__module__.partition(".")[0] == "keras"
+
+
+def is_layer(kind: Any) -> bool:
+    """Whether something is a class that inherits from one of Keras."""
+    return isinstance(kind, type) and any(map(is_of_keras, kind.__mro__))
+
+
+def remember(kinds: Iterable[type]) -> tuple[str, ...]:
+    """Names of the classes, by which models in files find them from now on in this process."""
+    named = {import_name(kind): kind for kind in kinds}
+    _known.update(named)
+    return tuple(sorted(named))
+
+
+def without_layers(custom: Any) -> Any:
+    """What a user passes as `custom` without classes of layers, which are remembered."""
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        return custom  # which whoever looks at the others refuses
+    custom = tuple(custom)
+    remember(filter(is_layer, custom))
+    return tuple(one for one in custom if not is_layer(one))
+
+
+def known_layers(names: Sequence[str]) -> tuple[type, ...]:
+    """The classes of these names, as they were brought last.
+
+    Raises:
+        OwnClassError: Names those that nobody has brought in this process.
+    """
+    missing = [name for name in names if name not in _known]
+    if missing:
+        raise OwnClassError(
+            f"The Keras model has layers of classes that are not Keras' own: {', '.join(missing)}. A "
+            "file names them and never brings them: import or define them, and pass them as "
+            "tfbnn.load(path, custom=[Class])"
+        )
+    return tuple(_known[name] for name in names)

@@ -1,0 +1,629 @@
+"""Priors on weights and on positive scales: settings and draws, in NumPy.
+
+Their log densities, in TensorFlow, are in `tfbnn.engine.density.densities`, registered for each class
+(see `tfbnn.spec.required`); tests hold the two together. Scale priors are densities of a positive
+scale s; s is sampled as log(s), and the density of log(s) includes the Jacobian.
+"""
+
+from __future__ import annotations
+
+import binascii
+from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf, isfinite, prod, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tfbnn.data.validation import as_float_array, check_integer, check_number, unknown_settings
+from tfbnn.spec.settings_json import ADDED
+from tfbnn.system.arrays import Array, read_only
+
+# Every class by its name, as files have it; a family lists those who inherit from it.
+SCALE_PRIORS: dict[str, type[ScalePrior]] = {}
+WEIGHT_PRIORS: dict[str, type[WeightPrior]] = {}
+REGISTRY: dict[str, type] = {}
+
+_DRAWS_FOR_MEDIAN = 40_001
+
+
+class ScalePrior(ABC):
+    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this.
+
+    Attributes:
+        sizes: Typical values of s, or of what else is squared: the dtype of a model has to be able
+            to (`tfbnn.spec.network_spec`). By default those of its setting `scale`, if it has one.
+    """
+
+    scale: float | None = None
+
+    def __init_subclass__(cls) -> None:
+        SCALE_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        if type(self).scale is not None:  # the class has such a setting
+            check_number("scale", self.scale, above=0)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return () if self.scale is None else (self.scale,)
+
+    @property
+    def median(self) -> float:
+        """Median of s; where a prior has no closed form, that of many draws, right to a hundredth."""
+        return float(np.median(self.sample(np.random.default_rng(0), _DRAWS_FOR_MEDIAN)))
+
+    @abstractmethod
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Draws of s."""
+
+
+class WeightPrior(ABC):
+    """A density of each entry of a kernel or bias. A new one is a frozen dataclass as well.
+
+    Attributes:
+        is_own: Whether a user defines it in a file of their own; such classes are in no table.
+        scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
+            the kind, or where it is sampled.
+        scale_prior: Prior of a scale that is sampled together with the weights, or None.
+        per_input: Whether each input has a sampled scale of its own: for the first kernel alone.
+        is_normal: Whether the weights are N(0, s^2), s the scale.
+        is_even: Whether weights of either sign have one density, whatever their place.
+        shape: Shape of the kernel or bias that it is for, or None where it suits all.
+        sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
+    """
+
+    is_own: ClassVar[bool] = False
+    scale: float | None = None
+    scale_prior: ScalePrior | None = None
+    per_input: bool = False
+
+    def __init_subclass__(cls) -> None:
+        if not cls.is_own:
+            WEIGHT_PRIORS[cls.__name__] = REGISTRY[cls.__name__] = cls
+
+    @abstractmethod
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        """Draws of the weights; those with a sampled scale take it as their last argument."""
+
+    def num_scales(self, num_inputs: int) -> int:
+        """How many scales are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        if self.scale_prior is None:
+            return 0
+        return num_inputs if self.per_input else 1
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        if self.scale_prior is not None:
+            return self.scale_prior.sizes
+        return () if self.scale is None else (self.scale,)
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether the weights have a scale, fixed or sampled."""
+        return self.scale is not None or self.scale_prior is not None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return None
+
+    @property
+    def is_normal(self) -> bool:
+        return False
+
+    @property
+    def is_even(self) -> bool:
+        low, high = self.limits
+        return low == -high
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the interval outside of which the density is zero."""
+        return -inf, inf
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there are weights without density."""
+        return any(map(isfinite, self.limits))
+
+
+def check_scale_prior(prior: object) -> None:
+    """Refuses anything that is not a prior of a positive scale."""
+    if not isinstance(prior, ScalePrior):
+        raise unknown_settings("scale_prior must be one of tfbnn.priors", SCALE_PRIORS, prior)
+
+
+def text_of(array: Array) -> str:
+    """The bytes of an array as base64: little-endian, in the order of C. Exact, and what files hold."""
+    stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return b64encode(stored.tobytes()).decode("ascii")
+
+
+def array_of(text: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+    """The array that `text_of` made a text of.
+
+    Raises:
+        ValueError: For a text that is not base64, or of another number of bytes.
+    """
+    stored = np.dtype(dtype).newbyteorder("<")
+    try:
+        raw = b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"the text of an array is not base64: {error}") from error
+    if len(raw) != stored.itemsize * prod(shape):
+        raise ValueError(f"an array of shape {list(shape)} has not {len(raw)} bytes.")
+    return np.frombuffer(raw, stored).astype(dtype).reshape(shape)
+
+
+@dataclass(frozen=True, repr=False)
+class FrozenArray:
+    """Finite numbers in an array that nobody changes. Make one with `of`.
+
+    Attributes:
+        shape: Its shape.
+        data: `text_of` its float64 numbers.
+    """
+
+    shape: tuple[int, ...]
+    data: str
+
+    def __post_init__(self) -> None:
+        shape = self.shape
+        if not (isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)):
+            raise ValueError(f"shape must be a tuple of sizes, received {shape!r:.100}.")
+        if not np.isfinite(self.values).all():
+            raise ValueError("an array of settings must hold finite numbers.")
+
+    @classmethod
+    def of(cls, array: Array) -> FrozenArray:
+        """A copy of an array."""
+        return cls(np.shape(array), text_of(np.asarray(array, np.float64)))
+
+    @cached_property
+    def values(self) -> Array:
+        """The numbers: float64, read-only."""
+        return read_only(array_of(self.data, self.shape))
+
+    def __repr__(self) -> str:
+        return f"array of shape {list(self.shape)}"
+
+
+REGISTRY["FrozenArray"] = FrozenArray
+
+
+def number_or_array(name: str, value: Any, above: float | None = None) -> float | FrozenArray:
+    """A setting that is a number, or an array of any shape with an axis.
+
+    Args:
+        name: Of the setting, for messages.
+        value: What the user passed.
+        above: What every number has to exceed, or None.
+
+    Raises:
+        TypeError, ValueError: For anything but finite numbers above that.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    if isinstance(value, FrozenArray):
+        array = value.values
+    elif isinstance(value, (list, tuple)) or np.ndim(value):
+        array = as_float_array(value, name)
+    else:
+        limit = {} if above is None else {"above": above}
+        return check_number(name, value, **limit)
+    if not array.size or not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers, received {array!r:.200}.")
+    if above is not None and array.min() <= above:
+        raise ValueError(f"{name} must be above {above:g} everywhere, received {array.min():g}.")
+    return FrozenArray.of(array)
+
+
+def entries(setting: float | FrozenArray) -> Array:
+    """A setting as what goes with weights [..., n] in the order of theta: [n], or [1] of a number."""
+    return (
+        setting.values.ravel() if isinstance(setting, FrozenArray) else np.full(1, float(setting))
+    )
+
+
+# 75 % quantile of the standard normal, half of which lies beyond it on either side.
+_MEDIAN_OF_HALF_NORMAL = 0.6744897501960817
+
+
+@dataclass(frozen=True)
+class HalfNormal(ScalePrior):
+    """`s = |z|`, z ~ N(0, scale^2)."""
+
+    scale: float = 1.0
+
+    @property
+    def median(self) -> float:
+        return _MEDIAN_OF_HALF_NORMAL * self.scale
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return self.scale * np.abs(generator.standard_normal(shape))
+
+
+@dataclass(frozen=True)
+class HalfCauchy(ScalePrior):
+    """`s = |z|`, z ~ Cauchy(0, scale)."""
+
+    scale: float = 1.0
+
+    @property
+    def median(self) -> float:
+        return self.scale
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return self.scale * np.abs(generator.standard_cauchy(shape))
+
+
+@dataclass(frozen=True)
+class InverseGamma(ScalePrior):
+    """The variance s^2 ~ InverseGamma(concentration, scale): density prop. to v^(-a-1) e^(-b/v)."""
+
+    concentration: float = 1.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("concentration", self.concentration, above=0)
+        super().__post_init__()
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (sqrt(self.scale),)  # of a standard deviation: `scale` is of its square
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return np.sqrt(self.scale / generator.gamma(self.concentration, size=shape))
+
+
+@dataclass(frozen=True)
+class LogNormal(ScalePrior):
+    """log(s) ~ N(loc, scale^2)."""
+
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("loc", self.loc)
+        super().__post_init__()
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        with np.errstate(over="ignore"):
+            return (float(np.exp(self.loc)), self.scale)
+
+    @property
+    def median(self) -> float:
+        return float(np.exp(self.loc))
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return np.exp(self.loc + self.scale * generator.standard_normal(shape))
+
+
+@dataclass(frozen=True)
+class Normal(WeightPrior):
+    """Each weight ~ N(loc, scale^2), independently.
+
+    Attributes:
+        scale: Standard deviation, default 1: a number for all weights, or an array of the weights'
+            shape: [inputs, outputs] of a kernel, [outputs] of a bias.
+        loc: Mean, default 0: a number, or an array as well.
+
+    With arrays or a mean the prior is of one kernel or bias, which the list of priors names:
+    `[{"kernel": Normal(0.1, loc=kernel), "bias": Normal()}, Normal()]`. It is then for the standard
+    parameterisation, in which weights are what they are, and the readout has no closed form: kernels
+    that need one refuse it.
+    """
+
+    scale: float | FrozenArray = 1.0  # type: ignore[assignment]
+    loc: float | FrozenArray = field(default=0.0, metadata=ADDED)
+
+    def __post_init__(self) -> None:
+        for name, above in (("scale", 0), ("loc", None)):
+            value = number_or_array(name, getattr(self, name), above)
+            if isinstance(value, FrozenArray):
+                object.__setattr__(self, name, value)
+        shapes = self._shapes
+        if len(set(shapes)) > 1:
+            raise ValueError(
+                f"scale and loc must have one shape, received {' and '.join(map(str, shapes))}."
+            )
+
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        settings = (self.scale, self.loc)
+        return [value.shape for value in settings if isinstance(value, FrozenArray)]
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        return next(iter(self._shapes), None)
+
+    @property
+    def is_normal(self) -> bool:
+        return self.has_scale
+
+    @property
+    def is_even(self) -> bool:
+        return self.has_scale
+
+    @property
+    def has_scale(self) -> bool:
+        return self.shape is None and self.loc == 0
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        scales, largest = entries(self.scale), float(np.abs(entries(self.loc)).max())
+        of_scales = float(scales.min()), float(scales.max())
+        return (*of_scales, largest) if largest else of_scales
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return entries(self.loc) + entries(self.scale) * generator.standard_normal(shape)
+
+    def __repr__(self) -> str:
+        loc = "" if self.loc == 0 else f", loc={self.loc!r}"
+        return f"Normal(scale={self.scale!r}{loc})"
+
+
+@dataclass(frozen=True)
+class Laplace(WeightPrior):
+    """Each weight ~ Laplace(0, scale), density `exp(-|w| / scale) / (2 scale)`, default scale 1."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("scale", self.scale, above=0)
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return generator.laplace(scale=self.scale, size=shape)
+
+
+@dataclass(frozen=True)
+class HierarchicalNormal(WeightPrior):
+    """Each weight ~ N(0, s^2), with one s per layer, for kernel and bias apart, sampled as well.
+
+    `scale_prior` is the prior of s: HalfCauchy(1.0) by default, or any other scale prior. In the
+    ntk parameterisation the unscaled weights are N(0, 1) and s multiplies them in the network.
+    """
+
+    scale_prior: ScalePrior = field(default_factory=HalfCauchy)
+
+    def __post_init__(self) -> None:
+        check_scale_prior(self.scale_prior)
+
+    @property
+    def is_normal(self) -> bool:
+        return True
+
+    def sample(
+        self,
+        generator: np.random.Generator,
+        shape: int | tuple[int, ...],
+        scale: float | Array = 1.0,
+    ) -> Array:
+        return scale * generator.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class ARD(HierarchicalNormal):
+    """Automatic relevance determination: weights of input i ~ N(0, s_i^2), every s_i sampled.
+
+    For the kernel of the first layer, and for no other: where an input says nothing of the targets,
+    its s_i shrinks, and its weights with it. `model.relevance()` gives the scales after a fit. Other
+    layers and the biases need priors of their own, so the prior of the model is a list:
+    `[{"kernel": ARD(), "bias": Normal()}, Normal()]` for one hidden layer.
+
+    `scale_prior` is the prior of each s_i, independently: HalfCauchy(1.0) by default, which has its
+    median at the scale of Normal(1.0) and room for zero and for ten times as much, or any other
+    scale prior. The inputs share no scale. In the ntk parameterisation the unscaled weights are
+    N(0, 1) and s_i multiplies those of input i in the network, over the square root of the inputs.
+
+    References:
+        MacKay 1992, Neural Computation 4, 448. Neal 1996, Bayesian Learning for Neural Networks,
+        Lecture Notes in Statistics 118, Springer.
+    """
+
+    per_input = True
+
+
+@dataclass(frozen=True)
+class Uniform(WeightPrior):
+    """Each weight uniform on [low, high]; outside, the log density is minus infinity."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_number("low", self.low)
+        check_number("high", self.high, above=self.low)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (self.high - self.low, max(abs(self.low), abs(self.high)))
+
+    def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
+        return generator.uniform(self.low, self.high, size=shape)
+
+
+@dataclass(frozen=True)
+class LayerPrior:
+    """The priors of one layer."""
+
+    kernel: WeightPrior
+    bias: WeightPrior
+
+
+REGISTRY["LayerPrior"] = LayerPrior
+
+
+def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
+    """Turns what the user passes as `prior` into one `LayerPrior` per layer.
+
+    Args:
+        prior: A weight prior for everything, a dict {"kernel": .., "bias": ..}, or a list with one
+            of these per layer.
+        num_layers: Number of layers, the output layer included.
+
+    Returns:
+        Tuple of `num_layers` LayerPrior.
+
+    Raises:
+        TypeError, ValueError: For what is none of these, and for a prior with one scale per input
+            that would be of anything but the first kernel.
+    """
+    if not isinstance(prior, (list, tuple)):
+        layers = (_layer_prior(prior),) * num_layers
+    elif len(prior) == num_layers:
+        layers = tuple(_layer_prior(entry) for entry in prior)
+    else:
+        raise ValueError(
+            f"prior must be one prior or a list of {num_layers}, one per layer with the output "
+            f"layer last, received {len(prior)}."
+        )
+    _check_per_input(layers)
+    return layers
+
+
+def check_shapes(layers: Sequence[LayerPrior], layer_sizes: Sequence[int]) -> None:
+    """Refuses priors with arrays that are not of the shape of their kernel or bias.
+
+    Raises:
+        ValueError: Naming the layer, the shape that it has, and that of the prior.
+    """
+    for number, layer in enumerate(layers, start=1):
+        kernel = tuple(layer_sizes[number - 1 : number + 1])
+        for kind, prior, shape in (
+            ("kernel", layer.kernel, kernel),
+            ("bias", layer.bias, kernel[1:]),
+        ):
+            if prior.shape not in (None, shape):
+                raise ValueError(
+                    f"The {kind} of layer {number} has shape {list(shape)}, received a prior with "
+                    f"arrays of shape {list(prior.shape or ())}. Give each layer its own: "
+                    'prior=[{"kernel": Normal(..), "bias": Normal(..)}, ..].'
+                )
+
+
+def prior_per_input(num_layers: int) -> str:
+    """What to type as `prior` of so many layers for one sampled scale per input."""
+    first = '{"kernel": ARD(), "bias": Normal()}'
+    return f"prior=[{', '.join([first, *['Normal()'] * (num_layers - 1)])}]"
+
+
+def _check_per_input(layers: Sequence[LayerPrior]) -> None:
+    for number, layer in enumerate(layers, start=1):
+        for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias)):
+            if prior.per_input and (number, kind) != (1, "kernel"):
+                raise ValueError(
+                    f"{type(prior).__name__} has one scale per input and is for the kernel of the "
+                    f"first layer alone, received it for the {kind} of layer {number}. "
+                    f"Pass {prior_per_input(len(layers))}."
+                )
+
+
+def _layer_prior(entry: Any) -> LayerPrior:
+    kernel = bias = entry
+    if isinstance(entry, LayerPrior):
+        kernel, bias = entry.kernel, entry.bias
+    elif isinstance(entry, dict):
+        if set(entry) != {"kernel", "bias"}:
+            raise ValueError(
+                "A prior given as a dict must have the keys 'kernel' and 'bias', received "
+                f"{sorted(map(str, entry))}."
+            )
+        kernel, bias = entry["kernel"], entry["bias"]
+    return LayerPrior(_weight_prior(kernel), _weight_prior(bias))
+
+
+def _weight_prior(prior: object) -> WeightPrior:
+    if not isinstance(prior, WeightPrior):
+        raise unknown_settings("prior must be made of tfbnn.priors", WEIGHT_PRIORS, prior)
+    return prior
+
+
+@dataclass(frozen=True)
+class EarlierRows:
+    """A factor of the prior: the likelihood of some rows, each to the power of its weight.
+
+    It stands for the likelihood of all rows of earlier fits. M rows are kept, on the scale that the
+    network sees, with D inputs and K targets; B networks of P parameters.
+
+    Attributes:
+        x: [M, D].
+        y: [M, K]; class numbers of class likelihoods.
+        noise: Known standard deviations [M, K], or None.
+        weights: How many rows each stands for [M]; they add up to about `num_rows`.
+        networks: The last draw of each chain of the earlier fit, where chains start [B, P].
+        num_rows: How many rows there were.
+        digests: Of all of them, as `Ensemble.row_digests`; None: files of before do not say.
+    """
+
+    x: FrozenArray
+    y: FrozenArray
+    noise: FrozenArray | None
+    weights: FrozenArray
+    networks: FrozenArray
+    num_rows: int
+    digests: FrozenArray | None = field(default=None, metadata=ADDED)
+
+    def __post_init__(self) -> None:
+        ranks = {"x": 2, "y": 2, "weights": 1, "networks": 2}
+        ranks |= {"noise": 2} if self.noise is not None else {}
+        ranks |= {"digests": 1} if self.digests is not None else {}
+        for name, rank in ranks.items():
+            array = getattr(self, name)
+            if not isinstance(array, FrozenArray) or len(array.shape) != rank:
+                raise ValueError(
+                    f"{name} of EarlierRows must be an array with {rank} axes, received {array!r:.100}."
+                )
+        shapes = {"y": (self.num_kept, self.y.shape[1]), "weights": (self.num_kept,)}
+        shapes["noise"] = shapes["y"]
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise ValueError(
+                    f"{name} of EarlierRows must have shape {list(shape)}, received "
+                    f"{list(array.shape)}."
+                )
+        if self.weights.values.min() <= 0:
+            raise ValueError("weights of EarlierRows must be positive.")
+        if self.noise is not None and self.noise.values.min() < 0:
+            raise ValueError("noise of EarlierRows must not be negative.")
+        digests = np.zeros(0) if self.digests is None else self.digests.values
+        if np.any((digests != np.floor(digests)) | (digests < 0) | (digests >= 2.0**32)):
+            raise ValueError("digests of EarlierRows must be integers of 32 bits.")
+        check_integer("num_rows", self.num_rows, minimum=self.num_kept)
+
+    @classmethod
+    def of(cls, *, num_rows: int, noise: Array | None, **arrays: Array) -> EarlierRows:
+        """The prior of these arrays, by the names of its attributes."""
+        frozen = {name: FrozenArray.of(array) for name, array in arrays.items()}
+        kept_noise = None if noise is None else FrozenArray.of(noise)
+        return cls(num_rows=num_rows, noise=kept_noise, **frozen)
+
+    @property
+    def num_kept(self) -> int:
+        """M, the rows that are kept."""
+        return self.x.shape[0]
+
+    @property
+    def is_condensed(self) -> bool:
+        """Whether some rows were left out, so that `networks` know more than the others say."""
+        return self.num_kept < self.num_rows
+
+    def fits(self, num_parameters: int, num_inputs: int, num_targets: int) -> bool:
+        """Whether it is of networks and rows of these sizes."""
+        sizes = self.networks.shape[1], self.x.shape[1], self.y.shape[1]
+        return sizes == (num_parameters, num_inputs, num_targets)
+
+    def __repr__(self) -> str:
+        return f"what {self.num_rows} earlier rows say, by {self.num_kept} of them"
+
+
+REGISTRY["EarlierRows"] = EarlierRows
