@@ -84,7 +84,7 @@ def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
     assert not [path for path in folder.iterdir() if path.suffix == ".run"]
 
 
-def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
+def test_commands_take_a_run_folder_for_a_model_file(run, stopped):
     path, _ = stopped
     for command in (
         f"predict {path} rows.csv",
@@ -95,9 +95,6 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped, tmp_path):
         code, out, err = run(command)
         assert code == 0 and out
         assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
-    pytest.importorskip("matplotlib")
-    code, out, _ = run(f"plot {path} rows.csv -o {tmp_path / 'figures'}")
-    assert code == 0 and len(out.splitlines()) == 5
 
 
 def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begins_anew(

@@ -340,6 +340,7 @@ class TestNoise:
         for unseen in (split_rows(table, 0.25, seed=0)[1], fresh):
             assert scale > 0.5 * residual_scale(self.spec, theta, unseen)
 
+    @pytest.mark.statistics
     def test_a_start_still_follows_a_function(self):
         scale, theta = self.start(rows(noise=0.0), 0.25)
         fresh = rows(400, noise=0.0, seed=99)

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.marks import statistics_but
-from tests.support.specs import CONTRASTING, MODELS, build, random_rows
+from tests.support.specs import CONTRASTING, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
@@ -29,7 +29,7 @@ def rows(num_rows=80):
     return x, np.sin(2 * x[:, :1]) * x[:, 1:] + 0.01 * generator.normal(size=(num_rows, 1))
 
 
-@pytest.mark.parametrize("name", ["gaussian_learned", "student_t", "hierarchical_ntk"])
+@pytest.mark.parametrize("name", ["gaussian_learned", "hierarchical_ntk"])
 def test_approaches_a_stationary_point_of_the_weights(name):
     """The gradient, in units of the curvature, shrinks at least twentyfold."""
     spec, generator = build(name), np.random.default_rng(25)
@@ -176,7 +176,7 @@ class TestSolvers:
             size=len(free)
         )
 
-    @pytest.mark.parametrize("name", statistics_but(CONTRASTING, MODELS))
+    @pytest.mark.parametrize("name", CONTRASTING)
     def test_agree(self, name):
         arguments, gradient = self.setting(name)
         dense, lines, products = (
@@ -197,9 +197,7 @@ class TestSolvers:
         estimate = ProductCurvature(*arguments).inverse_diagonal()
         assert abs(estimate.sum() - exact.sum()) < 0.25 * exact.sum()
 
-    @pytest.mark.parametrize(
-        "method", statistics_but(["dense", "rows"], ["dense", "rows", "products"])
-    )
+    @pytest.mark.parametrize("method", statistics_but(["rows"], ["rows", "products"]))
     def test_all_polish_to_about_the_same_density(self, method):
         spec = tfbnn.BayesianMLP(
             [2, 30, 1],
@@ -249,11 +247,11 @@ class TestNumStarts:
 
     @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
     def test_best_are_kept_and_all_are_reported(self):
-        every = np.sort(self.fit(6, num_chains=6).start_log_prob)
-        run = self.fit(6)
+        every = np.sort(self.fit(4, num_chains=4).start_log_prob)
+        run = self.fit(4)
         np.testing.assert_allclose(np.sort(run.start_log_prob), every[-2:], rtol=1e-6)
         text = " ".join(run.report(details=True).split())
-        assert "the best 2 of 6 starts" in text
+        assert "the best 2 of 4 starts" in text
         for value in every:
             assert f"{value:.4g}" in text
 

@@ -70,6 +70,7 @@ def test_at_last_some_iterations_see_all_rows():
     assert counts == [5, 0]
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_the_last_iterations_bring_starts_from_the_mode_of_the_sample_to_that_of_all(monkeypatch):
     def log_prob():
