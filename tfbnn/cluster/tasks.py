@@ -56,7 +56,7 @@ def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
     from tfbnn.engine.basis.threads import limit_threads
 
     limit_threads()
-    from tfbnn.engine.running.begin_elsewhere import prepare_run
+    from tfbnn.engine.running.advance import prepare_run
     from tfbnn.run.progress import Notifier
     from tfbnn.storage import RunFolder
 

@@ -147,8 +147,7 @@ class Place:
     def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
         """Finds starts, unless a run folder has them, and runs the chains."""
         from tfbnn.engine.density.data import make_data
-        from tfbnn.engine.running.begin_elsewhere import starts_of
-        from tfbnn.engine.running.driver import run_chains
+        from tfbnn.engine.running.driver import run_chains, starts_of
         from tfbnn.engine.starts.find import log_prob_of
 
         definition, options = job.definition, job.options

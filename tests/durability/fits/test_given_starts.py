@@ -5,7 +5,7 @@ import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
-from tfbnn.engine.running.begin_elsewhere import prepare_run
+from tfbnn.engine.running.advance import prepare_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.fit.assemble import read_run
 from tfbnn.run.description import definition_to_arrays, definition_to_json, read_beginning

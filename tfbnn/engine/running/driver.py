@@ -13,18 +13,40 @@ from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.run_lanes import run_lanes
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
-from tfbnn.engine.starts.find import log_prob_of
+from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.course import Course, Goal, Judged
-from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.definition import Beginning, FitDefinition, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.stores import Session, Sink, Store, result_of
 from tfbnn.spec.density_spec import DensitySpec, Sampled
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.warn import warn
+
+
+def starts_of(
+    definition: FitDefinition,
+    transformed: TransformedRows,
+    data: Data,
+    notify: Notifier,
+) -> Starts:
+    """The Starts of a run: those that were given or that a search finds.
+
+    Args:
+        definition: FitDefinition.
+        transformed: TransformedRows.
+        data: Tensors of the training rows.
+        notify: Notifier; when it asks to stop, they are as good as they are then.
+    """
+    pretraining, sampling = definition.pretraining, definition.sampling
+    if definition.initial_state is not None:
+        return Starts(*definition.initial_state)
+    with notify.within(notify.deadline.for_search()):
+        return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)
 
 
 def run_chains(

@@ -146,9 +146,8 @@ def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
     """
     check_keras_model(model)
     if not isinstance(spec, KerasSpec):
-        stack = plain_stack(model)
         here = list(spec.layer_sizes), list(spec.activations)
-        if stack is None or here != (stack.layer_sizes, stack.activations):
+        if plain_stack(model) != here:
             _refuse_model(model, f"a stack of Dense layers {here[0]} with {here[1]}")
         return [one.numpy() for one in model.trainable_variables]
     described = describe(model, spec.facts.input_shape)
