@@ -152,7 +152,8 @@ class Column:
         if not is_sound:
             raise ValueError(
                 "coding must have columns of name, kind and values, texts with up to "
-                f"{MOST_VALUES} different values and others with none, found {entry!r:.99}."
+                f"{MOST_VALUES} different values and others with none, and a number, or the value "
+                f"{MISSING!r} of texts, for missing values, found {entry!r:.99}."
             )
         return cls(name, kind, values, fill)
 
