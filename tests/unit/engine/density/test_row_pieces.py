@@ -95,7 +95,6 @@ def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expect
     settings, _ = kernel.resolve(spec, NUM_ROWS)
     plan = program_module.plan_chains(settings, definition)
     program = program_module.make_program(settings, definition, data, plan)
-    assert program.keeps_all_cores is expected
     assert hasattr(program.turn, "locked") is expected
 
 
