@@ -72,7 +72,7 @@ def imports(source):
 
 
 def _imports_a_constant(call):
-    """Whether a call is import_module("...") or the like, of cluster/extra.py too."""
+    """Whether a call is import_module("...") or the like, of tfbnn.cluster too."""
     name = getattr(call.func, "attr", getattr(call.func, "id", None))
     return (
         name in ("import_module", "__import__", "required")
@@ -127,10 +127,10 @@ def test_every_room_stands_on_those_below():
         ("posterior.ensemble", "from tfbnn.storage.model import file"),
         ("posterior.ensemble", "def later():\n    from tfbnn.fit.model import BayesianMLP"),
         ("posterior.ensemble", "arviz = required('arviz', 'to_arviz needs ArviZ', 'arviz')"),
-        ("run.session", "from tfbnn.engine.kernels.hmc import HMC"),
+        ("run.stores", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
         ("cli.fit", "import tfbnn"),
-        ("cli.fit", "from tfbnn.cluster.place import Cluster"),
+        ("cli.fit", "from tfbnn.cluster.fitting import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
         ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
         ("fit.model", "from sklearn.base import BaseEstimator"),
@@ -148,7 +148,7 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
         ("engine.kernels.hmc", "from tfbnn.engine.basis.libraries import tfp"),
         ("cli.fit", "from tfbnn.fit.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),
-        ("run.session", "from tfbnn.run.definition import RunDefinition"),
+        ("run.stores", "from tfbnn.run.definition import RunDefinition"),
         ("sklearn.base", "from sklearn.base import BaseEstimator"),
     ],
 )

@@ -3,12 +3,12 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[1]
 MODULES = sorted(path for path in TESTS.rglob("*.py") if path.name != "__init__.py")
 # How many lines of a file can still be held in the head; longer ones are to be split by subject.
 MOST_LINES = 500
+# What tests may import of the tree: this, and the script that counts lines.
+SHARED = ("tests.support", "tests.architecture.code_lines")
 
 
 def name_of(path):
@@ -39,16 +39,19 @@ def _parsed(text):
         return None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_tests_import_from_support_only(path):
-    ours = [name for name in imports_of(path) if name.split(".")[0] in ("tests", "conftest")]
-    strangers = [name for name in ours if not name.startswith("tests.support")]
+def test_tests_import_from_support_only():
+    strangers = {
+        (name_of(path), name)
+        for path in MODULES
+        for name in imports_of(path)
+        if name.split(".")[0] in ("tests", "conftest") and not name.startswith(SHARED)
+    }
     assert not strangers, "move what is shared to tests/support"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_files_are_short(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+def test_files_are_short():
+    lines = {name_of(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 
 
 def test_only_support_is_a_package():

@@ -18,7 +18,7 @@ def test_fast_tests_need_no_tensorflow():
     command += ["--few-cases", "-n", "2", "--dist", "loadfile"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 1500
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 1000
 
 
 def test_ci_runs_what_the_default_run_leaves_out():

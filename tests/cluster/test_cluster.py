@@ -291,7 +291,7 @@ def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, 
     worker = types.SimpleNamespace(status=distributed.Status.running)
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     monkeypatch.setattr("tfbnn.engine.basis.compile.limit_threads", lambda: None)
-    monkeypatch.setattr("tfbnn.engine.running.begin_elsewhere.prepare_run", lambda *_: stop.touch())
+    monkeypatch.setattr("tfbnn.engine.running.advance.prepare_run", lambda *_: stop.touch())
     assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), str(stop))
 
 

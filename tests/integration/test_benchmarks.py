@@ -13,6 +13,9 @@ pytestmark = pytest.mark.benchmarks
 # Scripts that do little but time, for half a minute each: after a change of theirs, run them by
 # `pytest -m slow tests/integration/test_benchmarks.py`.
 TIMES_ALONE = pytest.mark.slow
+# And of a study with several scripts CI runs one: default.py for default fits, grid_search.py for programs
+# that fits share, calibration.py for calibrated bars; kills are in tests/durability, evidences in tests/kernels.
+ANOTHER_OF_ITS_STUDY = pytest.mark.slow
 
 
 def test_quick_results_need_a_folder_of_their_own(monkeypatch):
@@ -27,6 +30,7 @@ def test_the_gpu_script_refuses_what_it_does_not_know(arguments):
     assert done.returncode == 2 and done.stderr.startswith("usage: benchmarks/gpu.sh 1|2|3 FOLDER")
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_other_tables(run_quickly):
     table, _ = run_quickly("other_tables", "--methods", "default", "ridge")
     (line,) = (line for line in table.splitlines() if line.startswith("| few rows | 45, 1 |"))
@@ -35,12 +39,14 @@ def test_other_tables(run_quickly):
     assert ours > ridge and cells[7].startswith("**")
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_limits(run_quickly):
     table, (row,) = run_quickly("limits")
     assert np.prod(row["draws"]) > 0 and np.isfinite(row["lpd"])
     assert "| README's example | 50 | 60 |" in table
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_scale_prior(run_quickly):
     table, rows = run_quickly("scale_prior", "--tables", "few rows")
     (line,) = (line for line in table.splitlines() if line.startswith("| few rows | 1 |"))
@@ -91,6 +97,7 @@ def test_prediction(run_quickly, tmp_path):
     assert (tmp_path / "prediction_load.png").stat().st_size > 5_000
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_evidence(run_quickly):
     table, rows = run_quickly("evidence")
     assert "| N 200, D 5, noise learned, prior 1, 10 rungs | 2 |" in table and "nan" not in table
@@ -126,6 +133,7 @@ def test_the_exact_evidence_of_the_linear_models(monkeypatch):
     np.testing.assert_allclose(evidence.exact(learned, x, y), level + np.log(area), rtol=1e-7)
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_faults(run_quickly):
     table, rows = run_quickly("faults")
     failures = {row["key"]: row["failures"] for row in rows}
@@ -135,6 +143,7 @@ def test_faults(run_quickly):
         assert name in failures and name in table
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_memory(run_quickly):
     table, _ = run_quickly("memory")
     assert "5451 weights" in table
@@ -225,6 +234,7 @@ def test_blas_threads(run_quickly):
     assert re.search(r"predictions .*: default 0 of [1-9]\d*", table)
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_cross_validation(run_quickly):
     table, _ = run_quickly("cross_validation")
     (programs,) = re.findall(r"two folds \| (\d+) \|", table)
@@ -287,6 +297,7 @@ def test_calibration(run_quickly, tmp_path):
     assert abs(row["split"]["coverage"][0] - 0.683) < 0.1
 
 
+@ANOTHER_OF_ITS_STUDY
 def test_pops(run_quickly, tmp_path):
     arguments = ["--tables", "wave", "--runs", str(tmp_path / "runs")]
     table, (row,) = run_quickly("pops", *arguments)

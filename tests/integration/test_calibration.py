@@ -152,6 +152,7 @@ def test_networks_that_are_not_sampled_have_no_leverage():
         assert abs(model.evaluate(*rows(2000, 2))["coverage"][1] - 0.683) < 0.06
 
 
+@pytest.mark.statistics
 def test_a_laplace_approximation_can_leave_out_rows():
     model = small_model()
     settings = tfbnn.Pretraining(epochs=50, newton_iterations=20)

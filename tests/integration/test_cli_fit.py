@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(folder):
     """(exit code, standard output, standard error) of a fit that wrote fitted.h5."""
-    options = "--epochs 5 --batch-size full --kernel hmc --num-leapfrog-steps 4"
+    options = "--epochs 5 --batch-size full --kernel hmc --num-leapfrog-steps 4 --no-jit-compile"
     command = ["fit", "train.csv", "--target", "y", "--features", "b,a", *QUICK, *options.split()]
     command += "--validation-fraction 0.2 --y-transform log10,standardize -o fitted.h5".split()
     out, err = io.StringIO(), io.StringIO()
@@ -182,6 +182,7 @@ def test_a_kernel_inside_another_has_its_options():
     assert kernel_argument(parser.parse_args(given)) == {"kernel": expected}
 
 
+@pytest.mark.statistics
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
     lengths = "--num-chains 2 --num-burnin-steps 12 --num-results 12 --verbose 0"

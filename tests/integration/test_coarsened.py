@@ -65,6 +65,7 @@ def test_scores_have_the_noise_as_it_is(coarsened):
     assert check.pull_width == pytest.approx(np.std(pulls), rel=0.03)
 
 
+@pytest.mark.statistics
 def test_everything_says_so(coarsened, tmp_path, capsys):
     model, run = coarsened
     path = tmp_path / "coarsened.h5"
@@ -88,6 +89,7 @@ def test_a_row_is_not_left_out_of_it_by_importance(coarsened):
         coarsened[0].stack_chains()
 
 
+@pytest.mark.statistics
 def test_the_next_fit_has_a_power_of_its_own(coarsened, tmp_path):
     """Also of a model that was loaded, and of baselines."""
     path = tmp_path / "coarsened.h5"

@@ -23,7 +23,8 @@ from tfbnn.posterior.ensemble import Readouts
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import Laplace, Normal
 
-RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, verbose=0, seed=1)
+RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, jit_compile=False)
+RUN |= dict(verbose=0, seed=1)
 START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
 COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
 
@@ -36,22 +37,30 @@ def collapsed(tiny_data):
 
 
 class TestPredictions:
-    @pytest.mark.statistics
-    def test_the_mean_has_a_smaller_monte_carlo_error(self, collapsed):
-        """Drawn readouts add the variance v / n of n independent draws; the closed form has none."""
+    def test_drawn_readouts_add_nothing_but_noise_to_the_means(self, collapsed):
+        """Both have one expectation, and the means the smaller Monte Carlo error (Rao, Blackwell).
+
+        For the difference is independent of everything before it, the draw before it included.
+        Given the rest of all draws, its standardised form is N(0, I), and so are both sums below:
+        p < 1e-4 in one of 5000 seeds, whatever the chains do.
+        """
         ensemble = collapsed[0].posterior
+        slot = ensemble.spec.layout.layers[-1]
+        readout = slice(slot.kernel.start, slot.bias.stop)
+        draws = ensemble.draws.copy()
+        normals = np.linalg.solve(
+            ensemble.readouts.factors(9)[:, 0],
+            (draws[..., readout] - ensemble.readouts.mean).reshape(-1, 9, 1),
+        ).reshape(2, 300, 9)
+        draws[..., readout] = ensemble.readouts.mean
         x = ensemble.x_pipeline.forward(ensemble.x_reference)
-        shape = (ensemble.num_chains, ensemble.num_results, -1)
-        drawn = function_draws(ensemble, x).reshape(shape)
-        images = function_draws(ensemble.mirrored, x).reshape(ensemble.num_chains, 2, *shape[1:])
-        means = images.mean(axis=1)
-        added = np.mean((drawn - means) ** 2, axis=(0, 1)) / ensemble.num_draws
-        assert np.all(added > 0.05 * mcse_mean(drawn) ** 2)
-        z = (drawn.mean(axis=(0, 1)) - means.mean(axis=(0, 1))) / np.sqrt(added)
-        assert 0.1 < np.mean(z**2) < 4.0
-        # The error of the closed form from the chains themselves, itself an estimate.
-        ratio = mcse_mean(means) / mcse_mean(drawn)
-        assert np.mean(ratio < 1.0) > 0.8 and np.median(ratio) < 0.95
+        images = function_draws(ensemble.mirrored, x).reshape(2, 2, 300, -1).mean(axis=1)
+        means = function_draws(replace(ensemble, draws=draws, readouts=None), x)
+        np.testing.assert_allclose(images.reshape(means.shape[:2]), means[..., 0], atol=1e-5)
+        sums = normals.sum(axis=(0, 1)) / np.sqrt(600)
+        assert stats.chi2.sf(np.sum(sums**2), 9) > 1e-4
+        products = np.sum(normals[:, 1:] * normals[:, :-1]) / np.sqrt(2 * 299 * 9)
+        assert 2.0 * stats.norm.sf(abs(products)) > 1e-4
 
     @pytest.mark.parametrize("keep", [True, False])
     @pytest.mark.parametrize("untrusted", [True, False])
@@ -102,11 +111,6 @@ class TestRuns:
         assert "readout collapsed in feature space (p = 9, N = 120)" in text
         assert "45 numbers per draw" in text
 
-    def test_same_seed_same_bits(self, collapsed, tiny_data):
-        again = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
-        again.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
-        np.testing.assert_array_equal(again.posterior.draws, collapsed[0].posterior.draws)
-
     @pytest.mark.statistics
     def test_classes_are_sampled_with_a_regulariser(self):
         """The posterior of a linear classifier, as plain HMC finds it."""
@@ -121,7 +125,7 @@ class TestRuns:
             model = tfbnn.BayesianMLP(
                 [2, 2], prior=tfbnn.priors.Normal(1.0), likelihood=Categorical()
             )
-            short_fit(model, x, labels, kernel=kernel, num_results=1000, num_chains=2)
+            short_fit(model, x, labels, kernel=kernel, num_results=1000, jit_compile=False)
             found.append(model.posterior.draws.astype(float))
         error = np.hypot(*(mcse_mean(draws) for draws in found))
         shift = np.abs(found[0].mean(axis=(0, 1)) - found[1].mean(axis=(0, 1)))

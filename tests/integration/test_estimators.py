@@ -30,6 +30,7 @@ def test_the_draws_are_those_of_the_model(tiny_regressor, tiny_model, tiny_data)
     assert "Verdict" in tiny_regressor.run_.report()
 
 
+@pytest.mark.statistics
 @pytest.mark.tensorflow
 def test_mapie_puts_conformal_intervals_around_it(tiny_regressor):
     generator = np.random.default_rng(3)

@@ -83,6 +83,7 @@ def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
     np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.statistics
 def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
     model, _ = second
     model.save(tmp_path / "model.h5")
@@ -103,7 +104,7 @@ def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
 
 @pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore:The run was stopped")
-@pytest.mark.parametrize("phase", ["pretraining", "newton", "sampling"])
+@pytest.mark.parametrize("phase", ["newton", "sampling"])
 def test_a_run_folder_goes_on_to_the_bit(first, second, tmp_path, phase):
     def stop(event):
         return event["phase"] == phase

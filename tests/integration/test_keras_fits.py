@@ -7,7 +7,6 @@ from keras import layers
 
 import tfbnn
 from tests.support.keras_models import KINDS, RUN
-from tests.support.marks import statistics_but
 from tests.support.small_runs import assert_same_draws
 from tfbnn.fit.keras_model import BayesianModel
 from tfbnn.fit.model import BayesianMLP
@@ -18,13 +17,26 @@ from tfbnn.priors import Normal
 pytestmark = pytest.mark.filterwarnings("ignore::tfbnn.exceptions.VerdictWarning")
 
 
+FITTED = ["residual convolutional", "recurrent"]
+
+
 def fitted(name, **options):
     kind = KINDS[name]
     model = kind.model()
     return model, model.fit_posterior(*kind.rows(), **(RUN | options))
 
 
-@pytest.mark.parametrize("name", statistics_but(["subclassed"], KINDS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subclassed",
+        *(pytest.param(name, marks=pytest.mark.statistics) for name in FITTED),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("dense", "batch norm", "attention")
+        ),
+    ],
+)
 def test_a_fit_goes_on_with_the_same_bits_and_is_kept(name, tmp_path):
     whole, run = fitted(name)
     assert np.isfinite(whole.posterior.draws).all() and np.ptp(whole.posterior.draws, axis=1).any()
@@ -136,7 +148,7 @@ class TestUse:
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("name", ["batch norm", "residual convolutional"])
+@pytest.mark.parametrize("name", ["residual convolutional"])
 def test_the_readout_is_collapsed(name):
     """Under Gaussian noise: regression on one-hot labels for classes."""
     kind = KINDS[name]

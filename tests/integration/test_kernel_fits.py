@@ -173,9 +173,8 @@ class TestSettings:
         assert np.all(np.abs(found - mean) < 0.3 * np.sqrt(np.diag(covariance)))
 
 
-@pytest.mark.parametrize(
-    "kernel", [pytest.param(UnderdampedLangevin, marks=pytest.mark.statistics), Microcanonical]
-)
+@pytest.mark.statistics
+@pytest.mark.parametrize("kernel", [UnderdampedLangevin])
 def test_reports_label_an_unadjusted_run_as_biased(kernel, tmp_path, capsys):
     from tfbnn.cli.app import main
 

@@ -11,6 +11,8 @@ from tests.support.registries import kept_registries
 from tfbnn.engine.density.densities import row_log_likelihood
 from tfbnn.engine.density.fisher import likelihood_information
 
+pytestmark = pytest.mark.statistics  # the document is run, for some seconds
+
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory):

@@ -33,6 +33,7 @@ def test_relu_inefficiency(run_quickly, tmp_path):
     assert 1.5 < relu_local_error.fitted_slope(steps, errors["mean"]) < 3.1
 
 
+@pytest.mark.slow  # test_relu_energy_error has what it measures
 def test_relu_step_size(run_quickly, tmp_path):
     table, rows = run_quickly("relu_step_size")
     for title in ("## The most efficient acceptance", "## Step sizes of a given acceptance"):
@@ -167,6 +168,7 @@ def test_pcn(run_quickly):
     assert all(len(row["outputs"]["ess"]) == 100 for row in tuned.values())
 
 
+@pytest.mark.slow  # half a minute; its scores have a test of their own
 def test_digits_networks(run_quickly, tmp_path):
     table, rows = run_quickly("digits_networks")
     assert table.count("| flattened, 2 |") == 3 and "nan" not in table
@@ -200,6 +202,7 @@ def test_the_probabilities_of_digits(monkeypatch):
     assert len(images) == 1797 - 256
 
 
+@pytest.mark.slow  # 20 seconds
 def test_wide_limit(run_quickly, tmp_path, monkeypatch):
     table, _ = run_quickly("wide_limit")
     assert "## Draws of the limit" in table and "## Step sizes" in table and "nan" not in table
@@ -226,6 +229,7 @@ def test_wide_limit(run_quickly, tmp_path, monkeypatch):
     assert wide_limit.step_at(0.5, rates) == pytest.approx(0.1, rel=0.4)
 
 
+@pytest.mark.slow  # a quarter of a minute; its rows and verdicts have a test of their own
 def test_thermalisation(run_quickly, tmp_path):
     table, rows = run_quickly("thermalisation", "--seconds", "2")
     assert "| 100 | 8 | 0.1 | 0 | " in table and "nan" not in table

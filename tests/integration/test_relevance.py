@@ -36,7 +36,9 @@ def exact_cdf(x, y, factor, log_scales):
     return np.cumsum(density, axis=1) / density.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+@pytest.mark.parametrize(
+    "parameterization", ["standard", pytest.param("ntk", marks=pytest.mark.slow)]
+)
 def test_scales_have_their_exact_posterior_and_the_idle_input_the_smaller(parameterization):
     """Shares of draws below exact quantiles.
 

@@ -110,18 +110,14 @@ class TestBits:
         short_fit(second, x, y, seed=7)
         np.testing.assert_array_equal(first.posterior.draws, second.posterior.draws)
 
-    def test_other_seed_other_draws(self):
+    def test_other_seed_or_chain_other_draws(self):
         x, y = linear_rows()
         model = linear_model()
         short_fit(model, x, y, seed=7)
         draws = model.posterior.draws
+        assert not np.any(np.all(draws[0] == draws[1], axis=-1))
         short_fit(model, x, y, seed=8)
         assert not np.any(np.all(draws == model.posterior.draws, axis=-1))
-
-    def test_chains_differ(self):
-        model = linear_model()
-        short_fit(model, *linear_rows())
-        assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 
     @pytest.mark.statistics
     def test_chains_have_numbers_of_their_own(self):
@@ -156,14 +152,15 @@ class TestBits:
         short_fit(linear_model(), x, y, num_chains=7, **brief)
         assert [len(found) for found in groups] == [1, 1, 8, 7]
 
-    @pytest.mark.parametrize("length", statistics_but([8], [1, 8]))
-    def test_block_length_does_not_matter(self, monkeypatch, length):
+    @pytest.mark.statistics
+    def test_block_length_does_not_matter(self, monkeypatch):
+        """Under XLA; tests/durability/fits/test_lanes.py has any lengths without it."""
         from tfbnn.run import plan
 
         x, y = linear_rows()
         expected, found = linear_model(), linear_model()
         short_fit(expected, x, y)
-        monkeypatch.setattr(plan, "block_length", lambda *_: length)
+        monkeypatch.setattr(plan, "block_length", lambda *_: 8)
         short_fit(found, x, y)
         np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 
@@ -174,18 +171,6 @@ class TestBits:
 
 def test_step_size_stands_still_while_sampling():
     check_step_size_stands_still_while_sampling()
-
-
-@pytest.mark.parametrize("kernel", ["hmc", "nuts"])
-def test_runs_without_xla(kernel):
-    """Random numbers differ between XLA and graph mode, so draws agree in distribution only."""
-    x, y = linear_rows()
-    model = linear_model("float64")
-    run = short_fit(model, x, y, kernel=kernel, num_results=150, jit_compile=False)
-    mean, covariance = closed_form(x, y)
-    found = model.posterior.draws.mean(axis=(0, 1))
-    assert np.all(np.abs(found - mean) < 0.5 * np.sqrt(np.diag(covariance)))
-    assert np.all(run.acceptance_rate > 0.4)
 
 
 class TestUserKernel:
@@ -244,6 +229,8 @@ class TestUserKernel:
 
 
 class TestStops:
+    LONG = dict(num_results=20_000, jit_compile=False)
+
     @pytest.mark.parametrize("number", STOP_SIGNALS)
     def test_signals_keep_the_draws(self, number):
         import os
@@ -257,7 +244,7 @@ class TestStops:
 
         model = linear_model()
         with pytest.raises(KeyboardInterrupt):
-            short_fit(model, *linear_rows(), num_results=20_000, callbacks=[callback])
+            short_fit(model, *linear_rows(), callbacks=[callback], **self.LONG)
         assert 0 < model._ensemble.num_results < 20_000
         assert signal.getsignal(number) is before
 
@@ -269,7 +256,7 @@ class TestStops:
             return event["phase"] == "sampling" and event["num_kept"] >= 3
 
         model = linear_model()
-        with_stop = dict(num_results=20_000, num_burnin_steps=30, callbacks=[callback])
+        with_stop = dict(num_burnin_steps=30, callbacks=[callback], **self.LONG)
         run = short_fit(model, *linear_rows(), **with_stop)
         assert 3 <= run.num_results < 20_000
         with pytest.warns(UserWarning, match="stopped early"):
@@ -285,9 +272,9 @@ class TestStops:
             return True
 
         settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
-        model = linear_model()
+        model, options = linear_model(), dict(callbacks=[callback], jit_compile=False)
         with pytest.warns(UserWarning, match="before its first draw; the model has the networks"):
-            run = short_fit(model, *linear_rows(), pretraining=settings, callbacks=[callback])
+            run = short_fit(model, *linear_rows(), pretraining=settings, **options)
         assert phases == ["pretraining"] and run.num_results == 0
 
     @pytest.mark.parametrize("phase", ["pretraining", "newton", "warmup"])
@@ -325,10 +312,10 @@ class TestStops:
 
     def test_a_stop_before_the_first_draw_keeps_an_earlier_posterior(self):
         model = linear_model()
-        short_fit(model, *linear_rows())
+        short_fit(model, *linear_rows(), jit_compile=False)
         before = model.posterior.draws
         settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=0)
-        stop = dict(pretraining=settings, callbacks=[lambda event: True])
+        stop = dict(pretraining=settings, callbacks=[lambda event: True], jit_compile=False)
         with pytest.warns(UserWarning, match="keeps its earlier posterior"):
             short_fit(model, *linear_rows(), seed=5, **stop)
         assert model.posterior.draws is before
@@ -348,27 +335,16 @@ class TestStops:
 
         model = linear_model()
         with pytest.warns(RuntimeWarning, match="broken plot"):
-            short_fit(model, *linear_rows(), callbacks=[callback])
+            short_fit(model, *linear_rows(), callbacks=[callback], jit_compile=False)
         assert model.posterior.num_results == 20
 
-    def test_keyboard_interrupt_keeps_the_draws(self):
-        def callback(event):
-            if event.get("num_kept"):
-                raise KeyboardInterrupt
-
-        model = linear_model()
-        with pytest.raises(KeyboardInterrupt):
-            short_fit(model, *linear_rows(), num_results=20_000, callbacks=[callback])
-        assert 0 < model._ensemble.num_results < 20_000
-
     def test_zero_burnin_and_one_result(self):
-        model = linear_model()
-        run = short_fit(model, *linear_rows(), num_burnin_steps=0, num_results=1)
-        assert run.num_results == 1
+        model, options = linear_model(), dict(num_burnin_steps=0, num_results=1, jit_compile=False)
+        assert short_fit(model, *linear_rows(), **options).num_results == 1
 
 
-@pytest.mark.parametrize("width", [80, 60])
-def test_a_terminal_keeps_one_bar_of_each_phase(width, monkeypatch):
+def test_a_terminal_keeps_one_bar_of_each_phase(monkeypatch):
+    width = 60
     settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
     with terminal(width) as tty, monkeypatch.context() as patch:
         patch.setattr("sys.stderr", tty.stream)
@@ -377,7 +353,9 @@ def test_a_terminal_keeps_one_bar_of_each_phase(width, monkeypatch):
         patch.setenv("TERM", "xterm")
         shown = []
         options = dict(verbose=1, callbacks=[lambda event: shown.append(tty.lines())])
-        short_fit(linear_model(), *linear_rows(), pretraining=settings, **options)
+        short_fit(
+            linear_model(), *linear_rows(), pretraining=settings, jit_compile=False, **options
+        )
         estimate, *lines = tty.lines()
     assert estimate.endswith(": 2 chains x 20 draws.")
     phases = ["pretraining", "refining starts", "warm-up", "sampling"]
@@ -393,7 +371,7 @@ def test_nothing_is_retraced_by_a_second_fit():
 
     x, y = linear_rows()
     assert padded_length(len(x)) == padded_length(len(x) - 2)
-    short_fit(linear_model(), x, y)
+    short_fit(linear_model(), x, y, jit_compile=False)
     before = num_traces()
-    short_fit(linear_model(), x[2:], y[2:], seed=1)
+    short_fit(linear_model(), x[2:], y[2:], seed=1, jit_compile=False)
     assert num_traces() == before

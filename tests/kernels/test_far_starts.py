@@ -17,12 +17,15 @@ def hmc_with_its_own_adaptation(log_prob):
     return tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, num_adaptation_steps=320)
 
 
+OURS = kernels.HMC(num_leapfrog_steps=8, preconditioner="identity")
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
-        kernels.HMC(num_leapfrog_steps=8, preconditioner="identity"),
-        kernels.SMMALA(metric="gauss_newton"),
-        hmc_with_its_own_adaptation,
+        pytest.param(OURS, marks=pytest.mark.statistics),
+        pytest.param(kernels.SMMALA(metric="gauss_newton"), marks=pytest.mark.slow),
+        pytest.param(hmc_with_its_own_adaptation, marks=pytest.mark.slow),
     ],
     ids=["HMC", "SMMALA", "callable"],
 )

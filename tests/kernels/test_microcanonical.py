@@ -9,6 +9,7 @@ from tests.support.kernels.cases import CASES, SkewedTarget, advance, build, rec
 from tests.support.kernels.invariance import NUM_DRAWS
 from tests.support.kernels.trajectory_checks import check_microcanonical_frozen
 from tests.support.linear import linear_model, linear_rows, short_fit
+from tests.support.marks import statistics_but
 from tfbnn.engine.kernels.microcanonical import Flight, fly, kick, unit
 from tfbnn.kernels import Microcanonical
 
@@ -56,11 +57,10 @@ def energy_error(start, end):
 
 class TestMap:
     @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 1e-4)])
-    @pytest.mark.parametrize("longest", [1, 2, 5, 20])
-    def test_reversible(self, dtype, tolerance, longest):
+    def test_reversible(self, dtype, tolerance):
         """A4 and A7, for chains of different numbers of steps."""
         start, step = random_flight(200, dtype), steps_of(0.1, 200, dtype)
-        num_steps = tf.constant(1 + np.arange(200) % longest, tf.int32)
+        num_steps = tf.constant(1 + np.arange(200) % 20, tf.int32)
         there = fly(TARGET, start, step, num_steps)
         back = fly(TARGET, flight(there.z, -there.direction), step, num_steps)
         np.testing.assert_allclose(back.z, start.z, atol=tolerance)
@@ -83,7 +83,7 @@ class TestMap:
     def test_kinetic_energy_is_the_log_volume_that_a_kick_loses(self, size):
         """A5 on the sphere in four dimensions, by differences in tangent directions."""
         generator = np.random.default_rng(1)
-        for _ in range(20):
+        for _ in range(6):
             u = unit(tf.constant(generator.normal(size=(1, 4)))).numpy()[0]
             gradient = 5.0 * generator.normal(size=(1, 4))
 
@@ -123,14 +123,14 @@ class TestMap:
     def test_energy_error_is_of_second_order(self):
         """A6."""
         start = random_flight(400)
-        coarse = fly(TARGET, start, steps_of(0.02, 400), tf.fill([400], 50))
-        fine = fly(TARGET, start, steps_of(0.01, 400), tf.fill([400], 100))
+        coarse = fly(TARGET, start, steps_of(0.03, 400), tf.fill([400], 15))
+        fine = fly(TARGET, start, steps_of(0.015, 400), tf.fill([400], 30))
         ratio = energy_error(start, coarse) / energy_error(start, fine)
         assert 3.5 < np.median(ratio) < 4.5
 
     @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-14), ("float32", 1e-6)])
     def test_directions_keep_their_length(self, dtype, tolerance):
-        end = fly(TARGET, random_flight(50, dtype), steps_of(0.3, 50, dtype), tf.fill([50], 100))
+        end = fly(TARGET, random_flight(50, dtype), steps_of(0.3, 50, dtype), tf.fill([50], 30))
         assert np.ptp(end.z) > 1
         np.testing.assert_allclose(np.linalg.norm(end.direction, axis=1), 1.0, atol=tolerance)
 
@@ -234,7 +234,7 @@ class TestUnadjusted:
 
 
 class TestTrajectoryLength:
-    @pytest.mark.parametrize("spread", [0.3, 3.0])
+    @pytest.mark.parametrize("spread", statistics_but([3.0], [0.3, 3.0]))
     def test_learns_the_root_of_the_summed_variances(self, spread):
         target = Normal(20, spread)
         settings = Microcanonical(step_size=0.7 * spread, max_leapfrog_steps=32)

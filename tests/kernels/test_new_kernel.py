@@ -58,7 +58,7 @@ def test_has_its_names(barker):
 
 @pytest.mark.statistics
 def test_a_resumed_run_makes_the_draws_of_one_that_was_not_stopped(barker, tmp_path):
-    options = dict(kernel=barker(width=0.2), num_results=30)
+    options = dict(kernel=barker(width=0.2), num_results=30, jit_compile=False)
     small_fit(output=tmp_path / "run", **(options | {"num_results": 20}))
     model, run = tfbnn.resume(tmp_path / "run", num_results=30)
     whole, _ = small_fit(**options)
@@ -81,6 +81,7 @@ def test_every_transition_is_right(case):
     checks.check_antisymmetry(case)
 
 
+@pytest.mark.statistics
 def test_the_command_has_it_where_its_file_lies_in_the_folder(tmp_path):
     shutil.copytree(
         ROOT / "tfbnn", tmp_path / "tfbnn", ignore=shutil.ignore_patterns("__pycache__")

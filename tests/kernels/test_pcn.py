@@ -38,11 +38,10 @@ def prior_target(width, prior, dtype="float32"):
 
 
 class TestUnderThePrior:
-    @pytest.mark.parametrize("width", statistics_but([256], [2, 256]))
     @pytest.mark.parametrize("kernel", [PCN, PCNL])
-    def test_everything_is_accepted_at_any_width(self, kernel, width):
+    def test_everything_is_accepted_at_any_width(self, kernel):
         """66 000 weights in float32: the log ratio is rounding, and takes no 1e-3 of proposals."""
-        target, start = prior_target(width, Normal(0.3))
+        target, start = prior_target(256, Normal(0.3))
         acceptance, end = advance(kernel(step_size=1.0), target, start, num_transitions=5)
         assert acceptance > 0.999
         assert np.all(np.abs(np.mean(end**2, axis=1) - 1.0) < 6.0 * (2.0 / end.shape[1]) ** 0.5)

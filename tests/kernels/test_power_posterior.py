@@ -46,7 +46,7 @@ from tfbnn.kernels import (
 from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
-from tfbnn.run.session import MemorySession
+from tfbnn.run.stores import Session
 
 FALSE_ALARM = 1e-6
 
@@ -247,11 +247,8 @@ class TestTwoModes:
         )
         assert error < 0.02 and abs(share - 0.7) < 4 * error
 
-    @pytest.mark.parametrize(
-        "kernel", [MALA(step_size=1.2), HMC(step_size=0.5, num_leapfrog_steps=5)]
-    )
-    def test_plain_kernels_stay_where_they_start(self, kernel):
-        assert share_of_the_right_mode(kernel)[0] < 0.01
+    def test_a_plain_kernel_stays_where_it_starts(self):
+        assert share_of_the_right_mode(MALA(step_size=1.2))[0] < 0.01
 
 
 def evidences(num_temperatures=20, num_chains=20):
@@ -266,7 +263,7 @@ def evidences(num_temperatures=20, num_chains=20):
         settings,
         make_data(x, y, None, "float64"),
         Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),
-        MemorySession(),
+        Session(),
         Notifier(),
     )
     return [
@@ -325,7 +322,7 @@ def xor_fit(tmp_path_factory):
 
 
 class TestRuns:
-    @pytest.mark.statistics
+    @pytest.mark.slow
     def test_evidence_of_a_network(self, xor_fit):
         exact, error = xor_evidence()
         _, run, _ = xor_fit
@@ -365,7 +362,7 @@ class TestRuns:
 
     @pytest.mark.statistics
     def test_other_kernels_have_no_evidence(self):
-        run = short_fit(linear_model(), *linear_rows())
+        run = short_fit(linear_model(), *linear_rows(), jit_compile=False)
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
         assert "Evidence" not in run.report()
 
@@ -382,7 +379,7 @@ class TestRuns:
         short_fit(again, *XOR, kernel=XOR_LADDER, **options)
         np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
 
-    @pytest.mark.statistics
+    @pytest.mark.slow
     def test_hmc_inside_samples_the_linear_posterior(self):
         x, y = linear_rows()
         model = linear_model()
@@ -395,6 +392,7 @@ class TestRuns:
         np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
         assert run.num_gradients["sampling"].tolist() == [1500 * 4 * 5] * 2
 
+    @pytest.mark.statistics
     def test_from_the_command_line(self, tmp_path, capsys):
         table = tmp_path / "rows.csv"
         x, y = linear_rows()

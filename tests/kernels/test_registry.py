@@ -10,7 +10,7 @@ from tests.support.commands import check_refusal
 from tests.support.kernels.cases import CASES, build, target_of
 from tests.support.kernels.joint_readouts import CASES as READOUTS
 from tests.support.kernels.ladder_checks import LADDER
-from tests.support.without_tensorflow import command_without_tensorflow, run_without_tensorflow
+from tests.support.without_tensorflow import commands_without_tensorflow, run_without_tensorflow
 from tfbnn import kernels
 from tfbnn.cli.fit_options import add_kernel_options
 from tfbnn.engine.kernels import resolve_kernel
@@ -153,25 +153,20 @@ print(json.dumps([available(), [repr(resolve_kernel(name)) for name in available
         assert names == kernels.available()
         assert settings == [repr(resolve_kernel(name)) for name in names]
 
-    def test_help_names_every_kernel(self, tmp_path):
-        done = command_without_tensorflow(tmp_path, "fit", "--help")
-        assert done.returncode == 0, done.stderr
-        assert all(name in done.stdout for name in KERNELS)
-
-    @pytest.mark.parametrize(
-        "given, words",
-        [
-            ("--kernel hcm", "expected one of auto, chees_hmc, hmc"),
-            ("--kernel hmc --step-size -1", "step_size"),
-            ("--kernel hmc --inner nuts", "--inner is no setting of the kernel hmc"),
-            ("--kernel repriorised --inner smmala", "its metric is computed in theta"),
-        ],
-    )
-    def test_wrong_settings_are_refused(self, tmp_path, given, words):
+    def test_help_names_every_kernel_and_wrong_settings_are_refused(self, tmp_path):
         (tmp_path / "rows.csv").write_text("x,y\n1,2\n2,3\n")
-        fit = ["fit", "rows.csv", "--target", "y", "--layers", "3", *given.split()]
-        done = command_without_tensorflow(tmp_path, *fit)
-        check_refusal((done.returncode, done.stdout, done.stderr), words)
+        refused = {
+            "--kernel hcm": "expected one of auto, chees_hmc, hmc",
+            "--kernel hmc --step-size -1": "step_size",
+            "--kernel hmc --inner nuts": "--inner is no setting of the kernel hmc",
+            "--kernel repriorised --inner smmala": "its metric is computed in theta",
+        }
+        fit = "fit rows.csv --target y --layers 3 "
+        commands = ["fit --help", *(fit + given for given in refused)]
+        (code, out, err), *results = commands_without_tensorflow(tmp_path, commands)
+        assert code == 0 and all(name in out for name in KERNELS), err
+        for result, words in zip(results, refused.values(), strict=True):
+            check_refusal(result, words)
 
 
 @pytest.mark.parametrize("name", ["underdamped", "microcanonical", "chees"])

@@ -23,15 +23,12 @@ from tfbnn.kernels import SMMALA
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HierarchicalNormal
 
-# Every likelihood, prior and parameterisation at least once; a kink has no second derivatives.
+# Likelihoods, priors and parameterisations that differ most; a kink has no second derivatives.
 MODELS = [
-    "gaussian_two_learned",
     "student_t",
     "heteroscedastic",
-    "bernoulli_two",
     "categorical_ntk",
     "mixed_priors",
-    "hierarchical_ntk",
 ]
 
 
@@ -143,7 +140,7 @@ def target_at(spec, data, theta, temperatures=(1.0,)):
     return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)
 
 
-@pytest.mark.parametrize("name", statistics_but(["categorical_ntk", "mixed_priors"], MODELS))
+@pytest.mark.parametrize("name", statistics_but(["mixed_priors"], MODELS))
 class TestDerivatives:
     def test_hessian_is_that_of_the_numpy_density(self, name):
         spec, data, theta = setting(name)
@@ -170,14 +167,13 @@ class TestDerivatives:
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
-def test_metrics_of_rungs_temper_the_likelihood_only(name):
+def test_metrics_of_rungs_temper_the_likelihood_only():
+    name = "hessian"
     """Both are linear in the power of the likelihood, with the prior's precision at zero."""
     spec, data, theta = setting("bernoulli_two")
     ladder = target_at(spec, data, np.stack([theta] * 3), temperatures=(0.0, 0.25, 1.0))
     prior, between, full = getattr(ladder, name)(tf.constant(np.stack([theta] * 3))).numpy()
-    sign = -1.0 if name == "hessian" else 1.0
-    np.testing.assert_allclose(sign * np.diag(prior), prior_curvature(spec, theta), atol=1e-9)
+    np.testing.assert_allclose(-np.diag(prior), prior_curvature(spec, theta), atol=1e-9)
     np.testing.assert_allclose(between, prior + 0.25 * (full - prior), atol=1e-9 * full.max())
     alone = getattr(target_at(spec, data, theta[None]), name)(tf.constant(theta[None]))
     np.testing.assert_allclose(full, alone[0], rtol=1e-12, atol=1e-12 * np.abs(full).max())
@@ -284,7 +280,9 @@ def test_constant_metric_is_preconditioned_mala(monkeypatch):
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+@pytest.mark.parametrize(
+    "metric", ["softabs", pytest.param("gauss_newton", marks=pytest.mark.slow)]
+)
 def test_adapts_and_samples_the_linear_posterior(metric):
     """Within 4.5 MCSE of the closed form; h is of order 1 whatever the scales of the weights."""
     x, y = linear_rows()
@@ -305,7 +303,7 @@ def test_adapts_and_samples_the_linear_posterior(metric):
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("metric", ["softabs", "gauss_newton"])
+@pytest.mark.parametrize("metric", ["gauss_newton"])
 def test_learned_scales_of_noise_and_prior(metric):
     """Also without XLA."""
     model = tfbnn.BayesianMLP(

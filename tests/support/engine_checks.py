@@ -14,7 +14,7 @@ from tfbnn.engine.density import regression, row_blocks
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import log_prob_terms
-from tfbnn.engine.running import begin_elsewhere
+from tfbnn.engine.running import driver
 
 
 def check_density(
@@ -88,13 +88,13 @@ def check_keys_are_distinct():
 def check_chains_have_numbers_of_their_own():
     """From the same start they go different ways."""
 
-    def same_start(*arguments, find=begin_elsewhere.find_starts, **options):
+    def same_start(*arguments, find=driver.find_starts, **options):
         starts = find(*arguments, **options)
         return starts._replace(theta=starts.theta[[0, 0]])
 
     model = linear_model()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(begin_elsewhere, "find_starts", same_start)
+        patch.setattr(driver, "find_starts", same_start)
         short_fit(model, *linear_rows(), num_burnin_steps=0)
     assert not np.any(np.all(model.posterior.draws[0] == model.posterior.draws[1], axis=-1))
 

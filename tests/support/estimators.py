@@ -15,6 +15,7 @@ from tfbnn.spec.rows import rows_to_fit
 # real fits take seconds each.
 AROUND_A_FIT = {
     "check_classifier_data_not_an_array",
+    "check_classifiers_classes",
     "check_dict_unchanged",
     "check_dont_overwrite_parameters",
     "check_dtype_object",
@@ -24,8 +25,11 @@ AROUND_A_FIT = {
     "check_estimators_overwrite_params",
     "check_estimators_pickle",
     "check_f_contiguous_array_estimator",
+    "check_fit2d_1feature",
+    "check_fit_idempotent",
     "check_fit_check_is_fitted",
     "check_fit_score_takes_y",
+    "check_methods_sample_order_invariance",
     "check_n_features_in",
     "check_n_features_in_after_fitting",
     "check_pipeline_consistency",

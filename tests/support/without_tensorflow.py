@@ -37,6 +37,30 @@ def command_without_tensorflow(folder, *arguments):
     return _run("from tfbnn.cli import main; sys.exit(main(sys.argv[1:]))", arguments, folder)
 
 
+_COMMANDS = """
+import contextlib, io, json
+from tfbnn.cli import main
+
+found = []
+for command in sys.argv[1:]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(command.split())
+        except SystemExit as end:
+            code = end.code
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(found))
+"""
+
+
+def commands_without_tensorflow(folder, commands):
+    """[(exit code, standard output, standard error)] of commands, one after the other."""
+    done = _run(_COMMANDS, commands, folder)
+    assert done.returncode == 0, done.stderr
+    return list(map(tuple, json.loads(done.stdout.splitlines()[-1])))
+
+
 def _run(code, arguments, folder=None, others=False):
     block = _BLOCK.format(absent=_ABSENT, present=_PRESENT, others=others)
     return subprocess.run(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.marks import statistics_but
 from tests.support.tiny_bnn import INPUTS, NOISE, PRIORS, Truth, X, Y, golden, importance, outputs
 from tfbnn import kernels, priors
 from tfbnn.engine.kernels import available, resolve_kernel
@@ -30,6 +29,10 @@ SETTINGS = {
 PRIOR_OF = {"truncated_mala": "uniform"}
 FAMILIES = {"normal": priors.Normal(1.0), "uniform": priors.Uniform(-2.0, 2.0)}
 LIMIT = 4.0
+# Those that tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
+HERE_ALONE = ["nuts", "power_posterior", "collapsed"]
+HERE_ALONE += ["truncated_mala"]
+HERE = ["hmc", *HERE_ALONE]
 
 
 def settings_of(name):
@@ -81,7 +84,14 @@ def largest_deviation(f, truth):
     return max(np.abs(z).max() for z in found.values())
 
 
-@pytest.mark.parametrize("name", statistics_but(["hmc"], [*available(), "collapsed"]))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hmc",
+        *(pytest.param(name, marks=pytest.mark.statistics) for name in HERE_ALONE),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in available() if name not in HERE),
+    ],
+)
 @pytest.mark.parametrize(
     "size",
     [

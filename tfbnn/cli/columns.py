@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.bad_rows import places_named
-from tfbnn.data.coded_column import NUMBERS
-from tfbnn.data.coding import Coding
+from tfbnn.data.coding import NUMBERS, Coding
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table

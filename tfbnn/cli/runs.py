@@ -70,6 +70,8 @@ def run_to_the_end(
         if run.num_results and is_own_folder(folder, args.model_file):
             _remove(folder)
             folder = None
+        if folder is not None and RunFolder.around(folder) is None:
+            folder = None  # it ended in the search for its starts
         interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.extra import required
+from tfbnn.cluster.tasks import required
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.crew import Crew
-from tfbnn.run.events import Event
+from tfbnn.run.events import Event, current_phase
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore
 from tfbnn.storage.run.folder import STOP
@@ -96,7 +96,11 @@ class Tasks(Crew):
             if self.running:
                 Path(self._sign).touch()
             while self.running and self._client.status == "running":
-                self._cancel_waiting()
+                assigned = {key for keys in self._client.processing().values() for key in keys}
+                for future in list(self.running):
+                    if future.status == "pending" and future.key not in assigned:
+                        del self.running[future]
+                        future.cancel()
                 time.sleep(_POLL_SECONDS)
                 list(self._unfinished())  # not tried again: what that would mend is no failure
         except KeyboardInterrupt:
@@ -134,13 +138,6 @@ class Tasks(Crew):
             self.repeated[lane, "worker closed" if error is None else type(error).__name__] += 1
             self.go_on([lane], min(2.0**in_vain, _LONGEST_PAUSE_SECONDS))
 
-    def _cancel_waiting(self) -> None:
-        assigned = {key for keys in self._client.processing().values() for key in keys}
-        waiting = [f for f in self.running if f.status == "pending" and f.key not in assigned]
-        for future in waiting:
-            del self.running[future]
-            future.cancel()
-
 
 class LaneTasks(Tasks):
     """Tasks that advance the lanes of a run, which its folder tells of."""
@@ -171,7 +168,7 @@ class LaneTasks(Tasks):
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
-            seconds, phase = self.seconds(), self.phase()
+            seconds, phase = self.seconds(), current_phase(self.counted, self.plan)
             yield from self.event(phase, seconds.phases[phase])
 
     def look(self) -> None:

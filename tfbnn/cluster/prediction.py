@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.cluster.extra import required
+from tfbnn.cluster.tasks import required
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.storage.format.sealing import check_seal

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
+from tfbnn.system import extras
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 _LEASE_SECONDS = 1.0
 # Whether the worker is closing or the task was asked to stop; whatever it is told.
 Stopped = Callable[..., bool]
+
+
+def required(name: str) -> ModuleType:
+    """The module of Dask of that name.
+
+    Raises:
+        ImportError: When Dask is not installed.
+    """
+    return extras.required(name, "tfbnn.cluster needs Dask", "cluster")
 
 
 def environment() -> dict[str, Any]:
@@ -45,7 +56,7 @@ def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
     from tfbnn.engine.basis.compile import limit_threads
 
     limit_threads()
-    from tfbnn.engine.running.begin_elsewhere import prepare_run
+    from tfbnn.engine.running.advance import prepare_run
     from tfbnn.run.progress import Notifier
     from tfbnn.storage import RunFolder
 

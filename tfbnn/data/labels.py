@@ -99,7 +99,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     return numbers[places.reshape(labels.shape)]
 
 
-def group_numbers(labels: Any, num_rows: int, name: str = "groups") -> Array | None:
+def group_numbers(labels: Any, num_rows: int) -> Array | None:
     """Which rows belong together: labels [N], text or integers, numbered as they first occur.
 
     Returns:
@@ -111,9 +111,9 @@ def group_numbers(labels: Any, num_rows: int, name: str = "groups") -> Array | N
     if labels is None:
         return None
     advice = "Number the groups, or name them."
-    values = as_labels(labels, name, num_targets=1, advice=advice)[:, 0]
+    values = as_labels(labels, "groups", num_targets=1, advice=advice)[:, 0]
     if len(values) != num_rows:
-        raise ValueError(f"{name} must have one label per row, {num_rows}, received {len(values)}.")
+        raise ValueError(f"groups must have one label per row, {num_rows}, received {len(values)}.")
     _, first, places = np.unique(values, return_index=True, return_inverse=True)
     numbers: Array = np.argsort(np.argsort(first))[places.ravel()]
     return numbers

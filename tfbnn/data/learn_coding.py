@@ -6,17 +6,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.coded_column import (
+from tfbnn.data.coding import (
     FLAGS,
     MISSING,
     MOST_VALUES,
     NUMBERS,
     TEXTS,
+    Coding,
     Column,
     lacking,
     words_of,
 )
-from tfbnn.data.coding import Coding
 from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
 from tfbnn.data.numbers import decimal, is_missing, is_number, other_notation, told
 from tfbnn.data.table import Table

@@ -1,7 +1,8 @@
-"""A table in memory: named columns of numbers, of text and flags, and of class labels."""
+"""Tables in memory: named columns of numbers, text, flags and class labels; and what is wanted of a file."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,4 +128,60 @@ class Table:
             values=self.values[rows],
             texts={name: column[rows] for name, column in self.texts.items()},
             lines=None if self.lines is None else self.lines[rows],
+        )
+
+
+# Names of the columns to read, or what picks them from the names there are; None for all.
+Choice = Names | Callable[[tuple[str, ...]], Names] | None
+
+
+class Wanted(NamedTuple):
+    """What is wanted of a table: the arguments of `read_table`."""
+
+    columns: Choice
+    labels: Names
+    without: Names
+    categories: Collection[str] | None
+    texts: bool
+    needed: Names = ()
+    gaps: bool = False
+
+    def chosen(self, available: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the columns to read that are no labels."""
+        if self.columns is None:
+            names: Names = available
+        else:
+            names = self.columns(available) if callable(self.columns) else self.columns
+        apart = {*self.labels, *self.without}
+        return tuple(name for name in names if name not in apart)
+
+    def may_lack(self, name: str) -> bool:
+        """Whether values of a column may be missing."""
+        return self.gaps and name not in self.needed
+
+    @property
+    def may_be_text(self) -> bool:
+        """Whether a column may hold text or flags and be no label."""
+        return self.texts or self.categories is not None
+
+    def table(
+        self,
+        names: tuple[str, ...],
+        numbers: Array,
+        words: Mapping[str, Array],
+        **others: Any,
+    ) -> Table:
+        """The Table of columns of numbers [N, columns], and of others [N] each."""
+        if words:
+            mixed = np.empty((len(numbers), len(names)), dtype=object)
+            mixed[:, [place for place, name in enumerate(names) if name not in words]] = numbers
+            for name, column in words.items():
+                mixed[:, names.index(name)] = column
+            numbers = mixed
+        return Table(
+            names,
+            numbers,
+            words=frozenset(words),
+            categories=frozenset(self.categories or ()) & set(words),
+            **others,
         )

@@ -10,13 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.data.array_files import read_npy, read_npz, read_parquet
-from tfbnn.data.array_tables import table_of_arrays
+from tfbnn.data.array_files import read_npy, read_npz, read_parquet, table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import decimal, is_gap, is_number
-from tfbnn.data.table import Table
-from tfbnn.data.wanted import Choice, Wanted
+from tfbnn.data.table import Choice, Table, Wanted
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.paths import StrPath
 from tfbnn.system.warn import warn
@@ -36,7 +34,7 @@ def read_table(
     """Reads a table; the end of the file's name says in which format.
 
     `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
-    input: text, whose separator and header are found as `tfbnn.data.text_lines` says. `.npz`,
+    input: text, whose separator and header are found as `tfbnn.data.csv_tables` says. `.npz`,
     `.h5`, `.hdf5`: every one-dimensional array (HDF5: of the root group) is a column of its name;
     the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.npy`: the same of one
     array, called "column", or of its fields; it is mapped, so that no second copy of it is made on
@@ -190,30 +188,20 @@ def _has_text(lines: Lines, place: int) -> bool:
     return any(cells[place].strip() for _, cells in lines)
 
 
-def _read_npy(path: str, wanted: Wanted) -> Table:
-    return table_of_arrays(path, read_npy(path), wanted)
+def _read_arrays(path: str, wanted: Wanted) -> Table:
+    suffix = _suffix(path)
+    if suffix in _HDF5:
+        from tfbnn.data.hdf5 import read_hdf5
 
-
-def _read_npz(path: str, wanted: Wanted) -> Table:
-    return table_of_arrays(path, read_npz(path), wanted)
-
-
-def _read_hdf5(path: str, wanted: Wanted) -> Table:
-    from tfbnn.data.hdf5 import read_hdf5
-
-    texts = bool(wanted.labels) or wanted.may_be_text
-    return table_of_arrays(path, read_hdf5(path, texts), wanted)
-
-
-def _read_parquet(path: str, wanted: Wanted) -> Table:
-    return table_of_arrays(path, read_parquet(path), wanted)
+        arrays = read_hdf5(path, bool(wanted.labels) or wanted.may_be_text)
+    else:
+        arrays = {".npy": read_npy, ".npz": read_npz}.get(suffix, read_parquet)(path)
+    return table_of_arrays(path, arrays, wanted)
 
 
 _TEXT = ("", ".csv", ".tsv", ".txt", ".dat")
+_HDF5 = (".h5", ".hdf5")
 _READERS = {
     **dict.fromkeys(_TEXT, _read_csv),
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    **dict.fromkeys((".h5", ".hdf5"), _read_hdf5),
-    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
+    **dict.fromkeys((".npy", ".npz", *_HDF5, ".parquet", ".pq"), _read_arrays),
 }

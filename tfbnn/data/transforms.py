@@ -343,7 +343,6 @@ def _those(chosen: Array, columns: Names) -> str:
 
 
 def _step_from_json(entry: dict[str, Any]) -> Transform:
-    for name, transform in TRANSFORMS.items():
-        if entry["name"] == name:
-            return transform.from_json(entry)
-    raise ValueError(f"unknown transform {entry['name']!r}")
+    if entry["name"] not in TRANSFORMS:
+        raise ValueError(f"unknown transform {entry['name']!r}")
+    return TRANSFORMS[entry["name"]].from_json(entry)

@@ -5,6 +5,7 @@ Every message says what was expected, what came, and what to do.
 
 import datetime
 import numbers
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -191,15 +192,16 @@ def check_number(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number:
         raise TypeError(f"{name} must be a number, received {name}={value!r}.")
-    limits = []
-    if above is not None:
-        limits.append((value > above, f"> {above}"))
-    if minimum is not None:
-        limits.append((value >= minimum, f">= {minimum}"))
-    if below is not None:
-        limits.append((value < below, f"< {below}"))
-    if maximum is not None:
-        limits.append((value <= maximum, f"<= {maximum}"))
+    limits = [
+        (holds(value, limit), f"{sign} {limit}")
+        for sign, holds, limit in (
+            (">", operator.gt, above),
+            (">=", operator.ge, minimum),
+            ("<", operator.lt, below),
+            ("<=", operator.le, maximum),
+        )
+        if limit is not None
+    ]
     if not np.isfinite(value) or not all(ok for ok, _ in limits):
         wanted = " and ".join(text for _, text in limits) or "finite"
         raise ValueError(f"{name} must be {wanted}, received {name}={value}.")

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics import statistics
-from tfbnn.diagnostics.advice import find_problems
+from tfbnn.diagnostics.advice import Sampled, Stats, find_causes, find_problems
 from tfbnn.diagnostics.agreement import mean_gaps
 from tfbnn.diagnostics.diagnosis import Diagnosis, defined
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
-from tfbnn.diagnostics.movement import Sampled, Stats, find_causes
 from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.diagnostics.verdict import Predictions

@@ -121,34 +121,33 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     if not isinstance(rows, NumbersCheck) or rows.noise == "learned":
         return
     given = "the noise_scale of the rows" if rows.noise == "rows" else "the fixed noise_scale"
-    learned = Remedy(
-        "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
-    )
-    smaller = Remedy(
-        "check noise_scale: standard deviations, in the units of y"
-        if rows.noise == "rows"
-        else "check noise_scale: a standard deviation, after y_transform; or 'learned'"
-    )
     for target in rows.targets:
+        name, severity = shown(target.name), Spoils.ERROR_BARS if target.r2 >= 0.5 else Spoils.MEANS
         # Where the network follows the rows closely, its spread is what the residuals have lost.
         expected = float(np.hypot(target.residual, target.spread))
         if target.residual > _NOISE_RATIO * target.noise:
             yield Problem(
-                f"The noise is too small: the residuals of {shown(target.name)} are "
+                f"The noise is too small: the residuals of {name} are "
                 f"{target.residual / target.noise:.2g} times {given} (pull width "
                 f"{target.pull_width:.2g})",
                 "Or the network cannot follow the rows. Either way the error bars are too small.",
-                learned,
-                Spoils.ERROR_BARS if target.r2 >= 0.5 else Spoils.MEANS,
+                Remedy(
+                    "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
+                ),
+                severity,
             )
             return
         if target.noise > _NOISE_RATIO * expected:
             yield Problem(
                 f"The noise is too large: {given} is {target.noise / expected:.2g} times the "
-                f"residuals of {shown(target.name)} (R2 {target.r2:.2g}, pull width {target.pull_width:.2g})",
+                f"residuals of {name} (R2 {target.r2:.2g}, pull width {target.pull_width:.2g})",
                 "The rows then say too little, and the network keeps near its prior.",
-                smaller,
-                Spoils.ERROR_BARS if target.r2 >= 0.5 else Spoils.MEANS,
+                Remedy(
+                    "check noise_scale: standard deviations, in the units of y"
+                    if rows.noise == "rows"
+                    else "check noise_scale: a standard deviation, after y_transform; or 'learned'"
+                ),
+                severity,
             )
             return
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.diagnostics.verdict import Predictions, rounded
 
 # Central intervals whose coverage is judged: those of one and two standard deviations.
 LEVELS = (0.683, 0.954)
@@ -71,11 +71,7 @@ class NumbersCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; None stands for a number that is not finite."""
-        targets = [
-            {name: _rounded(value) for name, value in asdict(target).items()}
-            for target in self.targets
-        ]
-        return {"num_rows": self.num_rows, "noise": self.noise, "targets": targets}
+        return rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
@@ -116,7 +112,7 @@ class ClassesCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {name: _rounded(value) for name, value in asdict(self).items()}
+        return rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
@@ -189,15 +185,6 @@ class FitCheck:
     inputs: InputCheck
     is_calibrated: bool = False
     predictions: Predictions = field(default_factory=Predictions)
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers with six digits, which is what a file needs; None for those that are not finite."""
-    if isinstance(value, (list, tuple)):
-        return [_rounded(entry) for entry in value]
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 def _number(value: Any) -> float:

@@ -7,7 +7,7 @@ seen, which rows that calibrated nothing tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,21 @@ _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
 FEWEST_ROWS = 50
 
 
+def rounded(values: dict[Any, Any]) -> dict[str, Any]:
+    """Return plain values for JSON: numbers with six digits, None for those that are not finite."""
+    return {str(name): _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return rounded(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
 def nominal(k: int) -> float:
     """Probability of a normal distribution within k standard deviations."""
     return float(2.0 * normal_cdf(np.array([float(k)]))[0] - 1.0)
@@ -61,7 +76,7 @@ class Chains:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": self.ok, "text": self.text}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
@@ -171,20 +186,7 @@ class Predictions:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with what `ok` and `text` say."""
-        numbers = [*self.coverage.values(), self.pull_width, self.pit_ks]
-        *shares, width, distance = (float(f"{x:.6g}") if x == x else None for x in numbers)
-        return {
-            "ok": self.ok,
-            "text": self.text,
-            "coverage": dict(zip(map(str, self.coverage), shares)),
-            "pull_width": width,
-            "pit_ks": distance,
-            "num_rows": self.num_rows,
-            "source": self.source,
-            "is_calibrated": self.is_calibrated,
-            "target": self.target,
-            "why": self.why,
-        }
+        return {"ok": self.ok, "text": self.text} | rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Predictions:
@@ -195,25 +197,18 @@ class Predictions:
         """
         if entry is None:
             return cls(why="the file does not say")
-        words = [entry[name] for name in ("source", "target", "why")]
-        if not all(isinstance(word, str) for word in words):
+        texts = {name: entry[name] for name in ("source", "target", "why")}
+        if not all(isinstance(text, str) for text in texts.values()):
             raise ValueError("predictions must have the texts source, target and why")
         if not entry["coverage"]:
             return cls(why=entry["why"])
-        numbers = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
+        numbers: dict[str, Any] = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
         coverage = {k: float(entry["coverage"][str(k)]) for k in _SLACK}
         count = int(entry["num_rows"])
         if count < 1 or not np.isfinite([*numbers.values(), *coverage.values()]).all():
             raise ValueError("predictions must have rows and finite numbers")
-        return cls(
-            coverage,
-            num_rows=count,
-            source=entry["source"],
-            is_calibrated=bool(entry["is_calibrated"]),
-            target=entry["target"],
-            why=entry["why"],
-            **numbers,
-        )
+        is_calibrated = bool(entry["is_calibrated"])
+        return cls(coverage, num_rows=count, is_calibrated=is_calibrated, **texts, **numbers)
 
 
 def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:

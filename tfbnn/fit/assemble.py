@@ -17,9 +17,9 @@ from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
 from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
-from tfbnn.run.reading import read_fit_definition
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until

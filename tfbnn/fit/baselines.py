@@ -213,7 +213,7 @@ class _Found(NamedTuple):
 
 def _search(definition: FitDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
     from tfbnn.engine.density.data import make_data
-    from tfbnn.engine.running.begin_elsewhere import starts_of
+    from tfbnn.engine.running.driver import starts_of
     from tfbnn.engine.starts.find import log_prob_of
 
     spec, history = definition.spec, History()

@@ -38,7 +38,7 @@ from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.run.session import opened_session
+from tfbnn.run.stores import opened_session
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows
@@ -113,10 +113,18 @@ def fit(
         ladder=ladder,
         ended=result.ended,
         until=None if (until := job.definition.sampling.until) is None else str(until),
-        folder=options.output if options.output is None else str(options.output),
+        folder=_folder_of(options),
         history=job.history.to_dict(),
     )
     return run, result
+
+
+def _folder_of(options: FitOptions) -> str | None:
+    """The run folder; None where a run ended in the search for its starts, and so has none."""
+    from tfbnn.storage import RunFolder
+
+    output = options.output
+    return None if output is None or RunFolder.around(output) is None else str(output)
 
 
 class Place:
@@ -139,8 +147,7 @@ class Place:
     def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
         """Finds starts, unless a run folder has them, and runs the chains."""
         from tfbnn.engine.density.data import make_data
-        from tfbnn.engine.running.begin_elsewhere import starts_of
-        from tfbnn.engine.running.driver import run_chains
+        from tfbnn.engine.running.driver import run_chains, starts_of
         from tfbnn.engine.starts.find import log_prob_of
 
         definition, options = job.definition, job.options

@@ -148,7 +148,7 @@ class Job(NamedTuple):
         """Who is told of the run."""
         options, definition = self.options, self.definition
         ending = partial(seconds_to_end, definition)
-        deadline = Deadline.of(definition.sampling.until, options.began, ending)
+        deadline = Deadline(options.limit, options.began, ending)
         return Notifier(options.verbose, options.callbacks, deadline, self.history)
 
 

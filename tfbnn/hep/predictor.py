@@ -8,7 +8,7 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,24 +59,19 @@ def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]
 _QUANTILES = [0.16, 0.5, 0.84]
 
 
-class Predicted(NamedTuple):
-    """What the network of one process says of N points, each [N]; in fb but for the trust level."""
+def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
+    """Predict a process at inputs [N, D], in the order of the columns of the fit.
 
-    central: Array
-    down: Array
-    up: Array
-    trust: Array
-
-
-def predicted(process: Process, x: Array) -> Predicted:
-    """Predicts a process at inputs [N, D], in the order of the columns of the fit."""
+    Returns:
+        (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
+    """
     _warn_of_signed_masses(process, x)
     prediction = process.model.predict(
         x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
     )
     quantiles = cast(Array, prediction.columns.quantiles)
     low, central, high = quantiles[:, :, 0] * FB[process.unit]
-    return Predicted(central, central - low, high - central, cast(Array, prediction.trust))
+    return central, central - low, high - central, cast(Array, prediction.trust)
 
 
 def _warn_of_signed_masses(process: Process, x: Array) -> None:
@@ -331,10 +326,11 @@ class CrossSectionPredictor:
         of_points = errors_of_points(errors, num_points)
         columns = []
         for process in processes:
-            found = predicted(process, values[:, [places[name] for name in process.inputs]])
+            x = values[:, [places[name] for name in process.inputs]]
+            central, *errors_of_network, trust = _predicted(process, x)
             down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
-            other = np.abs(found.central) * down, np.abs(found.central) * up
-            columns.append((found.central, found.down, found.up, *other, found.trust))
+            other = np.abs(central) * down, np.abs(central) * up
+            columns.append((central, *errors_of_network, *other, trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)
 

@@ -225,7 +225,10 @@ class Process:
                 "have. Use include_noise=False: errors are then of the function alone."
             )
         for name in ("description", "citation", "doi"):
-            check_text(name, getattr(self, name))
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text, received {getattr(self, name)!r:.200}.")
+        if self.doi and not _DOI.fullmatch(self.doi):
+            raise ValueError(f"doi must be like '10.1000/182', received {self.doi!r:.200}.")
         if not isinstance(self.calculation, Calculation | None):
             raise TypeError(
                 f"calculation must be a Calculation or None, received {self.calculation!r:.200}."
@@ -257,15 +260,6 @@ def check_energy(energy: Any) -> float:
             f"energy must be in GeV, received {value:g}, which is {value / 1000:g} TeV. For "
             f"{value:g} TeV pass {1000 * value:g}."
         )
-    return value
-
-
-def check_text(name: str, value: Any) -> str:
-    """A description, citation or doi; a doi is empty or one, without what stands before "10."."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, received {value!r:.200}.")
-    if name == "doi" and value and not _DOI.fullmatch(value):
-        raise ValueError(f"doi must be like '10.1000/182', received {value!r:.200}.")
     return value
 
 

@@ -4,9 +4,7 @@
     FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   the models, under names of no other write
 
 A new index takes the place of the old one in one step, and each names files of its own, so that
-models and what they mean never come from two writes. Version 0 of the index had no hashes, and names of
-files without their second part; version 1 had neither calculations, nor errors of other origin, citation
-and doi.
+models and what they mean never come from two writes.
 """
 
 import contextlib
@@ -57,8 +55,8 @@ def read_index(folder: StrPath) -> Index:
     with index_errors(folder):
         with open(path, encoding="utf-8") as file:
             index: Index = json.load(file)
-        if index["format"] != _FORMAT or index["format_version"] not in range(_VERSION + 1):
-            raise ValueError(f"this release reads {_FORMAT!r} version 0 to {_VERSION}")
+        if index["format"] != _FORMAT or index["format_version"] != _VERSION:
+            raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
         return index
 
 
@@ -96,29 +94,21 @@ def entry_of(process: Process, path: str, digest: str) -> Entry:
     }
 
 
-def settings_of(index: Index, entry: Entry) -> dict[str, Any]:
+def settings_of(entry: Entry) -> dict[str, Any]:
     """What an entry says of its process: the arguments of Process but the model."""
-    more: dict[str, Any] = {"errors": {}, "citation": "", "doi": "", "calculation": None}
-    if index["format_version"] > 1:
-        found = entry["xsection"]
-        more = {name: entry[name] for name in ("errors", "citation", "doi")}
-        more["calculation"] = None if found is None else Calculation(**found)
+    calculation = entry["xsection"]
     return {
         "pids": pid_pair(entry["pids"]),
-        "unit": entry["unit"],
         "energy": entry["energy_gev"],
         "inputs": {item["name"]: item["slha"] for item in entry["inputs"]},
-        "include_noise": entry["include_noise"],
-        "description": entry["description"],
-        **more,
+        "calculation": None if calculation is None else Calculation(**calculation),
+        **{name: entry[name] for name in ("unit", "include_noise", "description", "errors")},
+        **{name: entry[name] for name in ("citation", "doi")},
     }
 
 
-def file_of(index: Index, entry: Mapping[str, Any]) -> str:
+def file_of(entry: Mapping[str, Any]) -> str:
     """Name of the model's file, which lies in the folder itself, whatever the index says."""
-    first, second = pid_pair(entry["pids"])
-    if not index["format_version"]:
-        return f"{first}_{second}.h5"
     name: str = entry["file"]
     if not _FILE_NAME.fullmatch(name):
         raise ValueError(f"file must be a name that write_processes gives, found {name!r:.80}")
@@ -261,7 +251,7 @@ def read_processes(
             with index_errors(folder):
                 if len(wanted) < len(index["processes"]) and pids is None:
                     raise ValueError("there are two processes of the same particles")
-                processes = [_read(index, entry, folder, untrusted) for entry in wanted.values()]
+                processes = [_read(entry, folder, untrusted) for entry in wanted.values()]
                 check_together(processes)
             return {process.pids: process for process in processes}
         except FileNotFoundError:
@@ -284,14 +274,14 @@ def _write(process: Process, path: str) -> Entry:
     return entry_of(process, path, _hash(path))
 
 
-def _read(index: Index, entry: Entry, folder: str, untrusted: bool) -> Process:
-    path = os.path.join(folder, file_of(index, entry))
-    if index["format_version"] and _hash(path) != entry["sha256"]:
+def _read(entry: Entry, folder: str, untrusted: bool) -> Process:
+    path = os.path.join(folder, file_of(entry))
+    if _hash(path) != entry["sha256"]:
         raise ModelFileError(
             f"{path!r} is not the model that {NAME} was written with: another took "
             "its place. Write the processes again with tfbnn.hep.write_processes."
         )
-    settings = settings_of(index, entry)
+    settings = settings_of(entry)
     return Process(model=load(path, untrusted=untrusted), **settings)
 
 
@@ -318,7 +308,7 @@ def _files_of(folder: str) -> list[str]:
     try:
         with index_errors(folder):
             index = read_index(folder)
-            names = [file_of(index, entry) for entry in index["processes"]]
+            names = [file_of(entry) for entry in index["processes"]]
             return [os.path.join(folder, name) for name in names]
     except (FileNotFoundError, ModelFileError):
         return []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.data.coded_column import NUMBERS, Column
+from tfbnn.data.coding import NUMBERS, Column
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
 from tfbnn.plots.canvas import Quantity, plain, target_quantities
 from tfbnn.posterior.checks import checked_inputs, checked_rows

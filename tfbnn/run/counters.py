@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class Seconds:
     sampling: float = 0.0
 
     def __add__(self, other: "Seconds") -> "Seconds":
-        return Seconds(*(a + b for a, b in zip(self._values(), other._values())))
+        return Seconds(*(a + b for a, b in zip(astuple(self), astuple(other))))
 
     @property
     def phases(self) -> dict[str, float]:
@@ -140,9 +140,6 @@ class Seconds:
         sampled = sum(self.phases.values()) - sum(before.phases.values())
         startup = before.startup + max(time.perf_counter() - began - sampled, 0.0)
         return replace(self, startup=startup, compile=before.compile)
-
-    def _values(self) -> list[float]:
-        return [getattr(self, field.name) for field in fields(self)]
 
 
 class Clock:

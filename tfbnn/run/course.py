@@ -1,17 +1,14 @@
 """How far the chains of a run go: asked whenever all of them are where they were to go.
 
-The one place that says so, for lanes on threads, in processes and as tasks on a cluster.
+The one place that says so, for lanes on threads and as tasks on a cluster.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Look
 from tfbnn.run.result import Kept
 from tfbnn.run.until import next_look
@@ -54,27 +51,13 @@ class Goal:
     is_budget: bool
 
 
-class Course(Protocol):
-    """How far the lanes of a crew go.
+class Course:
+    """How far the lanes of a crew go: to a number of draws, without a look on the way.
 
     Attributes:
         ended: Why the run has ended, in words; None where nobody asks, or it has not.
         look: What was found when the draws were looked at last; None before.
     """
-
-    @property
-    def ended(self) -> str | None: ...
-    @property
-    def look(self) -> Look | None: ...
-    def next(self, crew: Crew) -> int | None:
-        """Draws per chain to go to next; None where nothing is left to do.
-
-        Called before the lanes set out, and again whenever all that have not failed are there.
-        """
-
-
-class Straight:
-    """To a number of draws, without a look on the way."""
 
     ended: str | None = None
     look: Look | None = None
@@ -87,48 +70,19 @@ class Straight:
         self._num_results = num_results
 
     def next(self, crew: Crew) -> int | None:
+        """Draws per chain to go to next; None where nothing is left to do.
+
+        Called before the lanes set out, and again whenever all that have not failed are there.
+        """
         has_way_to_go = any(count < self._num_results for count in crew.num_kept)
         return self._num_results if has_way_to_go else None
 
 
-class Timed:
-    """A course whose warm-up ends when its share of a limit is over, with what it has tuned."""
-
-    def __init__(self, course: Course, deadline: Deadline) -> None:
-        """
-        Args:
-            course: What comes after warm-up.
-            deadline: A limit.
-        """
-        self._course, self._deadline, self._has_begun = course, deadline, False
-
-    @property
-    def ended(self) -> str | None:
-        return self._course.ended
-
-    @property
-    def look(self) -> Look | None:
-        return self._course.look
-
-    def next(self, crew: Crew) -> int | None:
-        crew.pauses_at = math.inf
-        if not crew.is_warming_up():
-            return self._course.next(crew)
-        if self._has_begun:
-            crew.cut_warmup()
-        else:
-            self._has_begun = True
-            crew.compile()
-            crew.pauses_at = time.perf_counter() + self._deadline.for_warmup()
-        return 0
-
-
-class Judged:
+class Judged(Course):
     """From look to look, until the draws are enough or there are as many as there may be.
 
     Looks are at fixed numbers of draws (`next_look`) and chains wait there for each other, so that
     what is kept does not depend on who was faster.
-
     """
 
     def __init__(self, goal: Goal, store: Store) -> None:
@@ -137,12 +91,11 @@ class Judged:
             goal: Goal.
             store: Where the draws are.
         """
+        super().__init__(goal.num_results)
         self._goal, self._store = goal, store
-        self.ended: str | None = None
-        self.look: Look | None = None
 
     def next(self, crew: Crew) -> int | None:
-        counts, most = crew.num_kept, self._goal.num_results
+        counts, most = crew.num_kept, self._num_results
         if not counts:
             return None
         # Of a run that goes on, chains may be anywhere between two looks, and together by chance.
@@ -160,7 +113,7 @@ class Judged:
         after = f"after {num_results} draws per chain"
         if found.is_enough:
             return f"{found.text} {after}"
-        if num_results < self._goal.num_results:
+        if num_results < self._num_results:
             return None
         if self._goal.is_budget:
             counts = [crew.counters[lane].num_gradients for lane in crew.healthy]

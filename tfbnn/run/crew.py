@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING
 
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import Event, Look, SamplingEvent, current_phase
+from tfbnn.run.events import Event, Look, SamplingEvent
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
 
@@ -31,7 +31,7 @@ class Crew(ABC):
         counters: Dict lane -> what is known of it.
         failures: Dict lane -> the error that ended it for good.
         running: What is at work.
-        pauses_at: `time.perf_counter` from which no lane starts, so that the course is asked again.
+        pauses_at: `time.perf_counter` from which no lane starts.
     """
 
     running: Sized
@@ -55,29 +55,25 @@ class Crew(ABC):
             course: How far the lanes are to go, asked again whenever all of them are there.
             notify: Called with the events of the run.
         """
-        return self._run(self._dealt(course, notify), notify)
+        return self._run(self.stages(course, notify), notify)
 
     def run(self, lanes: Iterable[int], notify: Notify) -> Ending:
         """Advances some lanes until all is done or `notify` returns true."""
         return self._run([lanes], notify)
 
-    def _dealt(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
+    def stages(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
+        """Yields the lanes that are to advance, each time all of them are where they were to go."""
         while True:
             num_results = course.next(self)
-            if self._has_news(course) and self._last is not None and notify(self._last):
-                return
+            if course.look is not None and course.look is not self._look:
+                self._look = course.look
+                self._last = None if self._last is None else self._last.after(self._look)
+                if self._last is not None and notify(self._last):
+                    return
             if num_results is None:
                 return
             self.aim(num_results)
             yield self.deal()
-
-    def _has_news(self, course: Course) -> bool:
-        """Takes down what was found at a look at the draws; whether there was one."""
-        if course.look is None or course.look is self._look:
-            return False
-        self._look = course.look
-        self._last = None if self._last is None else self._last.after(self._look)
-        return True
 
     def _run(self, stages: Iterable[Iterable[int]], notify: Notify) -> Ending:
         interrupted = False
@@ -126,25 +122,9 @@ class Crew(ABC):
         """Lines on what was lost."""
         return ()
 
-    def is_warming_up(self) -> bool:
-        """Whether a lane has not come to the end of its warm-up."""
-        return any(self.plan.is_warming_up(lane) for lane in self._healthy())
-
-    def compile(self) -> None:
-        """Compiles what the first lane would compile."""
-        raise NotImplementedError
-
-    def cut_warmup(self) -> None:
-        """Ends the warm-up of each lane as soon as it may end."""
-        raise NotImplementedError
-
-    def phase(self) -> str:
-        """The phase that the lanes are in."""
-        return current_phase(self._healthy(), self.plan)
-
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
         """Yields the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
-        if healthy := self._healthy():
+        if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)
             yield self._last
@@ -157,9 +137,11 @@ class Crew(ABC):
     @property
     def num_kept(self) -> list[int]:
         """Draws per chain that each of them has."""
-        return [one.transitions["sampling"] // self.plan.stride for one in self._healthy()]
+        return [one.transitions["sampling"] // self.plan.stride for one in self.counted]
 
-    def _healthy(self) -> list[Counters]:
+    @property
+    def counted(self) -> list[Counters]:
+        """What is known of those lanes."""
         return [self.counters[lane] for lane in self.healthy]
 
     def _work(self, notify: Notify) -> bool:
@@ -167,15 +149,12 @@ class Crew(ABC):
         while self._waiting or self.running:
             if time.perf_counter() >= self.pauses_at:
                 self._waiting.clear()
-            self._start_due()
+            for turn in list(self._waiting):
+                due, lane = turn
+                if time.monotonic() >= due and self.has_room():
+                    self._waiting.remove(turn)
+                    self.start(lane)
             for event in self.reports():
                 if notify(event):
                     return True
         return False
-
-    def _start_due(self) -> None:
-        for turn in list(self._waiting):
-            due, lane = turn
-            if time.monotonic() >= due and self.has_room():
-                self._waiting.remove(turn)
-                self.start(lane)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from tfbnn.run.events import Event
 from tfbnn.run.result import SamplingResult
-from tfbnn.run.until import Until
 
 # Largest shares of the limit, and of what is left of it when the phase begins.
 _SEARCH, _SEARCH_OF_LEFT = 1 / 4, 1 / 3
@@ -26,27 +25,19 @@ class Deadline:
 
     def __init__(
         self,
-        max_seconds: float = math.inf,
+        max_seconds: float | None = None,
         began: float = 0.0,
         ending: Callable[[int], float] = lambda num_kept: 0.0,
     ) -> None:
         """
         Args:
-            max_seconds: As in `tfbnn.Until`.
+            max_seconds: As in `tfbnn.Until`, None without a limit.
             began: `time.perf_counter` when the fit was called for.
             ending: Seconds that calibration and diagnosis take with so many draws per chain.
         """
-        self.max_seconds, self._began, self._ending = max_seconds, began, ending
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self._began, self._ending = began, ending
         self.passed: str | None = None
-
-    @classmethod
-    def of(
-        cls, until: Until | None, began: float, ending: Callable[[int], float] = lambda _: 0.0
-    ) -> Deadline:
-        """The limit that `until` names; the other arguments are as above."""
-        if until is None or until.max_seconds is None:
-            return cls()
-        return cls(until.max_seconds, began, ending)
 
     @property
     def is_finite(self) -> bool:

@@ -1,25 +1,32 @@
-"""What the folder of a run says of it: its JSON and its arrays, whose keys `reading` alone knows besides."""
+"""What the folder of a run says of it, written and read: its JSON and its arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from tfbnn.data.coding import Coding
+from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import (
     Beginning,
     FitDefinition,
+    InitialState,
     Layout,
     RunDefinition,
     Starts,
 )
 from tfbnn.run.options import Sampling
+from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
 from tfbnn.spec.habits import without_former, without_former_defaults
+from tfbnn.spec.keras_spec import spec_from_json
+from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows, array_hash, data_hash
-from tfbnn.spec.settings_json import settings_to_json
+from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
@@ -32,9 +39,26 @@ INITIAL_STATE = "initial state"
 def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     """JSON of everything but the arrays, of which it has hashes and names."""
     sampling, given = definition.sampling, definition.initial_state
-    about, fixed = {}, {}
+    about: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
     if isinstance(definition, FitDefinition):
-        about, fixed = _about_fit(definition), _fixed_of_fit(definition)
+        rows, held_out, pretraining = definition.rows, definition.validation, definition.pretraining
+        about = {
+            "feature_names": rows.feature_names and list(rows.feature_names),
+            "vector_target": rows.vector_target,
+            "calibrate": definition.calibrate,
+            "effort": definition.effort,
+            "provenance": definition.provenance.to_json(),
+        }
+        fixed = {
+            "training rows": data_hash(rows),
+            "validation rows": None if held_out is None else data_hash(held_out),
+            "classes": rows.classes and list(rows.classes),
+            "coding": rows.coding and rows.coding.to_json(),
+            "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
+            "groups of rows": None if rows.groups is None else array_hash(rows.groups),
+            "pretraining": pretraining and settings_to_json(pretraining),
+        }
     return {
         **_extent(sampling),
         "temperatures": list(definition.temperatures),
@@ -51,30 +75,6 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
     }
 
 
-def _about_fit(definition: FitDefinition) -> dict[str, Any]:
-    rows = definition.rows
-    return {
-        "feature_names": _listed(rows.feature_names),
-        "vector_target": rows.vector_target,
-        "calibrate": definition.calibrate,
-        "effort": definition.effort,
-        "provenance": definition.provenance.to_json(),
-    }
-
-
-def _fixed_of_fit(definition: FitDefinition) -> dict[str, Any]:
-    rows, validation, pretraining = definition.rows, definition.validation, definition.pretraining
-    return {
-        "training rows": data_hash(rows),
-        "validation rows": None if validation is None else data_hash(validation),
-        "classes": _listed(rows.classes),
-        "coding": rows.coding and rows.coding.to_json(),
-        "transforms": rows.transforms and [step.to_json() for step in rows.transforms],
-        "groups of rows": None if rows.groups is None else array_hash(rows.groups),
-        "pretraining": pretraining and settings_to_json(pretraining),
-    }
-
-
 def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
     """Dict name -> array of the rows, and of the starts that were given."""
     arrays: dict[str, Array] = {}
@@ -85,6 +85,106 @@ def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
     if definition.initial_state is not None:
         arrays[INITIAL_STATE] = definition.initial_state.theta
     return arrays
+
+
+def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinition:
+    """The definition of the run in a folder, of a model or a log density.
+
+    The functions of the latter are not there: what a file names is not called.
+
+    Args:
+        folder: RunFolder.
+        custom: Classes of the caller's own that a model may have, see `with_custom`.
+
+    Raises:
+        RunFolderError: When it is not one that `make_run` can have written, or of a class
+            that is not among those.
+    """
+    description = folder.description
+    try:
+        fixed = dict(description["fixed"])
+        given = description.get("initial_state")  # earlier releases knew of none
+        common = dict(
+            kernel=fixed["kernel"],
+            sampling=Sampling(
+                **without_former(fixed["numbers"]),
+                num_results=wanted_results(folder),
+                # Earlier releases knew of none.
+                until=Until.from_json(description.get("until")),
+            ),
+            environment=fixed["environment"],
+            temperatures=tuple(description["temperatures"]),
+            initial_state=None
+            if given is None
+            else InitialState(folder.arrays[INITIAL_STATE], str(given)),
+        )
+        if DensitySpec.describes(fixed["spec"]):
+            return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)
+        spec = spec_from_json(fixed["spec"], custom)
+        return FitDefinition(spec=spec, **common, **_read_fit(description, fixed, folder.arrays))
+    except OwnClassError as error:
+        raise RunFolderError(f"{folder.path!r}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{folder.path!r} does not describe a run that this release knows "
+            f"({type(error).__name__}: {error}). Start a new run in another folder."
+        ) from error
+
+
+def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDefinition:
+    """That of a run that has to be one of a model; arguments as of `read_definition`.
+
+    Raises:
+        RunFolderError: As `read_definition`, and for a log density.
+    """
+    definition = read_definition(folder, custom)
+    if isinstance(definition, FitDefinition):
+        return definition
+    raise RunFolderError(
+        f"{folder.path!r} holds draws of a log density, and no model. To go on with it, or to read "
+        "what is there, call tfbnn.sample with the same log_prob, output= this folder, resume=True."
+    )
+
+
+def _read_fit(
+    description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
+) -> dict[str, Any]:
+    """What a FitDefinition has besides what all have, and besides its spec."""
+    names, classes, pretraining = (
+        description["feature_names"],
+        fixed["classes"],
+        fixed["pretraining"],
+    )
+    # Earlier releases had neither.
+    coding, transforms = fixed.get("coding"), fixed.get("transforms")
+
+    def rows(name: str) -> Rows:
+        return Rows(
+            arrays[f"{name} x"],
+            arrays[f"{name} y"],
+            arrays.get(f"{name} noise"),
+            names and tuple(names),
+            classes and tuple(classes),
+            # Runs of the first format do not say it: their models predict [N, K].
+            bool(description.get("vector_target", False)),
+            coding=None if coding is None else Coding.from_json(coding),
+            groups=arrays.get(f"{name} groups"),
+        )
+
+    training = rows("training")
+    if transforms is not None:
+        x_pipeline, y_pipeline = map(Pipeline.from_json, transforms)
+        training = replace(training, transforms=(x_pipeline, y_pipeline))
+    return {
+        "rows": training,
+        "validation": rows("validation") if fixed["validation rows"] else None,
+        "pretraining": pretraining
+        and settings_from_json(pretraining, {"Pretraining": Pretraining}),
+        "provenance": Provenance.from_json(dict(description["provenance"])),
+        # Earlier releases ended no run so.
+        "calibrate": bool(description.get("calibrate", False)),
+        "effort": float(description.get("effort", 1.0)),
+    }
 
 
 def wanted_results(folder: RunFolder) -> int:
@@ -159,7 +259,9 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
     asked = definition.sampling.num_results
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
-    least = most_committed(folder) if was_open else wanted_results(folder)
+    committed = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
+    most = max(0 if found is None else found.num_draws for found in committed)
+    least = most if was_open else wanted_results(folder)
     if definition.sampling.until is None and asked < least:
         there = ""
         if isinstance(definition, FitDefinition):
@@ -168,12 +270,6 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
             f"The run in {folder.path!r} has num_results={least}, received {asked}. It can "
             f"have more, not fewer{there}."
         )
-
-
-def most_committed(folder: RunFolder) -> int:
-    """Draws that a chain has committed, of the one that has most."""
-    checkpoints = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
-    return max(0 if found is None else found.num_draws for found in checkpoints)
 
 
 def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[str, Any]) -> None:
@@ -210,10 +306,6 @@ def _extent(sampling: Sampling) -> dict[str, Any]:
 def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
     arrays = {f"{name} {part}": getattr(rows, part) for part in ("x", "y", "noise", "groups")}
     return {key: array for key, array in arrays.items() if array is not None}
-
-
-def _listed(names: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if names is None else list(names)
 
 
 def _refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:

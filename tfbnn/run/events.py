@@ -1,4 +1,4 @@
-"""What is told of a run now and then: to the progress line, to callbacks, by a worker to its parent."""
+"""Progress events of a run, for the progress line and for callbacks."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -73,11 +73,6 @@ class Plan:
         """What does not follow from the settings of the run alone."""
         return Layout(self.groups, self.block_length)
 
-    @property
-    def end(self) -> int:
-        """Transitions of a chain in all."""
-        return sum(leg.length for leg in self.legs)
-
     def cut_to(self, num_results: int) -> "Plan":
         """The same with so many draws per chain, no more than it has: its beginning."""
         length = num_results * self.stride
@@ -194,7 +189,7 @@ def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) 
     """For how many transitions a block has keys, and room for draws: a power of two.
 
     How many it makes is decided while the run goes on, by how long they take
-    (`tfbnn.engine.running.pace`). This is the most, which is part of the shapes that are compiled,
+    (`tfbnn.engine.sampling.work`). This is the most, which is part of the shapes that are compiled,
     and so is the number of draws kept of them (this over the stride). So runs share a program
     whatever their rows; what decides is the memory of the draws, and a power of two of transitions
     in all, beyond which there would be nothing but memory to clear in every call.

@@ -1,25 +1,40 @@
 """Where the kept draws of the lanes of a run go: into memory, or into the run's folder.
 
-The sink of a lane is told of every block that has ended, so that it can commit where it may.
+The sink of a lane is told of every block that has ended, so that it can commit where it may. A Session
+begins the run, or goes on with what an earlier process has left. Everything that decides the draws is in
+the folder, and the part that a caller chooses is compared when a run goes on, so that a run is finished
+as it was begun or not at all.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters, Seconds
-from tfbnn.run.description import has_extent, read_beginning, said_end
-from tfbnn.run.options import Sampling
+from tfbnn.run.definition import Beginning, RunDefinition
+from tfbnn.run.description import (
+    check_same_run,
+    extend_run,
+    has_extent,
+    make_run,
+    read_beginning,
+    said_end,
+    take_down_end,
+)
+from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
 from tfbnn.system.arrays import Array
+from tfbnn.system.paths import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import Checkpoint, LaneWriter, RunFolder
@@ -37,25 +52,6 @@ class Advancing(Protocol):
     @property
     def counters(self) -> Counters: ...
     def snapshot(self) -> dict[str, Array]: ...
-
-
-class Sink(Protocol):
-    """Where one lane puts its draws.
-
-    Attributes:
-        checkpoint: The commit that the lane goes on from, or None.
-    """
-
-    checkpoint: Checkpoint | None
-
-    def append(self, draws: Array, statistics: Arrays) -> None:
-        """Takes draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
-
-    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
-        """Commits where it is time to."""
-
-    def commit(self, lane: Advancing) -> None:
-        """Keeps everything up to the lane's last block."""
 
 
 class _Arrays:
@@ -94,7 +90,7 @@ class MemoryStore:
         arrays = _Arrays(sum(map(len, plan.groups)), plan.num_results)
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
-    def sink(self, lane: int, clock: Clock) -> AbstractContextManager[Sink]:
+    def sink(self, lane: int, clock: Clock) -> AbstractContextManager[_MemorySink]:
         """The sink of a lane, which has it until the end of the context.
 
         Args:
@@ -117,6 +113,8 @@ class MemoryStore:
 
 
 class _MemorySink:
+    """Where one lane puts its draws; `checkpoint` is the commit that it goes on from, or None."""
+
     checkpoint: Checkpoint | None = None
 
     def __init__(self, arrays: _Arrays, chains: list[int]) -> None:
@@ -124,14 +122,17 @@ class _MemorySink:
         self.counters = Counters.nothing(chains)
 
     def append(self, draws: Array, statistics: Arrays) -> None:
+        """Takes draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
         self._arrays.put(self._chains, self._num_kept, draws, statistics)
         self._num_kept += len(draws)
 
     def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+        """Commits where it is time to."""
         del phase_ended
         self.commit(lane)
 
     def commit(self, lane: Advancing) -> None:
+        """Keeps everything up to the lane's last block."""
         self.counters = lane.counters
 
 
@@ -147,7 +148,7 @@ class FolderStore:
         self.folder, self.commit_interval = folder, commit_interval
 
     @contextmanager
-    def sink(self, lane: int, clock: Clock) -> Iterator[Sink]:
+    def sink(self, lane: int, clock: Clock) -> Iterator[_FolderSink]:
         with self.folder.writer(lane) as writer:
             yield _FolderSink(writer, self.commit_interval, clock)
 
@@ -189,32 +190,32 @@ class _FolderSink:
         self._last_commit = time.monotonic()
 
 
+# Where the draws of a run go, and where one lane puts them.
 Store = MemoryStore | FolderStore
+Sink = _MemorySink | _FolderSink
 
 
 def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
     """What some lanes of the run in a folder had counted at their last commits."""
-    found = [folder.checkpoint(lane) for lane in lanes]
-    return [
-        _counters(folder, lane, one.counters if one else None) for lane, one in zip(lanes, found)
-    ]
-
-
-def _counters(folder: RunFolder, lane: int, entry: dict[str, Any] | None) -> Counters:
     groups = read_beginning(folder).layout.groups
-    return Counters.from_json(entry) if entry else Counters.nothing(groups[lane])
+    found = [(lane, folder.checkpoint(lane)) for lane in lanes]
+    return [
+        Counters.from_json(one.counters) if one else Counters.nothing(groups[lane])
+        for lane, one in found
+    ]
 
 
 def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
     """What some lanes of the run in a folder have committed, all by default."""
     lanes = range(folder.num_lanes) if lanes is None else lanes
     groups = [read_beginning(folder).layout.groups[lane] for lane in lanes]
-    num_chains, num_results = sum(map(len, groups)), num_committed(folder, lanes)
+    num_chains, num_results = sum(map(len, groups)), _num_committed(folder, lanes)
     arrays, counters, first = _Arrays(num_chains, num_results), [], 0
     for index, group in zip(lanes, groups):
         # One lane after the other, so that no more than one is in memory twice.
         lane = folder.read(index)
-        counters.append(_counters(folder, index, lane.counters))
+        found = lane.counters
+        counters.append(Counters.from_json(found) if found else Counters.nothing(group))
         num_results = min(num_results, len(lane.draws))
         if num_results:
             statistics = {name: part[:num_results] for name, part in lane.statistics.items()}
@@ -224,9 +225,8 @@ def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
     return arrays.kept(range(num_chains), num_results, counters)
 
 
-def num_committed(folder: RunFolder, lanes: Sequence[int] | None = None) -> int:
-    """Draws that every chain of some lanes has committed, of all lanes by default."""
-    lanes = range(folder.num_lanes) if lanes is None else lanes
+def _num_committed(folder: RunFolder, lanes: Sequence[int]) -> int:
+    """Draws that every chain of some lanes has committed."""
     checkpoints = [folder.checkpoint(lane) for lane in lanes]
     return min(0 if found is None else found.num_draws for found in checkpoints)
 
@@ -251,7 +251,7 @@ def finished_result(folder: RunFolder, sampling: Sampling) -> SamplingResult | N
 
 def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     """What a run has committed, or None with fewer than `fewest` draws per chain."""
-    if num_committed(folder) < fewest:
+    if _num_committed(folder, range(folder.num_lanes)) < fewest:
         return None
     kept = read_lanes(folder)
     if kept.draws.shape[1] < fewest:
@@ -259,3 +259,100 @@ def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     seconds = Seconds.committed(kept.counters)
     ending = Ending(ended=said_end(folder))
     return gather_result(kept, read_beginning(folder).start_log_prob, seconds, ending)
+
+
+class Session:
+    """A run in the memory of this process, or in a folder, made when it begins or there already.
+
+    Attributes:
+        found: How an earlier process began the run, or None where this one is to begin it.
+        ended: Why the run has ended though it might go on, in words, to be taken down; else None.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder | None = None,
+        begin: Callable[[Beginning], RunFolder] | None = None,
+        commit_interval: float = 0.0,
+    ) -> None:
+        """
+        Args:
+            folder: RunFolder of a run that has begun, or None.
+            begin: Makes the folder of one that has not, or extends it, and returns it; None where
+                draws stay in memory.
+            commit_interval: As in `fit_posterior`.
+        """
+        self.ended: str | None = None
+        self._folder, self._begin, self._commit_interval = folder, begin, commit_interval
+        self.found = None if folder is None else read_beginning(folder)
+
+    def begin(self, plan: Plan, beginning: Beginning) -> Store:
+        """Begins the run, or takes down that it is to have more results."""
+        if self._begin is None:
+            return MemoryStore(plan)
+        self._folder = folder = self._begin(beginning)
+        return FolderStore(folder, self._commit_interval)
+
+    def take_down_end(self) -> None:
+        """Takes down that the run has ended, where it has; the folder must not be reserved any more."""
+        if self.ended is not None and self._folder is not None:
+            take_down_end(self._folder, self.ended)
+
+    def committed_result(self, fewest: int) -> SamplingResult | None:
+        """What is committed, or None with fewer than `fewest` draws per chain."""
+        return None if self._folder is None else committed_result(self._folder, fewest)
+
+    def finished_result(self, sampling: Sampling) -> SamplingResult | None:
+        """What is committed, if that is all that the run is to have."""
+        return None if self._folder is None else finished_result(self._folder, sampling)
+
+
+@contextmanager
+def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[Session]:
+    """Yields the Session of a fit in this process.
+
+    While it is open, no other process begins a run in a folder where this one has not begun yet.
+
+    Raises:
+        RunFolderError: When the folder holds a run and this is not to go on with it, or when it was
+            begun with other data or settings; and when it holds something else.
+        RunLockedError: When another process is about to begin a run there.
+        OSError: When the folder cannot be made.
+    """
+    from tfbnn.storage import RunFolder
+
+    path = options.output
+    if path is None:
+        yield Session()
+        return
+    with ExitStack() as stack:
+        folder = find_run(path, definition, options.resume)
+        if folder is not None:
+
+            def begin(beginning: Beginning) -> RunFolder:
+                return extend_run(folder, definition.sampling)
+        else:
+            make = stack.enter_context(RunFolder.reserved(path))
+            begin = partial(make_run, make, definition)
+        session = Session(folder, begin, options.commit_interval)
+        yield session
+    session.take_down_end()
+
+
+def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:
+    """The run in a folder that a fit is to go on with, or None where it is to begin one.
+
+    Raises:
+        RunFolderError: As in `opened_session`.
+    """
+    from tfbnn.storage import RunFolder
+
+    folder = RunFolder.find(path)
+    if folder is not None and not resume:
+        raise RunFolderError(
+            f"{path!r} holds a run already. Pass resume=True (--resume) to go on with it, or "
+            "another folder."
+        )
+    if folder is not None:
+        check_same_run(folder, definition)
+    return folder

@@ -42,7 +42,7 @@ CALLED = {
     **dict.fromkeys(("draws", "num_samples", "n_samples"), "num_results"),
     **dict.fromkeys(("tune", "warmup", "num_warmup"), "num_burnin_steps"),
     **dict.fromkeys(("time_limit", "timeout"), "max_seconds"),
-    **{"max_iter": "epochs", "quiet": "verbose", "random_state": "seed"},
+    **{"max_iter": "epochs", "quiet": "verbose", "random_state": "seed", "seed": "random_state"},
 }
 # Words of Keras, scikit-learn and samplers, and what to use here; {name} stands for the word.
 _HINTS = {
@@ -77,7 +77,7 @@ _HINTS = {
 _TEXTS = {word: text for words, text in _HINTS.items() for word in words.split()}
 HINTS = {
     name: _TEXTS[word].replace("{name}", word)
-    for name, word in ({word: word for word in _TEXTS} | CALLED).items()
+    for name, word in (CALLED | {word: word for word in _TEXTS}).items()
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
-from tfbnn.engine.running.begin_elsewhere import prepare_run
+from tfbnn.engine.running.advance import prepare_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.fit.assemble import read_run
 from tfbnn.run.description import definition_to_arrays, definition_to_json, read_beginning
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
 THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
-GIVEN = {"pretraining": "auto", "initial_state": THETA}
+GIVEN = {"pretraining": "auto", "initial_state": THETA, "jit_compile": False}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,6 @@ def test_the_first_transition_leaves_from_there(whole):
         kernel=tfbnn.kernels.RandomWalkMetropolis(step_size=1e-7),
         num_burnin_steps=0,
         num_results=4,
-        jit_compile=False,
     )
     np.testing.assert_allclose(still.posterior.draws[:, 0], THETA, atol=1e-5)
 
@@ -53,16 +52,18 @@ def test_a_run_from_given_starts_goes_on_by_its_folder(tmp_path, whole):
     assert_same_draws(again, whole[0])
 
 
-@pytest.mark.parametrize("other", [THETA + 1, 0.5, None], ids=["elsewhere", "number", "none"])
-def test_it_does_not_go_on_from_other_starts(tmp_path, other):
+def test_it_does_not_go_on_from_other_starts(tmp_path):
     small_fit(**GIVEN, output=tmp_path / "run", callbacks=[stop_while_sampling])
-    with pytest.raises(RunFolderError, match="initial_state is"):
-        small_fit(pretraining=None, initial_state=other, output=tmp_path / "run", resume=True)
+    for other in (THETA + 1, 0.5, None):
+        with pytest.raises(RunFolderError, match="initial_state is"):
+            changed = GIVEN | {"pretraining": None, "initial_state": other}
+            small_fit(**changed, output=tmp_path / "run", resume=True)
 
 
 @pytest.mark.parametrize("by_folder", [True, False])
 def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path, by_folder):
     options = dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
+    options |= dict(jit_compile=False)
     small_fit(**options, callbacks=[stop_while_sampling])
     if by_folder:
         model, run = tfbnn.resume(tmp_path / "run", verbose=0)
@@ -101,7 +102,7 @@ def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
 def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
     """Those of rows elsewhere, which its folder holds."""
     model, data = small_model(), (X + 1.0, 3.0 * Y)
-    options = RUN | dict(pretraining="auto", initial_state=whole[0], output=tmp_path / "run")
+    options = RUN | GIVEN | dict(initial_state=whole[0], output=tmp_path / "run")
     model.fit_posterior(*data, **options, callbacks=[stop_while_sampling])
     resumed, run = tfbnn.resume(tmp_path / "run", verbose=0)
     assert run.num_results == RUN["num_results"]

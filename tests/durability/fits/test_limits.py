@@ -26,7 +26,7 @@ pytestmark = [
 LIMITED = RUN | dict(
     jit_compile=False,
     seed=3,
-    num_results=300,
+    num_results=120,
     until=tfbnn.Until(ess=10_000, max_seconds=600),
 )
 
@@ -42,36 +42,43 @@ def no_time_to_warm_up(monkeypatch):
     monkeypatch.setattr(Deadline, "for_warmup", lambda self, left=None: 0.0)
 
 
+@pytest.fixture(scope="module")
+def whole():
+    """(model, run) of a run whose warm-up was cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Deadline, "for_warmup", lambda self, left=None: 0.0)
+        return fit()
+
+
 def stop_after_a_draw(event):
     return event.get("num_kept", 0) >= 1
 
 
-def test_a_warmup_that_is_cut_short_is_followed_by_draws(no_time_to_warm_up):
-    model, run = fit()
-    assert run.num_results == 300 and run.num_burnin_steps < RUN["num_burnin_steps"]
+def test_a_warmup_that_is_cut_short_is_followed_by_draws(whole):
+    model, run = whole
+    assert run.num_results == 120 and run.num_burnin_steps < RUN["num_burnin_steps"]
     text = f"Warm-up cut short at {run.num_burnin_steps} of {RUN['num_burnin_steps']} steps"
     assert text in run.report(width=200)
     assert model.posterior.provenance.num_burnin_steps == run.num_burnin_steps
     assert np.isfinite(model.posterior.draws).all() and model.posterior.draws.std() > 0
 
 
-@pytest.mark.parametrize("loses_a_lane", [False, True])
 def test_a_run_goes_on_with_the_warmup_that_was_cut(
-    tmp_path, no_time_to_warm_up, monkeypatch, loses_a_lane
+    tmp_path, whole, no_time_to_warm_up, monkeypatch
 ):
     """Also where a kill left a lane behind that had not heard of the cut."""
-    whole, _ = fit()
     folder = tmp_path / "run"
     fit(output=folder, callbacks=[stop_after_a_draw])
-    if loses_a_lane:
-        shutil.rmtree(RunFolder.open(folder)._lane(1).folder)
+    shutil.rmtree(RunFolder.open(folder)._lane(1).folder)
     monkeypatch.undo()  # there is time for all of warm-up now, but the run has decided already
     model, run = tfbnn.resume(folder, verbose=0)
-    assert run.num_results == 300
-    assert_same_draws(model, whole)
+    assert run.num_results == 120
+    assert_same_draws(model, whole[0])
 
 
-def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_path, monkeypatch):
+def test_without_time_for_a_draw_a_model_refuses_to_predict_and_the_same_call_ends(
+    tmp_path, monkeypatch
+):
     folder = tmp_path / "run"
     with pytest.warns(UserWarning, match="before its first draw") as told:
         model, run = fit(output=folder, until="auto", max_seconds=1e-3)
@@ -85,10 +92,15 @@ def test_without_time_for_a_draw_a_model_refuses_to_predict_and_resume_ends(tmp_
     with pytest.warns(UserWarning, match="not sampled"):
         mean, _ = model.predict(X, allow_unsampled=True)
     assert np.isfinite(mean).all()
-    model, run = tfbnn.resume(folder, max_seconds=600, num_results=20, verbose=0)
+    # It ended in the search for its starts, which the same call begins again.
+    assert run.folder is None and "tfbnn.resume" not in run.report()
+    with pytest.raises(tfbnn.RunFolderError, match="not a run folder"):
+        tfbnn.resume(folder, max_seconds=600, num_results=20, verbose=0)
+    model, run = fit(output=folder, resume=True, max_seconds=600, num_results=20)
     assert run.num_results == 20 and model.predict(X).mean.shape == mean.shape
 
 
+@pytest.mark.statistics
 def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     """A slow machine plans few steps of few gradients; a fast one that goes on takes these."""
     options = dict(kernel="auto", num_burnin_steps="auto", num_results="auto", pretraining=None)
@@ -113,6 +125,7 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     assert_same_draws(by_arguments, resumed)
 
 
+@pytest.mark.statistics
 def test_a_gradient_of_all_chains_is_measured_and_takes_longer_of_more_rows():
     spec = tfbnn.BayesianMLP([2, 50, 1], y_transform=None).spec
     options = FitOptions(kernel=tfbnn.kernels.HMC(), jit_compile=False)

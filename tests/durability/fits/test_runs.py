@@ -1,6 +1,7 @@
 """Runs that write to a folder: resumed, extended, refused, loaded, and their lanes advanced alone."""
 
 import os
+import shutil
 import signal
 import threading
 
@@ -46,11 +47,20 @@ def whole():
         return small_fit()
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
     """A run folder with a run that was stopped while it sampled."""
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(3)])
-    return tmp_path / "run"
+    path = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        small_fit(output=path, callbacks=[stop_after(3)])
+    return path
+
+
+@pytest.fixture
+def folder(stopped, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(stopped, tmp_path / "run")
 
 
 def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
@@ -103,7 +113,8 @@ def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
 def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder(tmp_path):
     options = dict(
         num_steps_between_results=2,
-        num_results=15,
+        num_results=12,
+        num_burnin_steps=16,
         noise_scale=np.full(40, 0.2),
         validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
         pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
@@ -127,14 +138,14 @@ def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
     np.testing.assert_array_equal(run.step_size, whole[1].step_size)
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_more_draws_are_those_of_a_longer_run(tmp_path, finished):
-    small_fit(output=tmp_path / "run", callbacks=() if finished else [stop_after(2)])
-    model, run = tfbnn.resume(tmp_path / "run", num_results=60, verbose=0)
-    assert_same_draws(model, small_fit(num_results=60)[0])
-    assert run.num_results == 60 == model.posterior.provenance.num_results_requested
-    with pytest.raises(RunFolderError, match="num_results=60, received 40"):
-        small_fit(output=tmp_path / "run", resume=True)
+def test_more_draws_are_those_of_a_longer_run(folder):
+    """Of a run that was stopped, and of one that is finished."""
+    for number in (60, 70):
+        model, run = tfbnn.resume(folder, num_results=number, verbose=0)
+        assert run.num_results == number == model.posterior.provenance.num_results_requested
+    assert_same_draws(model, small_fit(num_results=70)[0])
+    with pytest.raises(RunFolderError, match="num_results=70, received 40"):
+        small_fit(output=folder, resume=True)
 
 
 def test_more_draws_are_refused_while_a_lane_is_written_and_change_nothing(folder, whole):
@@ -148,14 +159,7 @@ def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
     assert_same_draws(model, whole[0])
 
 
-def test_chains_that_share_a_program_go_on_bitwise(tmp_path):
-    kernel = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
-    options = dict(kernel=kernel, num_results=20, jit_compile=False)
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
-    model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
-    assert_same_draws(model, small_fit(**options)[0])
-
-
+@pytest.mark.statistics
 def test_a_ladder_keeps_its_evidence(tmp_path):
     kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
     options = dict(kernel=kernel, num_results=16, jit_compile=False)
@@ -167,8 +171,11 @@ def test_a_ladder_keeps_its_evidence(tmp_path):
     assert loaded.provenance == expected.posterior.provenance
 
 
+@pytest.mark.statistics
 def test_a_collapsed_run_keeps_its_readouts(tmp_path):
-    kernel = tfbnn.kernels.Repriorised(HMC(num_leapfrog_steps=2), collapse_readout=True)
+    """In chains that share a program, as those of ChEES do."""
+    inner = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
+    kernel = tfbnn.kernels.Repriorised(inner, collapse_readout=True)
     options = dict(kernel=kernel, num_results=10, jit_compile=False)
     expected, _ = small_fit(**options)
     small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
@@ -179,6 +186,7 @@ def test_a_collapsed_run_keeps_its_readouts(tmp_path):
         np.testing.assert_array_equal(found.predict(X).stddev, expected.predict(X).stddev)
 
 
+@pytest.mark.statistics
 class TestCallableKernels:
     @staticmethod
     def walk(target):
@@ -203,16 +211,15 @@ class TestCallableKernels:
 # What is chosen.
 
 
-@pytest.mark.parametrize("at", ["pretraining", "sampling"])
 def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
-    tmp_path, whole, monkeypatch, at
+    tmp_path, whole, monkeypatch
 ):
     def choose(number):
         monkeypatch.setattr(rules, "num_burnin_steps", lambda *_: (number, f"by rule {number}"))
 
     options = dict(output=tmp_path / "run", num_burnin_steps="auto")
     choose(40)
-    small_fit(callbacks=[stop_after(2, at)], **options)
+    small_fit(callbacks=[stop_after(2, "pretraining")], **options)
     choose(50)
     with pytest.raises(RunFolderError, match="num_burnin_steps is 40 there and 41 here"):
         small_fit(resume=True, **(options | {"num_burnin_steps": 41}))
@@ -377,14 +384,13 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
         assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole, times):
+def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole):
     """A second signal, while the last block is waited for, changes nothing."""
     model = small_model()
 
     def interrupt(event):
         if event["phase"] == "sampling" and event["num_kept"] >= 8:
-            for _ in range(times):
+            for _ in range(2):
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
@@ -428,6 +434,7 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
 
 
+@pytest.mark.statistics
 def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch):
     """Acceptance probabilities above zero do not count, only moves."""
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
@@ -455,5 +462,6 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     assert last["standing_still"] == [0, 1]
     (text,) = [str(w.message) for w in warned if "accepted none" in str(w.message)]
     assert text.startswith("Chain")  # one warning for all of them
-    small_fit(jit_compile=False, callbacks=[events.append])
+    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+    small_fit(callbacks=[events.append])
     assert events[-1]["standing_still"] == []

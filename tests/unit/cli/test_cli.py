@@ -16,7 +16,10 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
-from tests.support.without_tensorflow import command_without_tensorflow
+from tests.support.without_tensorflow import (
+    command_without_tensorflow,
+    commands_without_tensorflow,
+)
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
@@ -346,9 +349,11 @@ def test_info(run):
     assert run("info unnamed.h5")[0] == 0
 
 
-def test_plot(run, folder):
-    pytest.importorskip("matplotlib")
-    code, out, _ = run("plot named.h5 -o figures")
+def test_plot(run, folder, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    with monkeypatch.context() as patch:  # the others are drawn below
+        patch.setattr(figure, "savefig", lambda figure, *_, **__: None)
+        code, out, _ = run("plot named.h5 -o figures")
     names = ("convergence", "slices")
     assert code == 0 and out.split() == [f"figures/{name}.png" for name in names]
     code, out, _ = run("plot named.h5 rows.csv -o figures --format svg")
@@ -394,29 +399,24 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
     check_refusal(result, word)
 
 
-@pytest.mark.parametrize(
-    ("command", "need", "extra"),
-    [
-        (
-            "fit rows.csv --target y --layers 3 --num-results 9 -o new.h5",
-            "Sampling, log_prob and SavedModel need TensorFlow",
-            "fit",
-        ),
-        ("plot named.h5 rows.csv --target y -o figures", "Plots need Matplotlib", "plots"),
-        ("evaluate named.h5 rows.parquet", "Reading rows.parquet needs pyarrow", "parquet"),
-    ],
-)
-def test_what_the_light_install_lacks_is_named_with_its_extra(folder, command, need, extra):
+LACKING = {
+    "fit rows.csv --target y --layers 3 --num-results 9 -o new.h5": (
+        "Sampling, log_prob and SavedModel need TensorFlow",
+        "fit",
+    ),
+    "plot named.h5 rows.csv --target y -o figures": ("Plots need Matplotlib", "plots"),
+    "evaluate named.h5 rows.parquet": ("Reading rows.parquet needs pyarrow", "parquet"),
+}
+SAME = ("evaluate named.h5 rows.csv --json", "info named.h5 --json", "diagnose named.h5 --json")
+
+
+def test_the_light_install_says_the_same_or_names_the_extra_it_lacks(folder, run):
+    """All commands in one process, which has NumPy and h5py alone."""
     (folder / "rows.parquet").touch()
-    done = command_without_tensorflow(folder, *command.split())
-    check_refusal((done.returncode, done.stdout, done.stderr), f"{need}, which is not installed")
-    assert f": pip install 'tfbnn[{extra}]'" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "command", ["evaluate named.h5 rows.csv", "info named.h5", "diagnose named.h5"]
-)
-def test_the_light_install_says_the_same(folder, run, command):
-    done = command_without_tensorflow(folder, *command.split(), "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(run(f"{command} --json")[1])
+    done = commands_without_tensorflow(folder, [*LACKING, *SAME])
+    for (need, extra), result in zip(LACKING.values(), done):
+        check_refusal(result, f"{need}, which is not installed")
+        assert f": pip install 'tfbnn[{extra}]'" in result[2]
+    for command, (code, out, err) in zip(SAME, done[len(LACKING) :]):
+        assert (code, err) == (0, "")
+        assert json.loads(out) == json.loads(run(command)[1])

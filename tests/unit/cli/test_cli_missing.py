@@ -11,7 +11,7 @@ from tests.support.builders import synthetic_ensemble
 from tests.support.coded import FRAME, NUM_ROWS, TARGETS, coded_ensemble
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.cli.fit import training_and_held_out
-from tfbnn.data.coded_column import lacking
+from tfbnn.data.coding import lacking
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table

@@ -66,14 +66,11 @@ def test_closed_standard_input(folder):
     assert b"standard input is empty" in done.stderr and b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_letters_that_standard_output_lacks(folder, encoding):
-    done = start(folder, "predict --trusted greek.h5 points.csv", PYTHONIOENCODING=encoding)
+def test_letters_that_standard_output_lacks(folder):
+    done = start(folder, "predict --trusted greek.h5 points.csv", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, b"")
-    header = done.stdout.decode(encoding).splitlines()[0]
-    assert (
-        r"p_\u03b1" in header and ("p_été" if encoding == "latin-1" else r"p_\xe9t\xe9") in header
-    )
+    header = done.stdout.decode("latin-1").splitlines()[0]
+    assert r"p_\u03b1" in header and "p_été" in header
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from tests.support.entries import (
     X,
     Y,
     diagnose,
+    evaluate,
     fake_fit,
     fit,
     name_of,
     objects,
+    predict,
     ragged,
     refuses,
     stack,
@@ -26,6 +28,20 @@ from tests.support.entries import (
 )
 from tfbnn import BayesianMLP
 from tfbnn.priors import Normal
+
+
+def each_at(entries, cases, first, everywhere):
+    """Parameters (entry, *case): every case at `first`, and some at all entries.
+
+    All entries hand what they receive to one validation; that they do is what a few cases show.
+    """
+    return [
+        pytest.param(entry, *case, id=f"{name}-{name_of(entry)}")
+        for name, case in cases.items()
+        for entry in entries
+        if entry is first or name in everywhere
+    ]
+
 
 BAD_X = {
     "NaN": (with_cell(np.nan), ValueError, ["finite", "1 NaN", "row 3", "column 1"]),
@@ -103,8 +119,10 @@ BAD_X = {
 }
 
 
-@pytest.mark.parametrize("entry", TAKE_X, ids=name_of)
-@pytest.mark.parametrize(("x", "error", "words"), BAD_X.values(), ids=BAD_X)
+@pytest.mark.parametrize(
+    ("entry", "x", "error", "words"),
+    each_at(TAKE_X, BAD_X, predict, ["NaN", "a column too few", "masked"]),
+)
 def test_bad_x_is_refused(entry, x, error, words, fitted, engine):
     refuses(lambda: entry(fitted, x=x), fitted, engine, error, ["x", *words])
 
@@ -152,8 +170,10 @@ BAD_Y = {
 }
 
 
-@pytest.mark.parametrize("entry", TAKE_Y, ids=name_of)
-@pytest.mark.parametrize(("y", "error", "words"), BAD_Y.values(), ids=BAD_Y)
+@pytest.mark.parametrize(
+    ("entry", "y", "error", "words"),
+    each_at(TAKE_Y, BAD_Y, evaluate, ["NaN", "a row too few", "two columns"]),
+)
 def test_bad_y_is_refused(entry, y, error, words, fitted, engine):
     refuses(lambda: entry(fitted, y=y), fitted, engine, error, ["y", *words])
 
@@ -205,8 +225,10 @@ BAD_NOISE = {
 }
 
 
-@pytest.mark.parametrize("entry", TAKE_NOISE, ids=name_of)
-@pytest.mark.parametrize(("noise", "error", "words"), BAD_NOISE.values(), ids=BAD_NOISE)
+@pytest.mark.parametrize(
+    ("entry", "noise", "error", "words"),
+    each_at(TAKE_NOISE, BAD_NOISE, evaluate, ["zero", "a row too few"]),
+)
 def test_bad_row_noise_is_refused(entry, noise, error, words, fitted, engine):
     refuses(lambda: entry(fitted, noise=noise), fitted, engine, error, ["noise_scale", *words])
 

@@ -27,8 +27,12 @@ from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep.process import Process
 from tfbnn.priors import ARD, Normal
-from tfbnn.run.description import check_same_run, definition_to_arrays, definition_to_json
-from tfbnn.run.reading import read_definition
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_definition,
+)
 from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE
@@ -253,7 +257,7 @@ COLUMN = {"name": "colour", "kind": "texts", "values": list(COLOURS)}
         (rewrite("coding", value=[COLUMN]), "feature_names must be .* by the coding"),
         (rewrite("coding", 1, "values", value=["a", "b", "c"]), "feature_names must be .* by the"),
         (rewrite("coding", 1, "values", value=["a", "a"]), "different values"),
-        (rewrite("coding", 1, "kind", value="code"), "which values each column"),
+        (rewrite("coding", 1, "kind", value="code"), "coding must have columns"),
         (rewrite("coding", 1, "more", value=1), "name, kind and values"),
         (rewrite("coding", 1, value=7), "name, kind and values"),
         (rewrite("feature_names", value=None), "feature_names must be .* found None"),

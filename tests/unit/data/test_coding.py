@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.coded import COLOURS, FRAME, INPUTS, with_text
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.coded_column import FLAGS, MOST_VALUES, NUMBERS, TEXTS, Column
-from tfbnn.data.coding import Coding, as_inputs
+from tfbnn.data.coding import FLAGS, MOST_VALUES, NUMBERS, TEXTS, Coding, Column, as_inputs
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.transforms import fit_pipeline
 

@@ -8,8 +8,7 @@ import tfbnn
 from tests.support.coded import coded_ensemble
 from tests.support.entries import X, Y, fake_fit
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.coded_column import Column
-from tfbnn.data.coding import Coding, as_inputs
+from tfbnn.data.coding import Coding, Column, as_inputs
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.tables import read_table
 from tfbnn.data.transforms import fit_pipeline

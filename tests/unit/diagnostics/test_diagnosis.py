@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tfbnn.diagnostics import statistics as diagnostics
-from tfbnn.diagnostics.advice import find_problems
+from tfbnn.diagnostics.advice import Sampled, find_problems
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck
-from tfbnn.diagnostics.movement import Sampled
 from tfbnn.diagnostics.problem import PYTHON, Interface
 from tfbnn.diagnostics.wording import percent
 

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 
-from tfbnn.diagnostics import quantities
 from tfbnn.diagnostics import statistics as diagnostics
 
 STATISTICS = [
@@ -204,7 +203,7 @@ def test_tail_left_out_where_draws_sit_at_a_bound():
 def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkeypatch):
     draws = ar1(0.5, num_draws=30, num_columns=12)
     whole = function(draws)
-    monkeypatch.setattr(quantities, "_BLOCK_VALUES", 4 * 30 * 5)
+    monkeypatch.setattr(diagnostics, "_BLOCK_VALUES", 4 * 30 * 5)
     np.testing.assert_allclose(function(draws), whole, rtol=1e-12)
     shaped = function(draws.reshape(4, 30, 3, 2, 2))
     assert shaped.shape == (*whole.shape[:-1], 3, 2, 2)

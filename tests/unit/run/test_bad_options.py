@@ -87,11 +87,7 @@ BAD_SETTINGS = [
     BAD_SETTINGS,
     ids=[", ".join(words) for _, _, words in BAD_SETTINGS],
 )
-@pytest.mark.parametrize("pretraining", [None, tfbnn.Pretraining()], ids=["", "pretraining"])
-def test_bad_settings_are_refused_before_the_engine_starts(
-    settings, error, words, pretraining, fitted, engine
-):
-    settings = {"pretraining": pretraining} | settings
+def test_bad_settings_are_refused_before_the_engine_starts(settings, error, words, fitted, engine):
     refuses(lambda: fitted.fit_posterior(X, Y, **settings), fitted, engine, error, words)
 
 

@@ -7,8 +7,12 @@ import pytest
 
 from tests.support.builders import definition_of, make_rows, plain_spec
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.description import check_same_run, definition_to_arrays, definition_to_json
-from tfbnn.run.reading import read_fit_definition
+from tfbnn.run.description import (
+    check_same_run,
+    definition_to_arrays,
+    definition_to_json,
+    read_fit_definition,
+)
 from tfbnn.spec.rows import prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 

@@ -12,7 +12,7 @@ from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.kernels import HMC
 from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.counters import Counters
-from tfbnn.run.course import Goal, Judged, Standing, Straight
+from tfbnn.run.course import Course, Goal, Judged, Standing
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
 from tfbnn.run.until import Until, next_look, until_of_text
@@ -159,7 +159,7 @@ def test_a_course_ends_with_the_most_draws():
 
 
 def test_a_straight_course_has_one_step_at_most():
-    assert steps(Straight(130), 0, 20) == [130] and steps(Straight(130), 130, 200) == []
+    assert steps(Course(130), 0, 20) == [130] and steps(Course(130), 130, 200) == []
 
 
 def options(**settings):
@@ -245,7 +245,7 @@ class TestDeadline:
 
     def test_without_a_limit_nothing_is_ever_over(self):
         assert not Deadline().is_over() and Deadline().for_search() == np.inf
-        assert not Deadline.of(Until(), began=-1e9).is_finite
+        assert not Deadline(Until().max_seconds, began=-1e9).is_finite
 
 
 @pytest.mark.parametrize(

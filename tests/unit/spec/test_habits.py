@@ -44,6 +44,11 @@ def test_unknown_ones_are_explained(name, remedy):
     assert str(caught.value) == f"fit() got an unexpected keyword argument {name!r}.{remedy}"
 
 
+def test_estimators_have_a_random_state():
+    with pytest.raises(TypeError, match="'seed'. Did you mean 'random_state'"):
+        BayesianMLPRegressor(seed=3)
+
+
 def test_what_else_is_wrong_python_says():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         fit()

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints."""
     index = read_index(args.folder)
     with index_errors(args.folder):
-        processes = [settings_of(index, entry) for entry in index["processes"]]
+        processes = [settings_of(entry) for entry in index["processes"]]
         texts = ["\n".join(_lines(process)) for process in processes]
     if args.json:
         print_json([_plain(process) for process in processes])

@@ -12,8 +12,7 @@ from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.driver import run_chains
-from tfbnn.engine.running.same_density import check_same_density
+from tfbnn.engine.running.driver import check_same_density, run_chains
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import InitialState, RunDefinition, Starts
@@ -21,7 +20,7 @@ from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
-from tfbnn.run.session import Session, opened_session
+from tfbnn.run.stores import Session, opened_session
 from tfbnn.spec.density_spec import DensitySpec, Function
 from tfbnn.spec.own_classes import import_name
 from tfbnn.system.arrays import Array
@@ -132,13 +131,13 @@ def run_density(
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    history, until = History(), definition.sampling.until
+    history = History()
     with opened_session(definition, options) as session:
         starts = _starts(spec, theta, session)
         finished = session.finished_result(definition.sampling)
         if finished is not None:
             return finished, history
-        deadline = Deadline.of(until, options.began)
+        deadline = Deadline(options.limit, options.began)
         notify = Notifier(options.verbose, options.callbacks, deadline, history)
         data = no_rows(spec.dtype)
         try:

@@ -4,24 +4,49 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from tfbnn.engine.density.data import Data
+import numpy as np
+
+from tfbnn.engine.density.data import Data, no_rows
+from tfbnn.engine.density.potential import FunctionDensity
+from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.running.same_density import refuse_other_values
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
-from tfbnn.engine.starts.find import log_prob_of
+from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.course import Course, Goal, Judged, Straight, Timed
-from tfbnn.run.definition import Beginning, RunDefinition, Starts
+from tfbnn.run.course import Course, Goal, Judged
+from tfbnn.run.definition import Beginning, FitDefinition, RunDefinition, Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.run.session import Session
-from tfbnn.run.stores import Sink, Store, result_of
+from tfbnn.run.stores import Session, Sink, Store, result_of
+from tfbnn.spec.density_spec import DensitySpec, Sampled
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.aside import awaited
 from tfbnn.system.warn import warn
+
+
+def starts_of(
+    definition: FitDefinition,
+    transformed: TransformedRows,
+    data: Data,
+    notify: Notifier,
+) -> Starts:
+    """The Starts of a run: those that were given or that a search finds.
+
+    Args:
+        definition: FitDefinition.
+        transformed: TransformedRows.
+        data: Tensors of the training rows.
+        notify: Notifier; when it asks to stop, they are as good as they are then.
+    """
+    pretraining, sampling = definition.pretraining, definition.sampling
+    if definition.initial_state is not None:
+        return Starts(*definition.initial_state)
+    with notify.within(notify.deadline.for_search()):
+        return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)
 
 
 def run_chains(
@@ -74,13 +99,11 @@ def run_chains(
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout))
     lanes = range(len(plan.groups))
     clock.add(store.seconds(lanes))
-    course: Course = Straight(plan.num_results) if goal is None else Judged(goal, store)
-    if notify.deadline.is_finite:
-        course = Timed(course, notify.deadline)
+    course: Course = Course(plan.num_results) if goal is None else Judged(goal, store)
     with ExitStack() as stack:
         with clock.measure("startup"):
             opened = open_lanes(stack, program, store, lanes, starts.theta, clock)
-        ending = run_lanes(opened, notify, clock, course)
+        ending = run_lanes(opened, notify, clock, course, notify.deadline)
     if course.ended is not None:
         ending = replace(ending, ended=course.ended)
         if not ending.failures:  # else whoever resumes goes on with the chains that failed
@@ -123,3 +146,39 @@ def _open_lane(program: Program, group: list[int], theta: Array, sink: Sink) -> 
                 f"are committed, {lane.num_kept} follow from its transitions."
             )
     return lane
+
+
+# Relative; what programs compiled otherwise may differ by.
+_TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
+
+
+def check_same_density(
+    spec: DensitySpec, theta: Array, then: Array, where: str, largest: float = 0.0
+) -> None:
+    """Refuses a log density with other values than those taken down.
+
+    Args:
+        spec: The log density, with its functions.
+        theta: Positions [C, P].
+        then: The log densities that the run had there [C].
+        where: What the positions are, for messages.
+        largest: Size of log densities that were subtracted on the way to these.
+
+    Raises:
+        RunFolderError: When it has others here.
+    """
+    now, _ = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))(theta)
+    refuse_other_values(spec, now, then, where, largest)
+
+
+def refuse_other_values(
+    spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
+) -> None:
+    """Refuses log densities `now` [C] that are not those taken down `then`; the rest as above."""
+    tolerance = _TOLERANCE[spec.dtype]
+    if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
+        raise RunFolderError(
+            f"log_prob is not the one that the run was begun with: at {where} it is {now} here and "
+            f"was {then} there. Pass the same {' and '.join(spec.own_names)} of the same data, "
+            "or another folder."
+        )

@@ -1,16 +1,18 @@
 """Lanes of this process take turns: phases, threads, progress, stops, and a commit at the end."""
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.running import pace
+from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import PHASES, Clock
-from tfbnn.run.course import Course, Straight
+from tfbnn.run.course import Course
 from tfbnn.run.crew import Crew, Notify
+from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
 from tfbnn.system.aside import aside, awaited, wait_a_little
@@ -26,7 +28,11 @@ def compile_block(lane: Lane) -> None:
 
 
 def run_lanes(
-    lanes: list[Lane], notify: Notify, clock: Clock, course: Course | None = None
+    lanes: list[Lane],
+    notify: Notify,
+    clock: Clock,
+    course: Course | None = None,
+    deadline: Deadline = Deadline(),
 ) -> Ending:
     """Advances all lanes to their ends, as far as nothing stops them, and commits.
 
@@ -35,9 +41,10 @@ def run_lanes(
         notify: Called with an event about once a second; true stops the run.
         clock: Clock of the run.
         course: How far they go, by default as far as their plan.
+        deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
     """
-    crew = _Threads(lanes, clock)
-    return crew.follow(course or Straight(crew.plan.num_results), notify)
+    crew = _Threads(lanes, clock, deadline)
+    return crew.follow(course or Course(crew.plan.num_results), notify)
 
 
 class _Threads(Crew):
@@ -47,22 +54,43 @@ class _Threads(Crew):
     finish sooner than one after the other with two threads each. No lane begins a phase before all
     have ended the one before it.
 
-    A block does what takes about a second by the block before it (`pace`). `notify` hears of the
+    A block does what takes about a second by the block before it (`work`). `notify` hears of the
     run as often, whether a block has ended or not.
     """
 
-    def __init__(self, lanes: list[Lane], clock: Clock) -> None:
+    def __init__(self, lanes: list[Lane], clock: Clock, deadline: Deadline) -> None:
         plan = lanes[0].program.plan
         self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
         super().__init__(plan)
         self._count()
         self.running: dict[Future[None], int] = {}
-        self._clock, self._phase, self._is_compiled = clock, "", False
+        self._clock, self._deadline = clock, deadline
+        self._phase, self._is_compiled = "", False
         self._num_threads = min(len(lanes), num_cores())
-        self._affordable = dict.fromkeys(self._lanes, pace.FIRST)
+        self._affordable = dict.fromkeys(self._lanes, work.FIRST)
         # A process that was killed may have cut only some of the lanes.
         if any(one.warmup_cut is not None for one in self.counters.values()):
             self._cut_warmup()
+
+    def stages(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
+        if self._deadline.is_finite and self._warms_up():
+            self._compile()
+            self.pauses_at = time.perf_counter() + self._deadline.for_warmup()
+            yield self._warmup_dealt()
+            self.pauses_at = math.inf
+            if self._warms_up():
+                self._cut_warmup()
+                for lane in self.healthy:
+                    self._lanes[lane].sink.commit(self._lanes[lane])
+                yield self._warmup_dealt()
+        yield from super().stages(course, notify)
+
+    def _warms_up(self) -> bool:
+        return any(map(self.plan.is_warming_up, self.counted))
+
+    def _warmup_dealt(self) -> list[int]:
+        self.aim(0)
+        return self.deal()
 
     def aim(self, num_results: int) -> None:
         super().aim(num_results)
@@ -70,17 +98,12 @@ class _Threads(Crew):
         for lane in self._lanes.values():
             lane.aim(num_results)
 
-    def compile(self) -> None:
+    def _compile(self) -> None:
         if self._is_compiled:
             return
         with self._clock.measure("compile"):
             awaited(compile_block, next(iter(self._lanes.values())))
         self._is_compiled = True
-
-    def cut_warmup(self) -> None:
-        self._cut_warmup()
-        for lane in self.healthy:
-            self._lanes[lane].sink.commit(self._lanes[lane])
 
     def _cut_warmup(self) -> None:
         for lane in self._lanes.values():
@@ -106,13 +129,13 @@ class _Threads(Crew):
         return len(self.running) < self._num_threads
 
     def start(self, lane: int) -> None:
-        self.compile()
+        self._compile()
         self._clock.count_as(self._phase)
         self.running[aside(self._advance, lane)] = lane
 
     def reports(self) -> Iterator[Event]:
         phase = self._phase
-        ended = wait(self.running, timeout=pace.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
+        ended = wait(self.running, timeout=work.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
         for future in ended:
             number = self.running.pop(future)
             goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
@@ -148,7 +171,7 @@ class _Threads(Crew):
         """Runs one block of a lane, and says what the next one may do."""
         began = time.perf_counter()
         made = self._lanes[number].advance(self._affordable[number])
-        self._affordable[number] = pace.next_work(made, time.perf_counter() - began)
+        self._affordable[number] = work.next_work(made, time.perf_counter() - began)
 
     def _has_failed(self, future: Future[None], number: int) -> bool:
         """Whether the block or the commit of a lane failed, which is taken down."""

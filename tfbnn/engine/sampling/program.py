@@ -1,17 +1,20 @@
-"""What the lanes of a run share: the compiled program, its plan, and the check of the starts."""
+"""What the lanes of a run share: the program, its plan, the check of starts, the networks of draws."""
 
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tfbnn.diagnostics.sample_stats import STATISTICS
-from tfbnn.engine.basis.compile import chain_groups
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.compile import chain_groups, compiled
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, num_pieces
-from tfbnn.engine.density.potential import Density
+from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import (
     ValueAndGradient,
@@ -20,7 +23,6 @@ from tfbnn.engine.density.value_and_gradient import (
 )
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.block import make_block
-from tfbnn.engine.sampling.networks_of_draws import Completion, make_completion
 from tfbnn.engine.starts.check import check_start
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.plan import Plan, make_plan
@@ -32,6 +34,12 @@ from tfbnn.system.threads import num_cores
 # chains or more had better share in one program (benchmarks/results/small_network_speed.md). With
 # fewer chains, a thread each is as fast, and keeps their draws independent of each other's number.
 _TINY, _MANY_CHAINS = 1000, 8
+
+Completion = Callable[..., tuple[Array, dict[str, Array]]]
+
+# Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,
+# because the last tile of every block is filled up. And their largest number.
+_VALUES, _MOST_DRAWS = 250_000, 32
 
 _turn = threading.Lock()
 
@@ -50,8 +58,7 @@ class Program:
         block: The compiled function.
         potential: The density in the coordinates that the kernel samples.
         value_and_gradient: NumPy function of coordinates [R, P].
-        complete: Function from kept coordinates to theta, see
-            `tfbnn.engine.sampling.networks_of_draws`.
+        complete: Function from kept coordinates to theta, see `make_completion`.
     """
 
     spec: Sampled
@@ -66,19 +73,14 @@ class Program:
     complete: Completion
 
     @property
-    def keeps_all_cores(self) -> bool:
-        """Whether one lane has work for all cores, as its rows are in pieces."""
-        return in_pieces(self.data)
-
-    @property
     def turn(self) -> AbstractContextManager[Any]:
-        """What a lane has while its block runs: where one has work for all cores, no other does.
+        """What a lane has while its block runs: where rows are in pieces, for all cores, no other does.
 
         None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
         expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
         go by the name of the node alone (tensorflow/tensorflow issues 23780 and 37740).
         """
-        return _turn if self.keeps_all_cores else nullcontext()
+        return _turn if in_pieces(self.data) else nullcontext()
 
 
 def plan_chains(
@@ -173,3 +175,69 @@ def check_starts(program: Program, theta: Array) -> Array:
     )
     check_start(program.potential, program.data, theta, log_prob, gradient)
     return log_prob
+
+
+def make_completion(potential: Density, data: Data, seed: int) -> Completion:
+    """The function that completes what a block kept.
+
+    Args:
+        potential: Density.
+        data: Data.
+        seed: The user's seed; a draw's random numbers belong to its chain and its number.
+
+    Returns:
+        Function (coordinates [n, C, number of coordinates], statistics, chains, first) ->
+        (theta [n, C, P], statistics), where `first` numbers the first of the n kept draws. The
+        statistics, a dict of arrays [n, C], gain what the potential has `found`, and lp becomes the
+        log density of theta.
+    """
+    if type(potential).complete is Density.complete:
+        return lambda coordinates, statistics, chains, first: (coordinates, statistics)
+    function = _compiled_completion(potential)
+    # One shape for all calls, so that one program does.
+    values = data.length * potential.spec.widest
+    tile = min(max(1, _VALUES // values), _MOST_DRAWS)
+
+    def complete(
+        coordinates: Array, statistics: dict[str, Array], chains: list[int], first: int
+    ) -> tuple[Array, dict[str, Array]]:
+        count, num_chains = coordinates.shape[:2]
+        flat = coordinates.reshape(count * num_chains, -1)
+        normals = np.empty((count, num_chains, potential.num_normals), flat.dtype)
+        if potential.num_normals:
+            for index, chain in np.ndindex(count, num_chains):
+                generator = seeds.generator(seed, "readout", chains[chain], first + index)
+                normals[index, chain] = generator.standard_normal(potential.num_normals)
+        normals = normals.reshape(len(flat), -1)
+        parts = [
+            function(tf.constant(flat[rows]), tf.constant(normals[rows]), data)
+            for rows in _tiles(len(flat), tile)
+        ]
+
+        def joined(*tensors: Tensor) -> Array:
+            values = np.concatenate(tensors)[: len(flat)]
+            return values.reshape(count, num_chains, *values.shape[1:])
+
+        theta, found, log_prob = tf.nest.map_structure(joined, *parts)
+        return theta, {**statistics, **found, "lp": log_prob}
+
+    return complete
+
+
+@lru_cache(maxsize=32)
+def _compiled_completion(potential: Density) -> Callable[..., Any]:
+    """Compiled (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
+
+    def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
+        theta, found = potential.complete(coordinates, normals, data)
+        return theta, found, Potential(potential.spec).log_prob(theta, data)
+
+    # Factorisations of float64 matrices take XLA up to 25 times as long on a CPU.
+    return compiled(complete, jit_compile=False)
+
+
+def _tiles(count: int, size: int) -> list[Array]:
+    """Indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
+    return [
+        np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)
+    ]

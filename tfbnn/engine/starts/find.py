@@ -17,14 +17,11 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, WeightedRows, all_rows, data_of
 from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.attempts import follow_rows
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
-from tfbnn.engine.starts.judge import make_judge, split_rows
-from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
-from tfbnn.engine.starts.polishing import Ground, Unpolished, polish_all
-from tfbnn.engine.starts.pretraining import PretrainingResult, pretrain
-from tfbnn.engine.starts.refining import Unrefined, parted, refine_all
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.judge import Judge, split_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
+from tfbnn.engine.starts.pretraining import PretrainingResult, follow_rows, pretrain
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
@@ -75,10 +72,10 @@ def find_starts(
         adam = adam._replace(theta=ground.judge.settled(adam.theta))
     share = 1.0 if refinement is None else _SHARE_OF_POLISH
     with notify.within(share * notify.seconds_left):
-        found = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify)
+        found, kept = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify)
     if refinement is not None and not (found.interrupted or notify.stopped):
-        found = refine_all(alone, ground.data, found, refinement, notify)
-    return Starts(inside_support(spec, found.theta), found.text, found.seconds, found.interrupted)
+        found = refine_all(alone, ground.data, found, kept, refinement, notify)
+    return found._replace(theta=inside_support(spec, found.theta))
 
 
 def _plans(
@@ -89,7 +86,8 @@ def _plans(
         plan = plan_newton(spec, int(ground.sample.num_rows), settings)
         return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
     plan = plan_newton(spec, int(ground.data.num_rows), settings)
-    return parted(plan) if ground.leaves_rows_out else (plan, None)
+    # Training rows that a judge holds out come back.
+    return (plan, None) if ground.sought_on is ground.data else parted(plan)
 
 
 def _candidates(
@@ -99,7 +97,7 @@ def _candidates(
     settings: Pretraining,
     sampling: Sampling,
     notify: Notifier,
-) -> Unpolished:
+) -> Starts:
     """What ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
     num_starts = settings.num_starts or sampling.num_chains
 
@@ -108,7 +106,7 @@ def _candidates(
         return with_residual_noise(spec, theta, ground.sought_on)
 
     if settings.epochs == 0:
-        return Unpolished(drawn(num_starts), _first(spec), Seconds())
+        return Starts(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
 
@@ -136,38 +134,37 @@ def _first(spec: NetworkSpec) -> str:
 def _polished(
     spec: NetworkSpec,
     ground: Ground,
-    adam: Unpolished,
+    adam: Starts,
     plan: NewtonPlan,
     settings: Pretraining,
     num_chains: int,
     notify: Notifier,
-) -> Unrefined:
-    """The best starts after Levenberg-Marquardt, as many as there are chains."""
-    began, judge = time.perf_counter(), ground.judge
-    theta, text, seconds, interrupted = adam
+) -> tuple[Starts, tuple[int, ...]]:
+    """The best starts after Levenberg-Marquardt, as many as chains, and the numbers of the polished."""
+    began, judge, found = time.perf_counter(), ground.judge, adam
     kept: tuple[int, ...] = ()
-    if plan.num_iterations and not (interrupted or notify.stopped):
+    if plan.num_iterations and not (adam.interrupted or notify.stopped):
         notify.announce("newton")
         is_judged_by_gain = settings.newton_iterations == "auto" and judge is None
         least = spec.layout.num_parameters if is_judged_by_gain else -np.inf
-        turns = Turns.of(plan, settings, len(theta), num_chains, judge is not None)
-        theta, kept, polish_text, interrupted = polish_all(
-            spec, ground, adam, plan, turns, least, notify
-        )
-        text = f"{text}; {polish_text}"
+        turns = Turns.of(plan, settings, len(adam.theta), num_chains, judge is not None)
+        found, kept = polish_all(spec, ground, adam, plan, turns, least, notify)
     elif settings.newton_iterations == "auto":
-        text = f"{text}; no Levenberg-Marquardt ({plan.reason})"
-    if len(theta) > num_chains:
-        theta = inside_support(spec, theta)
+        found = adam._replace(text=f"{adam.text}; no Levenberg-Marquardt ({plan.reason})")
+    if len(found.theta) > num_chains:
+        theta = inside_support(spec, found.theta)
         if judge is None:
             scores, what = log_prob_of(spec, ground.data, theta), "log densities"
         else:
             scores, what = np.array([judge.score(start) for start in theta]), "held-out scores"
-        best, best_text = _best_starts(scores, what, num_chains)
-        theta, kept = theta[best], tuple(np.flatnonzero(np.isin(best, kept)).tolist())
-        text = f"{text}; {best_text}"
-    seconds += Seconds(pretraining=time.perf_counter() - began)
-    return Unrefined(theta, kept, text, seconds, interrupted)
+        ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
+        best = np.sort(ranked[:num_chains])
+        values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
+        text = f"{found.text}; the best {num_chains} of {len(scores)} starts, {what} {values}"
+        kept = tuple(np.flatnonzero(np.isin(best, kept)).tolist())
+        found = found._replace(theta=theta[best], text=text)
+    seconds = found.seconds + Seconds(pretraining=time.perf_counter() - began)
+    return found._replace(seconds=seconds), kept
 
 
 def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
@@ -175,14 +172,6 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
     # With the gradients, as the search for step sizes needs that program anyway.
     function = compiled_value_and_gradient(density_of(spec))
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
-
-
-def _best_starts(scores: Array, what: str, num_chains: int) -> tuple[Array, str]:
-    """Numbers of the `num_chains` starts of highest score, in their order, and a line on all."""
-    ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
-    best = np.sort(ranked[:num_chains])
-    values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
-    return best, f"the best {num_chains} of {len(scores)} starts, {what} {values}"
 
 
 def _ground(
@@ -198,14 +187,14 @@ def _ground(
         table = all_rows(spec, rows.train)
         data = table.data(spec.dtype)
     if rows.held_out is not None:
-        judge = make_judge(spec, rows.held_out)
+        judge = Judge(spec, rows.held_out)
         sample = _sample(table, settings.search_rows, seed, spec.dtype)
         return Ground(data, data, judge if share else None, sample), judge.data
     fitted, held_out = _sides(spec, rows, table, share, seed)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
     if held_out is None:
         return Ground(data, data, None, sample), None
-    judge = make_judge(_alone(spec), held_out)
+    judge = Judge(_alone(spec), held_out)
     return Ground(data, data_of(fitted, spec.dtype), judge, sample), judge.data
 
 

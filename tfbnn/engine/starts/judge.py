@@ -27,12 +27,12 @@ class Judge:
 
     Args:
         spec: NetworkSpec.
-        data: Data of the held-out rows.
+        rows: NetworkRows, or WeightedRows, that are held out.
     """
 
-    def __init__(self, spec, data):
-        self.data = data
-        self._spec, self._rows = spec, data.cast("float64")
+    def __init__(self, spec, rows):
+        self.data = data_of(rows, spec.dtype)
+        self._spec, self._rows = spec, self.data.cast("float64")
         self._log_likelihood = compiled_log_likelihood(Potential(spec))
 
     def score(self, theta):
@@ -80,8 +80,3 @@ def split_rows(rows, share, seed, groups=None):
         return rows._make(None if array is None else array[places] for array in rows)
 
     return taken(fitted), taken(held_out)
-
-
-def make_judge(spec, rows):
-    """The Judge with these NetworkRows, or WeightedRows."""
-    return Judge(spec, data_of(rows, spec.dtype))

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt on one start after the other."""
+"""Levenberg-Marquardt on one start after the other: on what a judge leaves, and then on all rows."""
 
 from __future__ import annotations
 
@@ -11,38 +11,16 @@ import numpy as np
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.judge import Judge
 from tfbnn.engine.starts.newton import NewtonState, polish
-from tfbnn.engine.starts.newton_plan import NewtonPlan
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
 from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Starts
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import Array
 
-
-class Unpolished(NamedTuple):
-    """What ADAM has left: theta [C, P], a line on it, and the seconds of the search so far."""
-
-    theta: Array
-    text: str
-    seconds: Seconds
-    interrupted: bool = False
-
-
-class Polished(NamedTuple):
-    """What has become of the starts.
-
-    Attributes:
-        theta: [C, P].
-        kept: Numbers of those that are polished now.
-        text: One line on how they came about.
-        interrupted: Whether the user asked to stop.
-    """
-
-    theta: Array
-    kept: tuple[int, ...]
-    text: str
-    interrupted: bool
+# The rows that come back change a network little: so many iterations, and of what a start may cost
+# at most this share.
+_MOST_ITERATIONS, _SHARE = 30, 0.25
 
 
 class Ground(NamedTuple):
@@ -66,22 +44,17 @@ class Ground(NamedTuple):
         """Data of the rows that ADAM sees, and Levenberg-Marquardt at first."""
         return self.fitted if self.sample is None else self.sample
 
-    @property
-    def leaves_rows_out(self) -> bool:
-        """Whether there are training rows that they have not seen then."""
-        return self.sought_on is not self.data
-
 
 def polish_all(
     spec: NetworkSpec,
     ground: Ground,
-    adam: Unpolished,
+    adam: Starts,
     plan: NewtonPlan,
     turns: Turns,
     least: float,
     notify: Notifier,
-) -> Polished:
-    """Starts after Levenberg-Marquardt, where that made them better.
+) -> tuple[Starts, tuple[int, ...]]:
+    """Starts after Levenberg-Marquardt where that made them better, and the numbers of those.
 
     With a judge those are better that predict held-out rows better. Without one it has to gain at
     least so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start
@@ -94,15 +67,16 @@ def polish_all(
 
     def show(state: NewtonState) -> bool:
         reached[start : start + 1] = [state]
-        seconds = time.perf_counter() - began
+        seconds, whole = time.perf_counter() - began, turns.planned(turns.count)
+        ended = turns.planned(turn)
         event = NewtonEvent(
             phase="newton",
-            transition=turns.planned(turn) + len(state.log_prob) - 1 - turns.before(turn),
-            num_transitions=turns.planned(turns.count),
+            transition=ended + len(state.log_prob) - 1 - turns.before(turn),
+            num_transitions=whole,
             num_chains=len(adam.theta),
             seconds=seconds,
             # A turn may end early: only those before it tell how long one takes.
-            eta_seconds=_time_to_go(before, seconds, turns, turn),
+            eta_seconds=max(before * whole / ended - seconds, 0.0) if turn else np.nan,
             log_prob=state.log_prob[-1],
         )
         return notify(event)
@@ -133,7 +107,8 @@ def polish_all(
     kept, text = _chosen(reached, plan, turns, least, judge is not None)
     for chain in kept:
         theta[chain] = reached[chain].best
-    return Polished(theta, kept, text, interrupted)
+    text = f"{adam.text}; {text}"
+    return adam._replace(theta=theta, text=text, interrupted=interrupted), kept
 
 
 def _chosen(
@@ -168,8 +143,70 @@ def _score_gain(state: NewtonState) -> float:
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 
-def _time_to_go(before: float, seconds: float, turns: Turns, turn: int) -> float:
-    """Seconds that turns still take, of which those before this one took `before`; NaN in the first."""
-    if turn == 0:
-        return np.nan
-    return max(before * turns.planned(turns.count) / turns.planned(turn) - seconds, 0.0)
+def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
+    """A plan as what is made before, and after the starts are chosen."""
+    after = min(_MOST_ITERATIONS, round(_SHARE * plan.num_iterations))
+    before = plan._replace(num_iterations=plan.num_iterations - after)
+    return before, plan._replace(num_iterations=after)
+
+
+def refine_all(
+    spec: NetworkSpec,
+    data: Data,
+    found: Starts,
+    polished: Sequence[int],
+    plan: NewtonPlan,
+    notify: Notifier,
+) -> Starts:
+    """Polishes some starts a little more, on all rows.
+
+    Their noise scales do not fall: on rows that were held out they were judged already.
+
+    Args:
+        spec: NetworkSpec.
+        data: Data of all training rows.
+        found: Starts.
+        polished: Numbers of those that are polished already, on a part of the rows.
+        plan: NewtonPlan.
+        notify: As in `find_starts`.
+    """
+    began, total = time.perf_counter(), plan.num_iterations * len(polished)
+    noise, theta, ended = spec.layout.log_noise_scale, found.theta.copy(), 0
+
+    def show(state: NewtonState) -> bool:
+        seconds, done = time.perf_counter() - began, plan.num_iterations * ended
+        done += len(state.log_prob) - 1
+        event = NewtonEvent(
+            phase="newton",
+            transition=done,
+            num_transitions=total,
+            num_chains=len(found.theta),
+            seconds=seconds,
+            eta_seconds=seconds * (total - done) / done,
+            log_prob=state.log_prob[-1],
+        )
+        return notify(event)
+
+    interrupted = found.interrupted
+    try:
+        for ended, chain in enumerate(polished):
+            if notify.stopped:
+                break
+            start = theta[chain]
+            floor = start[noise].astype(np.float64)
+            with notify.within(notify.seconds_left / (len(polished) - ended)):
+                state = polish(
+                    spec,
+                    start,
+                    data,
+                    plan.num_iterations,
+                    plan.method,
+                    show,
+                    noise_floor=lambda _, floor=floor: floor,
+                )
+            if not notify.stopped:
+                theta[chain] = state.theta
+    except KeyboardInterrupt:
+        interrupted = True
+    spent = found.seconds + Seconds(pretraining=time.perf_counter() - began)
+    return found._replace(theta=theta, seconds=spent, interrupted=interrupted)

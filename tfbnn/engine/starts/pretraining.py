@@ -1,6 +1,12 @@
-"""ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
+"""ADAM on the density that is sampled: one independent optimisation per chain, all at once.
+
+It begins again, from steeper networks, where it has not begun to follow the rows.
+"""
+
+from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,9 +24,10 @@ from tfbnn.engine.starts.adam import (
     make_adam_steps,
     start_adam,
 )
-from tfbnn.engine.starts.check import draw_starts, with_residual_noise
+from tfbnn.engine.starts.check import draw_starts, misfits, with_residual_noise
 from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Starts
 from tfbnn.run.events import PretrainingEvent
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
@@ -36,6 +43,9 @@ _LARGE_STEP = 1e6
 # Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
 # of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
+# Prior scales of the first layer at which ADAM begins again; the faster a function goes up and down, the
+# steeper. From draws of the prior it ends at a constant of those of tests/unit/engine/starts/test_attempts.py.
+_STEEPER = (6.0, 12.0, 24.0, 48.0)
 
 
 class PretrainingResult(NamedTuple):
@@ -120,7 +130,18 @@ def pretrain(
             states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
             progress = progress.after(epoch, list(states), looks, score, patience)
-            if notify(_event(batches, first + count, progress, time.perf_counter() - began)):
+            step, seconds = first + count, time.perf_counter() - began
+            event = PretrainingEvent(
+                phase="pretraining",
+                transition=step,
+                num_transitions=batches.num_steps,
+                num_chains=num_chains,
+                seconds=seconds,
+                eta_seconds=seconds * (batches.num_steps - step) / step,
+                epoch=progress.epoch,
+                validation_log_likelihood=float(np.mean(progress.last)),
+            )
+            if notify(event):
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -131,8 +152,8 @@ def pretrain(
         theta, epochs = progress.best, progress.epochs
     theta = with_residual_noise(spec, theta, data)
     last = progress.last if score is not None else None
-    seconds = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    return PretrainingResult(theta, epochs, last, seconds, interrupted)
+    spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
+    return PretrainingResult(theta, epochs, last, spent, interrupted)
 
 
 class _Progress(NamedTuple):
@@ -206,14 +227,95 @@ def _make_score(spec, validation):
     return score
 
 
-def _event(batches: Batches, step: int, progress: _Progress, seconds: float) -> PretrainingEvent:
-    return PretrainingEvent(
-        phase="pretraining",
-        transition=step,
-        num_transitions=batches.num_steps,
-        num_chains=batches.num_chains,
-        seconds=seconds,
-        eta_seconds=seconds * (batches.num_steps - step) / step,
-        epoch=progress.epoch,
-        validation_log_likelihood=float(np.mean(progress.last)),
-    )
+class Attempts(NamedTuple):
+    """What ADAM has found for each start: of its attempts that which misses the rows by least.
+
+    Attributes:
+        theta: [C, P].
+        epochs: Epochs that were kept [C].
+        scores: Validation log likelihood per row [C], NaN without validation rows.
+        misfit: As `misfits` [C], infinite where it is not a number; 0 where nobody asks.
+        scale: Prior scale of the first layer that it began with [C], NaN of a draw of its prior.
+    """
+
+    theta: Array
+    epochs: Array
+    scores: Array
+    misfit: Array
+    scale: Array
+
+    def or_better(self, later: Attempts, largest_misfit: float) -> Attempts:
+        """Of each start the later attempt where this does not follow the rows, and that misses less."""
+        better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
+        theta = np.where(better[:, None], later.theta, self.theta)
+        rest = (np.where(better, new, old) for new, old in zip(later[1:], self[1:]))
+        return Attempts(theta, *rest)
+
+    @property
+    def text(self) -> str:
+        """A line on all."""
+        text = f"ADAM, {_range(self.epochs, '')} epochs"
+        steeper = self.scale[np.isfinite(self.scale)]
+        if len(steeper):
+            text += (
+                f" ({len(steeper)} of {len(self.scale)} starts from first layers of prior scale "
+                f"{_range(steeper, 'g')}, as from draws too few followed the rows)"
+            )
+        if np.isfinite(self.scores).any():
+            low, high = self.scores.min(), self.scores.max()
+            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+        return text
+
+
+def _range(values: Array, form: str) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:{form}}" + (f" to {high:{form}}" if high > low else "")
+
+
+def follow_rows(
+    spec: NetworkSpec,
+    data: Data,
+    num_chains: int,
+    largest_misfit: float | None,
+    pretrain: Callable[[float | None], PretrainingResult],
+    notify: Notifier,
+) -> Starts:
+    """What ADAM finds, in attempts until there is a start for each chain that follows the rows.
+
+    Args:
+        spec: NetworkSpec.
+        data: Data that ADAM sees.
+        num_chains: Starts that are needed, of those that are sought.
+        largest_misfit: As `Pretraining` has it.
+        pretrain: Makes an attempt with this prior scale of the first layer, None for draws.
+        notify: Of the search; an attempt that it has stopped is the last.
+
+    Raises:
+        KeyboardInterrupt: Before the first attempt has found anything.
+    """
+    scales: tuple[float | None, ...] = (None,)
+    limit = np.inf
+    if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
+        scales, limit = (None, *_STEEPER), largest_misfit
+    best, seconds = None, Seconds()
+    for scale in scales:
+        try:
+            result = pretrain(scale)
+            misfit = np.zeros(len(result.theta))
+            if np.isfinite(limit):
+                misfit = misfits(spec, result.theta, data)
+                misfit[np.isnan(misfit)] = np.inf
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return Starts(best.theta, best.text, seconds, interrupted=True)
+        seconds += result.seconds
+        unknown, scores = np.full(len(misfit), np.nan), result.validation_log_likelihood
+        scores = unknown if scores is None else scores
+        begun = unknown if scale is None else np.full(len(misfit), scale)
+        found = Attempts(result.theta, result.epochs, scores, misfit, begun)
+        best = found if best is None else best.or_better(found, limit)
+        suffices = np.sum(best.misfit <= limit) >= num_chains
+        if suffices or result.interrupted or notify.stopped:
+            break
+    return Starts(best.theta, best.text, seconds, result.interrupted)

@@ -18,8 +18,7 @@ from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, plan_newton, plan_on_all_rows
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, Turns, plan_newton, plan_on_all_rows
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.cost import estimated_pretraining_seconds, estimated_seconds, seconds_of

@@ -17,8 +17,8 @@ from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
+from tfbnn.run.description import read_fit_definition
 from tfbnn.run.options import FitOptions
-from tfbnn.run.reading import read_fit_definition
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import own_classes_in

@@ -6,8 +6,8 @@ any time and see what was committed.
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
     FOLDER/lane-000/checkpoint-a.h5, -b.h5   the last two commits
-    FOLDER/preparation/                      before there is a run: one of its own, whose lane is
-                                             the search for the starts (tfbnn/run/preparation.py)
+    FOLDER/preparation/                      before there is a run: a run folder of its own with the
+                                             definition by which a task on a cluster begins the run
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from tfbnn.system.paths import StrPath
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]
 _Arrays = Mapping[str, Array]
-# What a task on a cluster makes a run by, and the search for starts left in earlier releases.
+# A task on a cluster begins a run by what it holds; earlier releases kept the search for starts there.
 PREPARATION = "preparation"
 # What names of files begin with that ask others to stop.
 STOP = "stop-"

@@ -72,6 +72,7 @@ def test_a_program_is_freed_with_what_holds_it():
     assert seen() is None
 
 
+@pytest.mark.statistics
 def test_caches_of_programs_are_bounded():
     before = num_programs()
     for width in range(1, 80):

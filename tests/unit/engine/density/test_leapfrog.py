@@ -13,7 +13,6 @@ from tests.support.specs import build, random_rows
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.potential import Potential
 
-MODELS = ["gaussian_learned", "ntk", "student_t"]
 # Of positions after a trajectory there and back.
 TOLERANCES = {"float64": 1e-10, "float32": 1e-4}
 
@@ -53,19 +52,12 @@ def integrator(name, dtype="float64", jit_compile=False):
     )
 
 
-@pytest.mark.parametrize(
-    "name, dtype",
-    statistics_but(
-        [*((name, "float64") for name in MODELS), ("ntk", "float32")],
-        [(name, dtype) for name in MODELS for dtype in TOLERANCES],
-    ),
-)
-@pytest.mark.parametrize("num_steps", statistics_but([20], [1, 20]))
-def test_reversible(name, dtype, num_steps):
-    _, _, theta, momentum = start(name, dtype)
-    run = integrator(name, dtype)
-    end, final, *_ = run(theta, momentum, 0.01, num_steps)
-    back, _, *_ = run(end, -final, 0.01, num_steps)
+@pytest.mark.parametrize("dtype", statistics_but(["float32"], TOLERANCES))
+def test_reversible(dtype):
+    _, _, theta, momentum = start("ntk", dtype)
+    run = integrator("ntk", dtype)
+    end, final, *_ = run(theta, momentum, 0.01, 20)
+    back, _, *_ = run(end, -final, 0.01, 20)
     np.testing.assert_allclose(back, theta, atol=TOLERANCES[dtype])
 
 
@@ -81,8 +73,9 @@ def test_energy_error_is_of_second_order():
     assert 3.5 < np.median(ratio) < 4.5
 
 
-@pytest.mark.parametrize("name", statistics_but(["student_t"], MODELS))
-def test_xla_and_graph_agree(name):
+@pytest.mark.statistics
+def test_xla_and_graph_agree():
+    name = "student_t"
     _, _, theta, momentum = start(name)
     both = (integrator(name, jit_compile=jit)(theta, momentum, 0.01, 10) for jit in (True, False))
     for one, other in zip(*both):

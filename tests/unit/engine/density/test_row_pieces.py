@@ -32,8 +32,9 @@ def test_rows_are_in_pieces_from_some_hundred_thousand_on():
     assert data.rows().num_pieces == data.block(tf.constant(1), 16).num_pieces == 1
 
 
-@pytest.mark.parametrize("kernel", [HMC(), Repriorised(HMC())])
-@pytest.mark.parametrize(("first", "last"), [(0, NUM_ROWS), (30, 50)])
+@pytest.mark.parametrize(
+    ("kernel", "first", "last"), [(HMC(), 0, NUM_ROWS), (Repriorised(HMC()), 30, 50)]
+)
 def test_their_sum_is_that_of_all_rows(kernel, first, last):
     """Also where only some rows count, so that whole pieces do not."""
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
@@ -48,6 +49,7 @@ def test_their_sum_is_that_of_all_rows(kernel, first, last):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.statistics
 def test_a_program_of_xla_has_none():
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
     function = compiled(lambda *given: Potential(spec).value_and_gradient(*given), jit_compile=True)
@@ -93,10 +95,10 @@ def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expect
     settings, _ = kernel.resolve(spec, NUM_ROWS)
     plan = program_module.plan_chains(settings, definition)
     program = program_module.make_program(settings, definition, data, plan)
-    assert program.keeps_all_cores is expected
     assert hasattr(program.turn, "locked") is expected
 
 
+@pytest.mark.statistics
 def test_no_block_runs_beside_another_one_in_pieces(monkeypatch):
     running, most = [], []
 

@@ -170,7 +170,7 @@ def test_savedmodel_integrates_readouts_out_where_predict_does(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("unit", [1e-300, 1e-50, 1e300])
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
 def test_exports_take_inputs_and_targets_of_any_size(
     unit, synthetic_ensemble, onnx_results, tmp_path
 ):
@@ -229,13 +229,13 @@ def test_there_is_nothing_to_export_before_a_fit(export, tmp_path):
 
 
 CALIBRATED = {
-    "plain": ({}, None),
-    "logarithm": ({"y_transform": LOG}, None),
     "two targets by stddev": ({"layer_sizes": (3, 4, 2), "y_transform": LOG}, "stddev"),
     "by trust": ({}, "trust"),
     "Student-t": ({"likelihood": StudentT(4.0, 0.3)}, None),
-    "weighted chains": ({"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7]}, None),
-    "float32": ({"dtype": "float32"}, None),
+    "weighted chains in float32": (
+        {"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7], "dtype": "float32"},
+        None,
+    ),
 }
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfbnn.engine.running.pace import BLOCK_SECONDS, FIRST, next_work
-from tfbnn.engine.sampling.work import Work
+from tfbnn.engine.sampling.work import BLOCK_SECONDS, FIRST, Work, next_work
 
 LONGEST = 4096
 

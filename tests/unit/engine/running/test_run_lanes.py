@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfbnn.engine.running import pace
 from tfbnn.engine.running import run_lanes as module
 from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
@@ -38,14 +38,16 @@ class FakeLane:
         assert num_results == PLAN.num_results
 
     def is_in(self, phase):
-        return phase == "sampling" and self.counters.transition < PLAN.end
+        return phase == "sampling" and self.counters.transition < PLAN.num_results
 
     def advance(self, at_most):
         if self.stuck is not None:
             self.stuck.wait(60)
         self.asked.append(at_most)
         affordable = max(1, -(-at_most.gradients // GRADIENTS))
-        count = min(at_most.transitions, affordable, 64, PLAN.end - self.counters.transition)
+        count = min(
+            at_most.transitions, affordable, 64, PLAN.num_results - self.counters.transition
+        )
         time.sleep(self.seconds * count)
         zeros = np.zeros(1)
         counters = self.counters.after_block("sampling", count, zeros, zeros)
@@ -63,7 +65,7 @@ class FakeLane:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(aside, "GRACE_SECONDS", 0.05)
-    monkeypatch.setattr(pace, "BLOCK_SECONDS", 0.02)
+    monkeypatch.setattr(work, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(module, "compile_block", lambda lane: None)
 
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.small_runs import X, Y
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.starts import attempts
+from tfbnn.engine.starts import pretraining
 from tfbnn.engine.starts.check import draw_prior, draw_starts, misfits
 from tfbnn.engine.starts.pretraining import PretrainingResult
 from tfbnn.likelihoods import Bernoulli, HeteroscedasticGaussian, StudentT
@@ -87,7 +88,7 @@ class Asked:
     stopped = False
 
     def __init__(self, monkeypatch, misfits_of, stop_in="never"):
-        monkeypatch.setattr(attempts, "misfits", lambda spec, theta, data: theta[:, 0])
+        monkeypatch.setattr(pretraining, "misfits", lambda spec, theta, data: theta[:, 0])
         self.misfits_of, self.stop_in = misfits_of, stop_in
         self.scales = []
 
@@ -101,7 +102,7 @@ class Asked:
 
 
 def follow(asked, limit=0.5, spec=SPEC):
-    return attempts.follow_rows(spec, None, 2, limit, asked, asked)
+    return pretraining.follow_rows(spec, None, 2, limit, asked, asked)
 
 
 ALONE = {
@@ -159,7 +160,7 @@ def test_an_interrupt_in_a_later_attempt_leaves_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return asked(scale)
 
-    found = attempts.follow_rows(SPEC, None, 2, 0.5, pretrain, asked)
+    found = pretraining.follow_rows(SPEC, None, 2, 0.5, pretrain, asked)
     assert found.interrupted and found.seconds.pretraining == 1.0
     np.testing.assert_array_equal(found.theta[:, 0], [0.7, 0.9])
 
@@ -167,4 +168,29 @@ def test_an_interrupt_in_a_later_attempt_leaves_the_best_so_far(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        attempts.follow_rows(SPEC, None, 2, 0.5, at_once, asked)
+        pretraining.follow_rows(SPEC, None, 2, 0.5, at_once, asked)
+
+
+@pytest.mark.statistics
+@pytest.mark.filterwarnings("ignore:The networks of this model are not sampled")
+@pytest.mark.parametrize(
+    "function, num_inputs",
+    [
+        (lambda x: np.sin(10.0 * x[:, 0]), 1),
+        pytest.param(lambda x: np.sin(25.0 * x[:, 0]), 1, marks=pytest.mark.slow),
+        pytest.param(
+            lambda x: np.sin(5.0 * x[:, 0]) * np.cos(5.0 * x[:, 1]), 2, marks=pytest.mark.slow
+        ),
+    ],
+    ids=["three periods", "eight periods", "waves of two inputs"],
+)
+def test_by_default_networks_follow_functions_that_go_up_and_down(function, num_inputs):
+    """Of draws of the prior the best missed these by .97 or more."""
+    generator = np.random.default_rng(6)
+    x, new = generator.uniform(-1.0, 1.0, (2, 500, num_inputs))
+    model = tfbnn.BayesianMLP([num_inputs, 50, 1])
+    baseline = model.fit_ensemble(
+        x, function(x) + 0.1 * generator.normal(size=500), num_members=4, verbose=0
+    )
+    assert "from first layers of prior scale" in baseline.start
+    assert np.std(np.ravel(model.predict(new).mean) - function(new)) < 0.12

@@ -11,13 +11,12 @@ from tests.support.builders import plain_spec
 from tests.support.specs import build, random_rows
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.starts import find, newton, polishing, refining
+from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.find import find_starts
-from tfbnn.engine.starts.judge import make_judge, split_rows
-from tfbnn.engine.starts.newton_plan import NewtonPlan
-from tfbnn.engine.starts.turns import Turns
-from tfbnn.run.counters import Seconds
+from tfbnn.engine.starts.judge import Judge, split_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
+from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
@@ -89,7 +88,7 @@ class TestSplit:
 class TestJudge:
     def test_the_score_is_the_likelihood_with_the_noise_that_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        judge = make_judge(SPEC, judged)
+        judge = Judge(SPEC, judged)
         expected = theta.copy()
         expected[NOISE] = np.log(residual_scale(SPEC, theta, judged))
         value = reference.log_likelihood(SPEC, expected, judged.x, judged.y) / len(judged.x)
@@ -101,7 +100,7 @@ class TestJudge:
     def test_of_a_likelihood_without_learned_noise_it_is_the_likelihood(self, name):
         spec = build(name)
         judged = NetworkRows(*random_rows(spec, np.random.default_rng(3), 9))
-        judge, theta = make_judge(spec, judged), thetas(1, spec)
+        judge, theta = Judge(spec, judged), thetas(1, spec)
         value = reference.log_likelihood(spec, theta[0], *judged) / 9
         assert judge.score(theta[0]) == pytest.approx(value, rel=1e-9)
         np.testing.assert_array_equal(judge.settled(theta), theta)
@@ -110,14 +109,14 @@ class TestJudge:
     def test_a_network_that_overflows_scores_lowest(self):
         theta = thetas()[0]
         theta[0] = np.nan
-        assert make_judge(SPEC, rows()).score(theta) == -np.inf
+        assert Judge(SPEC, rows()).score(theta) == -np.inf
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_settled_starts_differ_in_their_noise_alone(self, dtype):
         spec, judged = plain_spec([2, 4, 1], dtype=dtype), rows()
         theta = thetas(3, spec).astype(dtype)
         before = theta.copy()
-        settled = make_judge(spec, judged).settled(theta)
+        settled = Judge(spec, judged).settled(theta)
         assert settled.dtype == dtype and np.array_equal(theta, before)
         np.testing.assert_array_equal(np.delete(settled, NOISE, 1), np.delete(theta, NOISE, 1))
         scales = [residual_scale(spec, start, judged) for start in theta.astype(np.float64)]
@@ -125,7 +124,7 @@ class TestJudge:
 
     def test_noise_may_be_half_of_what_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        floor = make_judge(SPEC, judged).noise_floor(theta)
+        floor = Judge(SPEC, judged).noise_floor(theta)
         np.testing.assert_allclose(np.exp(floor), [0.5 * residual_scale(SPEC, theta, judged)])
 
 
@@ -184,13 +183,13 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
 
     monkeypatch.setattr(polishing, "polish", polish_of)
     plan = NewtonPlan(5, "dense", "as asked")
-    ground = polishing.Ground(None, None, make_judge(SPEC, rows()))
-    adam = polishing.Unpolished(theta, "", Seconds())
+    ground = polishing.Ground(None, None, Judge(SPEC, rows()))
+    adam = Starts(theta, "")
     turns = Turns(3, 0, 5, 5)
-    found = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier())
+    found, kept = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
     np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
-    assert found.kept == (0, 2)
+    assert kept == (0, 2)
 
 
 def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
@@ -200,16 +199,16 @@ def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
         np.testing.assert_array_equal(noise_floor(None), start[NOISE])
         return newton.NewtonState(start + 2.0, None, 1.0, [0.0, 9.0], start, [])
 
-    monkeypatch.setattr(refining, "polish", polish_of)
-    chosen = refining.Unrefined(theta, (0, 2), "", Seconds(), False)
+    monkeypatch.setattr(polishing, "polish", polish_of)
+    chosen = Starts(theta, "")
     plan = NewtonPlan(5, "dense", "as asked")
-    found = refining.refine_all(SPEC, None, chosen, plan, Notifier())
+    found = polishing.refine_all(SPEC, None, chosen, (0, 2), plan, Notifier())
     np.testing.assert_array_equal(found.theta, [theta[0] + 2.0, theta[1], theta[2] + 2.0])
 
 
 def test_refining_takes_its_iterations_out_of_the_plan():
     for count, expected in ((200, 30), (40, 10), (4, 1), (0, 0)):
-        before, after = refining.parted(NewtonPlan(count, "dense", ""))
+        before, after = polishing.parted(NewtonPlan(count, "dense", ""))
         assert after.num_iterations == expected
         assert before.num_iterations + after.num_iterations == count
 
@@ -278,7 +277,7 @@ class TestSearch:
 
     def test_the_starts_of_highest_score_are_kept(self):
         table = rows()
-        judge = make_judge(SPEC, split_rows(table, 0.25, seed=0)[1])
+        judge = Judge(SPEC, split_rows(table, 0.25, seed=0)[1])
         tried = draw_prior(SPEC, 0, 6)
         scores = np.array([judge.score(theta) for theta in tried])
         best = np.sort(np.argsort(-scores)[:2])
@@ -341,6 +340,7 @@ class TestNoise:
         for unseen in (split_rows(table, 0.25, seed=0)[1], fresh):
             assert scale > 0.5 * residual_scale(self.spec, theta, unseen)
 
+    @pytest.mark.statistics
     def test_a_start_still_follows_a_function(self):
         scale, theta = self.start(rows(noise=0.0), 0.25)
         fresh = rows(400, noise=0.0, seed=99)

@@ -10,18 +10,16 @@ import tensorflow as tf
 import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.marks import statistics_but
-from tests.support.specs import CONTRASTING, MODELS, build, random_rows
+from tests.support.specs import CONTRASTING, build, random_rows
 from tests.support.starts import fit_starts
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
-from tfbnn.engine.starts.curvature import DenseCurvature, ProductCurvature, RowCurvature
-from tfbnn.engine.starts.newton import polish
-from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.newton import DenseCurvature, ProductCurvature, RowCurvature, polish
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton
 from tfbnn.kernels import HMC
-from tfbnn.run.counters import Seconds
+from tfbnn.run.definition import Starts
 from tfbnn.run.progress import Notifier
 
 
@@ -31,7 +29,7 @@ def rows(num_rows=80):
     return x, np.sin(2 * x[:, :1]) * x[:, 1:] + 0.01 * generator.normal(size=(num_rows, 1))
 
 
-@pytest.mark.parametrize("name", ["gaussian_learned", "student_t", "hierarchical_ntk"])
+@pytest.mark.parametrize("name", ["gaussian_learned", "hierarchical_ntk"])
 def test_approaches_a_stationary_point_of_the_weights(name):
     """The gradient, in units of the curvature, shrinks at least twentyfold."""
     spec, generator = build(name), np.random.default_rng(25)
@@ -178,7 +176,7 @@ class TestSolvers:
             size=len(free)
         )
 
-    @pytest.mark.parametrize("name", statistics_but(CONTRASTING, MODELS))
+    @pytest.mark.parametrize("name", CONTRASTING)
     def test_agree(self, name):
         arguments, gradient = self.setting(name)
         dense, lines, products = (
@@ -199,9 +197,7 @@ class TestSolvers:
         estimate = ProductCurvature(*arguments).inverse_diagonal()
         assert abs(estimate.sum() - exact.sum()) < 0.25 * exact.sum()
 
-    @pytest.mark.parametrize(
-        "method", statistics_but(["dense", "rows"], ["dense", "rows", "products"])
-    )
+    @pytest.mark.parametrize("method", statistics_but(["rows"], ["rows", "products"]))
     def test_all_polish_to_about_the_same_density(self, method):
         spec = tfbnn.BayesianMLP(
             [2, 30, 1],
@@ -251,11 +247,11 @@ class TestNumStarts:
 
     @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
     def test_best_are_kept_and_all_are_reported(self):
-        every = np.sort(self.fit(6, num_chains=6).start_log_prob)
-        run = self.fit(6)
+        every = np.sort(self.fit(4, num_chains=4).start_log_prob)
+        run = self.fit(4)
         np.testing.assert_allclose(np.sort(run.start_log_prob), every[-2:], rtol=1e-6)
         text = " ".join(run.report(details=True).split())
-        assert "the best 2 of 6 starts" in text
+        assert "the best 2 of 4 starts" in text
         for value in every:
             assert f"{value:.4g}" in text
 
@@ -319,8 +315,8 @@ def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
         return newton.NewtonState(place, np.zeros(2), 1.0, history, place, [])
 
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", polish_of)
-    adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
-    found = polishing.polish_all(
+    adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
+    found, kept = polishing.polish_all(
         spec,
         ground,
         adam,
@@ -340,9 +336,10 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf], theta[0], [])
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
     plan = NewtonPlan(5, "dense", "as asked")
-    adam, ground = polishing.Unpolished(theta, "", Seconds()), polishing.Ground(None, None, None)
-    start, _, text, _ = polishing.polish_all(
+    adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
+    found, _ = polishing.polish_all(
         spec, ground, adam, plan, Turns(2, 0, 5, 5), -np.inf, Notifier()
     )
-    assert text == "Levenberg-Marquardt (as asked) found no step that raises the log density"
-    np.testing.assert_array_equal(start, theta)
+    text = "Levenberg-Marquardt (as asked) found no step that raises the log density"
+    assert found.text == f"ADAM; {text}"
+    np.testing.assert_array_equal(found.theta, theta)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import tfbnn
 from tfbnn.engine.starts.newton import NewtonState
-from tfbnn.engine.starts.newton_plan import NewtonPlan
-from tfbnn.engine.starts.turns import Turns
+from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
 
 pytestmark = pytest.mark.fast
 
