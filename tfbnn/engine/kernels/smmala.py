@@ -208,17 +208,22 @@ class SMMALA(MetropolisKernel, name="smmala"):
             )
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses what has no such metric."""
+        """Refuses what has no such metric, or matrices P x P that do not fit in memory."""
         super().check_model(spec, row_noise)
         if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
                 "SMMALA(metric='gauss_newton') needs the Gauss-Newton matrix of a network, received a "
                 "log density. Use metric='softabs', which takes its second derivatives."
             )
+        self._check_memory(spec, num_rows=0)
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Leaves the coordinates as they are; refuses matrices and rows that do not fit in memory."""
-        num_rows = min(num_rows, rows_per_block(spec, spec.num_parameters))
+        """Leaves the coordinates as they are; refuses blocks of rows that do not fit in memory."""
+        block = rows_per_block(spec, spec.num_parameters)
+        self._check_memory(spec, min(num_rows, block))
+        return replace(self, preconditioner="identity"), "identity: the metric takes its place"
+
+    def _check_memory(self, spec: Sampled, num_rows: int) -> None:
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * spec.num_units
@@ -230,7 +235,6 @@ class SMMALA(MetropolisKernel, name="smmala"):
                 f"and would need {needed:.3g} for P = {size}{rows}. Use kernel='nuts', which takes "
                 "its geometry from one Gauss-Newton matrix per window, or a smaller network."
             )
-        return replace(self, preconditioner="identity"), "identity: the metric takes its place"
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses starts whose metric is not finite: every proposal from there would be rejected."""
