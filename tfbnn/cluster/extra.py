@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from tfbnn.system import extras
+from tfbnn.system import words
 
 
 def required(name: str) -> ModuleType:
@@ -11,4 +11,4 @@ def required(name: str) -> ModuleType:
     Raises:
         ImportError: When Dask is not installed.
     """
-    return extras.required(name, "tfbnn.cluster needs Dask", "cluster")
+    return words.required(name, "tfbnn.cluster needs Dask", "cluster")

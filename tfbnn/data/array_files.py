@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 # (name, array), or None for what is no array of numbers, text or booleans; text is of str, never of
 # bytes. Names may come twice.

@@ -20,10 +20,8 @@ from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
 from tfbnn.data.text_lines import TextLines
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import open_text, replacing
-from tfbnn.system.paths import StrPath
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.atomic import StrPath, open_text, replacing
+from tfbnn.system.words import did_you_mean, warn
 
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 # Line number and cells.

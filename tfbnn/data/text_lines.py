@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 
 from tfbnn.data.numbers import is_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}

@@ -5,7 +5,7 @@ import numpy as np
 from tfbnn.data.csv_tables import CsvRows, Lines, column_places, open_csv
 from tfbnn.datasets.table import SPLIT_CODES, TRAIN, Dataset
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
 SPLIT_NAME = "split"

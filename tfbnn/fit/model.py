@@ -33,9 +33,9 @@ from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:

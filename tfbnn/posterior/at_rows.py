@@ -146,8 +146,7 @@ def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:
     by_rows = predicted.reshape(-1, predicted.shape[-1])
     probabilities = ensemble.spec.class_likelihood.class_probabilities(by_rows)
     below = np.cumsum(probabilities, axis=-1)[..., :-1].reshape(*levels.shape, -1)
-    numbers: Array = (levels[..., None] > below).sum(axis=-1)
-    return numbers
+    return (levels[..., None] > below).sum(axis=-1)
 
 
 def _log_density(ensemble: Ensemble, points: Points, rows: slice, outputs: Array) -> Array:

@@ -29,7 +29,7 @@ from tfbnn.run.stores import (
     committed_result,
     finished_result,
 )
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder

@@ -120,5 +120,4 @@ class _Side(NamedTuple):
 def _log_mean_exp(values: Array) -> Array:
     """Over all draws [C, S, ...] -> [...]."""
     largest = values.max(axis=(0, 1))
-    means: Array = largest + np.log(np.mean(np.exp(values - largest), axis=(0, 1)))
-    return means
+    return largest + np.log(np.mean(np.exp(values - largest), axis=(0, 1)))

@@ -13,7 +13,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import own_settings
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited
+from tfbnn.system.threads import awaited
 
 # Values that a density is tried at before a fit.
 _PROBED = (3, 4)

@@ -16,7 +16,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.rungs import likelihood_weights
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited, each_aside
+from tfbnn.system.threads import awaited, each_aside
 
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 

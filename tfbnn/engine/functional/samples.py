@@ -17,12 +17,11 @@ from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
-from tfbnn.system.notebooks import folded
-from tfbnn.system.warn import warn
+from tfbnn.system.words import folded, warn
 
 if TYPE_CHECKING:
     from tfbnn.run.definition import RunDefinition
-    from tfbnn.run.listeners.history import Columns
+    from tfbnn.run.events import Columns
     from tfbnn.run.result import SamplingResult
 
 _NOTEBOOK_WIDTH = 100

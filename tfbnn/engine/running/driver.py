@@ -20,8 +20,8 @@ from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.session import Session
 from tfbnn.run.stores import Sink, Store, result_of
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited
-from tfbnn.system.warn import warn
+from tfbnn.system.threads import awaited
+from tfbnn.system.words import warn
 
 
 def run_chains(
