@@ -29,9 +29,9 @@ from typing import Any
 from tfbnn.cli.console import BAD_INPUT, FAILED, STOPPED, say
 from tfbnn.cli.parsing import Parser, parse, texts_of
 from tfbnn.exceptions import ChainError
-from tfbnn.system.aside import exit_at_once
 from tfbnn.system.signals import ignore_signals, signals_held
 from tfbnn.system.terminals import open_standard_streams, plain_standard_output
+from tfbnn.system.threads import exit_at_once
 from tfbnn.system.version import __version__
 
 # What the commands do, each in the module of its name.

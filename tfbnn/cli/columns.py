@@ -23,8 +23,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.words import did_you_mean, warn
 
 
 def fit_columns(

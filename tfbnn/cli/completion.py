@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import Words
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 # What the value of an option is called where it is a path: FOLDER, OUT.h5.
 _PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")

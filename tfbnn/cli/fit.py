@@ -41,7 +41,7 @@ from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 
 def run(args: argparse.Namespace) -> int:

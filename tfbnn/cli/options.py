@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from tfbnn.cli.parsing import flag
 from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.spec.choices import AUTO
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer

@@ -19,8 +19,7 @@ from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
-from tfbnn.system.atomic import check_writable, open_text
-from tfbnn.system.pages import is_page
+from tfbnn.system.atomic import check_writable, is_page, open_text
 from tfbnn.system.terminals import data_output
 
 # Standard output.

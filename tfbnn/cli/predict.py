@@ -36,7 +36,7 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 _ROWS_AT_ONCE = 1000
 

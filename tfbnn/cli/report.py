@@ -28,7 +28,7 @@ from tfbnn.cli.options import (
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
-from tfbnn.system.pages import write_page
+from tfbnn.system.atomic import write_page
 
 
 class _Options(UnitOptions, RoleOptions, ModelOptions):

@@ -12,7 +12,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 _loading = threading.Lock()
 

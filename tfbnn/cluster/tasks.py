@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.system import extras
+from tfbnn.system import words
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder
@@ -29,7 +29,7 @@ def required(name: str) -> ModuleType:
     Raises:
         ImportError: When Dask is not installed.
     """
-    return extras.required(name, "tfbnn.cluster needs Dask", "cluster")
+    return words.required(name, "tfbnn.cluster needs Dask", "cluster")
 
 
 def environment() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from tfbnn.data.csv_tables import TEXT_ADVICE, column_places
 from tfbnn.data.table import Table, Wanted
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 # (name, array), or None for what is no array of numbers, text or booleans; text is of str, never of
 # bytes. Names may come twice.

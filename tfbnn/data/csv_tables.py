@@ -30,10 +30,8 @@ import numpy as np
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import open_text, replacing
-from tfbnn.system.paths import StrPath
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.atomic import StrPath, open_text, replacing
+from tfbnn.system.words import did_you_mean, warn
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}

@@ -15,8 +15,7 @@ from tfbnn.data.array_files import from_arrow
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.words import did_you_mean, warn
 
 _MOST_SHOWN = 10
 

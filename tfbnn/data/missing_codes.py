@@ -7,7 +7,7 @@ import numpy as np
 from tfbnn.data.validation import counted
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 _NINES = [float(f"{10**digits - 1}.{tail}") for digits in range(3, 11) for tail in ("0", "9", "99")]
 _SIZES = [99.9, 99.99, 2.0**31 - 1, 1e10, 1e15, 9.96921e36, *np.power(10.0, range(20, 39)), *_NINES]

@@ -16,9 +16,8 @@ import numpy as np
 
 from tfbnn.data.csv_tables import Names, write_csv
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import open_text, replacing
-from tfbnn.system.extras import required
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath, open_text, replacing
+from tfbnn.system.words import required
 
 # In text: more than any prediction is worth.
 _DIGITS = 9

@@ -16,8 +16,8 @@ from tfbnn.data.frames import listed
 from tfbnn.data.numbers import decimal, is_gap, is_number
 from tfbnn.data.table import Choice, Table, Wanted
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.paths import StrPath
-from tfbnn.system.warn import warn
+from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import warn
 
 
 def read_table(

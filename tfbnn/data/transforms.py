@@ -16,8 +16,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.words import did_you_mean, warn
 
 # (kind, *names of tensors or numbers) -> name of the result.
 Operation = Callable[..., str]

@@ -18,8 +18,7 @@ from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, mapped_file
-from tfbnn.system.warn import warn
-from tfbnn.system.words import did_you_mean, name_of
+from tfbnn.system.words import did_you_mean, name_of, warn
 
 Limit = float | None
 

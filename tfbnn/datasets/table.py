@@ -6,7 +6,7 @@ import numpy as np
 
 from tfbnn.data.csv_tables import CsvRows, Lines, column_places, open_csv
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 TRAIN = 0
 VALIDATION = 1

@@ -17,7 +17,7 @@ from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils,
 from tfbnn.diagnostics.verdict import MEANINGS, Chains, Predictions, answer_lines, verdict_on
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, shown, wrapped
 from tfbnn.system.arrays import Array
-from tfbnn.system.notebooks import folded
+from tfbnn.system.words import folded
 
 _RHAT_ACCEPTABLE = 1.05
 

@@ -32,7 +32,7 @@ from tfbnn.spec.rows import (
     row_digests,
 )
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import RunFolder

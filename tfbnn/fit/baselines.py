@@ -25,7 +25,7 @@ from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import FitDefinition, Starts
-from tfbnn.run.listeners.history import Columns, History
+from tfbnn.run.events import Columns, History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
@@ -34,9 +34,8 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited
-from tfbnn.system.notebooks import folded
-from tfbnn.system.threads import single_threaded_blas
+from tfbnn.system.threads import awaited, single_threaded_blas
+from tfbnn.system.words import folded
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
 # What the model says of itself wherever it is used.

@@ -34,7 +34,7 @@ from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
 from tfbnn.run.deadline import in_time
 from tfbnn.run.definition import FitDefinition, Starts
-from tfbnn.run.listeners.history import History
+from tfbnn.run.events import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult, nothing_sampled
@@ -44,7 +44,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import single_threaded_blas
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 Keep = Callable[[Ensemble], None]
 

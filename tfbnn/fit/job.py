@@ -25,8 +25,8 @@ from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
+from tfbnn.run.events import History
 from tfbnn.run.evidence import Ladder
-from tfbnn.run.listeners.history import History
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
 from tfbnn.run.progress import Notifier

@@ -12,7 +12,7 @@ from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 __all__ = ["BayesianModel"]
 

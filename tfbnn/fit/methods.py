@@ -19,7 +19,7 @@ from tfbnn.spec.rows import NetworkRows, prepare_rows, rows_to_fit, transform_ro
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.signals import signals_interrupt
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     from tfbnn.fit.baselines import Baseline

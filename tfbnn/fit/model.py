@@ -19,13 +19,13 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.fit.methods import BaselineMethods, DensityMethods
+from tfbnn.posterior.at_rows import PriorMethods
 from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
@@ -33,9 +33,9 @@ from tfbnn.spec.model_spec import ModelSpec, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 # What fits is imported where it does: a process that loads and predicts needs none of it.
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any
 from tfbnn.fit.model import load
 from tfbnn.hep.process import Calculation, Process, check_together
 from tfbnn.hep.slha import place_of_text
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")

@@ -19,8 +19,8 @@ from tfbnn.hep.process import FB, Pids, Process, errors_of_points, in_quadrature
 from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
-from tfbnn.system.warn import warn
+from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import warn
 
 
 def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]) -> Array:

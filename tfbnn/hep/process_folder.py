@@ -21,8 +21,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import load
 from tfbnn.hep.process import Calculation, Pids, Process, check_together, pid_pair
 from tfbnn.storage.format.sealing import check_seal
-from tfbnn.system.atomic import lock, open_plainly, replacing
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath, lock, open_plainly, replacing
 
 NAME = "processes.json"
 _FORMAT, _VERSION = "tfbnn cross sections", 2

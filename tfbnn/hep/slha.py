@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tfbnn.data.numbers import is_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 

@@ -15,7 +15,7 @@ from tfbnn.posterior.metrics import RowScores, row_scores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

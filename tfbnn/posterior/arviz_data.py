@@ -22,9 +22,8 @@ from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
-from tfbnn.system.warn import warn
+from tfbnn.system.words import required, warn
 
 _NEED = "to_arviz needs ArviZ", "arviz"
 _ROW = "row"
@@ -340,8 +339,7 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
 
 
 def _positive(logarithms: Array) -> Array:
-    values: Array = np.exp(logarithms.astype(np.float64))
-    return values
+    return np.exp(logarithms.astype(np.float64))
 
 
 def _parameter_names(ensemble: Ensemble, sides: dict[str, Array]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import NetworkRows, Rows, check_network_inputs, data_hash, prepare_rows
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 
 def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:

@@ -11,7 +11,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Summary, noise_tiles, predict
 from tfbnn.posterior.provenance import Change, Compression, Sizes
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 METHODS = ("kernel_thinning", "stride")
 
@@ -243,8 +243,7 @@ def prediction_kernel(columns: Array, weights: Array) -> Array:
     distance = spatial.squareform(spatial.pdist(standardised, "cityblock"))
     squares = np.square(standardised)
     products = squares @ squares.T
-    gram: Array = (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)
-    return gram
+    return (0.5 * (size[:, None] + size - distance) + _SQUARES * products) / len(squares.T)
 
 
 def kernel_thinning(gram: Array, weights: Array, count: int, seed: int) -> Array:

@@ -221,8 +221,7 @@ class Ensemble:
     def most_probable(self, mean: Array) -> Array:
         """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
         best = self.spec.class_likelihood.class_probabilities(mean).argmax(axis=-1)
-        labels: Array = label_array(self.classes or ())[best]
-        return labels
+        return label_array(self.classes or ())[best]
 
     @cached_property
     def log_noise_scale(self) -> Array:

@@ -181,5 +181,4 @@ def score_rows(scores: Mapping[str, Any]) -> Iterator[ScoreRow]:
 
 
 def _values(value: Any) -> list[float]:
-    values: list[float] = np.atleast_1d(value).tolist()
-    return values
+    return np.atleast_1d(value).tolist()

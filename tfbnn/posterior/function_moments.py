@@ -72,8 +72,7 @@ class MomentNetworks:
 
 def target_unit(ensemble: Ensemble) -> Array:
     """One unit of an affinely transformed target, in original units: [K]."""
-    unit: Array = 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
-    return unit
+    return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
 
 
 def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetworks:
@@ -134,8 +133,7 @@ def mean_of_target(ensemble: Ensemble, location: Array, scale: Array) -> Array:
     if means is None:
         points, weights = sample_noisy(ensemble, location, scale)
         means = pipeline.inverse(points)
-    mean: Array = np.einsum("s,snk->nk", weights, means)
-    return mean
+    return np.einsum("s,snk->nk", weights, means)
 
 
 @lru_cache(maxsize=8)  # the same for every tile

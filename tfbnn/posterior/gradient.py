@@ -100,8 +100,7 @@ def _of_draws(ensemble: Ensemble, x: Array) -> Array:
     )
     by_inputs = linked / pipeline.derivative(predictions)[:, :, None]
     inputs = ensemble.x_pipeline.derivative(ensemble.x_pipeline.inverse(x))
-    result: Array = np.moveaxis(by_inputs, 3, 2) * inputs[:, None]
-    return result
+    return np.moveaxis(by_inputs, 3, 2) * inputs[:, None]
 
 
 def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:

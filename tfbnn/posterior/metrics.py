@@ -248,8 +248,7 @@ def row_scores(
 
 def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
     """What a log density of transformed targets gains in original units: y [N, K] -> [N]."""
-    gain: Array = np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
-    return gain
+    return np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
 
 
 def _plain(

@@ -21,8 +21,8 @@ from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
-from tfbnn.system.extras import required
 from tfbnn.system.version import __version__
+from tfbnn.system.words import required
 
 # Every operation used has the same meaning in all later versions of the standard, and runtimes
 # since 2022 know this one.

@@ -41,9 +41,8 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
-from tfbnn.system.notebooks import folded
-from tfbnn.system.paths import StrPath
-from tfbnn.system.warn import warn
+from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import folded, warn
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis

@@ -28,8 +28,7 @@ from tfbnn.posterior.prediction import noise_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
-from tfbnn.system.extras import required
-from tfbnn.system.warn import warn
+from tfbnn.system.words import required, warn
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
 BY_PSIS_LOO = "stacking by PSIS-LOO"

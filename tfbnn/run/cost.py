@@ -36,8 +36,10 @@ def estimated_seconds(
     spec: Sampled, settings: Planned, num_rows: int, num_transitions: int
 ) -> float:
     """About how long so many transitions of a chain take on one core, from settings alone."""
-    flops = _flops_per_gradient(spec, settings, num_rows) * settings.work(spec)
-    return seconds_of(num_transitions * flops)
+    # One product forward and two backward: 6 operations per weight and row.
+    products = spec.num_products * len(settings.temperatures)
+    flops = float(6.0 * num_rows * products + _FLOPS_OF_AN_EMPTY_STEP)
+    return seconds_of(num_transitions * (flops * settings.work(spec)))
 
 
 def most_results(
@@ -80,9 +82,3 @@ def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_r
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
     flops = 6.0 * batch_size * spec.num_products + _FLOPS_OF_AN_EMPTY_STEP
     return seconds_of(num_steps * flops)
-
-
-def _flops_per_gradient(spec: Sampled, settings: Planned, num_rows: int) -> float:
-    # One product forward and two backward: 6 operations per weight and row.
-    products = spec.num_products * len(settings.temperatures)
-    return float(6.0 * num_rows * products + _FLOPS_OF_AN_EMPTY_STEP)

@@ -10,12 +10,12 @@ import numpy as np
 
 from tfbnn.data.learn_coding import REFUSE, Missing
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
-from tfbnn.run.listeners.keras_callbacks import check_callback
+from tfbnn.run.keras_callbacks import check_callback
 from tfbnn.run.until import Until, check_until, with_limit
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.network_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 _LEAST = {
     "num_chains": 1,

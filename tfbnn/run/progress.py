@@ -13,11 +13,10 @@ import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import Event
-from tfbnn.run.listeners.history import History
-from tfbnn.run.listeners.keras_callbacks import KerasListener, is_keras_callback
+from tfbnn.run.events import Event, History
+from tfbnn.run.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.system.terminals import Forgiving, is_terminal, same_file
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     import rich.progress

@@ -23,12 +23,12 @@ from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.facts import labelled
+from tfbnn.run.events import Columns
 from tfbnn.run.evidence import Ladder, LogEvidence
-from tfbnn.run.listeners.history import Columns
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.system.arrays import Array
-from tfbnn.system.notebooks import folded
+from tfbnn.system.words import folded
 
 _NOTEBOOK_WIDTH = 100
 # Fields that JSON does not have, or not under their names.

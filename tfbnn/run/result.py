@@ -10,7 +10,7 @@ from tfbnn.exceptions import ChainError
 from tfbnn.posterior.ensemble import Readouts, pop_readouts
 from tfbnn.run.counters import PHASES, Counters, Seconds
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 # The errors of lanes, by their chains.
 Failures = dict[tuple[int, ...], BaseException]

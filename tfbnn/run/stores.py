@@ -34,7 +34,7 @@ from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import Checkpoint, LaneWriter, RunFolder

@@ -1,6 +1,6 @@
 """Estimators for scikit-learn (the extra `sklearn`); see `tfbnn.sklearn.base`."""
 
-from tfbnn.system.extras import required
+from tfbnn.system.words import required
 
 required("sklearn", "tfbnn.sklearn needs scikit-learn", "sklearn")
 

@@ -35,7 +35,7 @@ from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     from tfbnn.run.report import Run

@@ -5,14 +5,14 @@ such a name is never followed. It is locked while it is written: one that is not
 a process that was killed, and goes at the next write in its folder.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import secrets
 from collections.abc import Iterator
 from io import FileIO
 from typing import IO, Any, TextIO
-
-from tfbnn.system.paths import StrPath
 
 try:
     import fcntl
@@ -243,3 +243,38 @@ def _sync_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+StrPath = str | os.PathLike[str]
+
+
+# What a page begins with.
+MARK = "<!DOCTYPE html>\n<!-- tfbnn report -->"
+
+
+def is_page(path: StrPath) -> bool:
+    """Whether a file is a page of ours."""
+    with open(path, "rb") as file:
+        return file.read(len(MARK)) == MARK.encode()
+
+
+def check_place(path: StrPath) -> None:
+    """Refuses a place where a page would replace something else, or could not be written.
+
+    Raises:
+        FileExistsError: Where there is something else.
+        OSError: When it could not be written.
+    """
+    path = os.fspath(path)
+    if os.path.lexists(path) and not (os.path.isfile(path) and is_page(path)):
+        raise FileExistsError(
+            f"{path} exists and is no report of tfbnn; a report does not replace it. Remove it, or "
+            "choose another name."
+        )
+    check_writable(path)
+
+
+def write_page(path: StrPath, text: str) -> None:
+    """Writes a page to a place that was checked, replacing an older one only when complete."""
+    # Halves of characters, which have no UTF-8, were made plain with the control characters.
+    write_file(path, text.encode("utf-8", errors="backslashreplace"))

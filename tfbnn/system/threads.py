@@ -1,13 +1,156 @@
-"""Threads of this process: how many there may be, and work shared among them."""
+"""Threads of this process: how many, work shared among them, and calls that a stop leaves behind.
 
+One call of compiled code may take minutes: a compilation, or one transition of a wide network. The
+main thread hears of no signal inside of it, and a pool's threads are joined when the interpreter
+ends. So long calls are made in daemon threads, and whoever waits for them can stop waiting.
+"""
+
+import atexit
+import contextlib
+import contextvars
 import os
+import signal
+import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
-from tfbnn.system.aside import Item, Result, each_aside
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# What a stop grants a call that is being made: most end within it, and their work is kept.
+GRACE_SECONDS = 2.5
+_at_work: set[Future[Any]] = set()
+
+
+def aside(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+    """Begins function(*arguments) in a thread of its own, in the context of the caller.
+
+    Neither `exit_at_once` nor an interrupt that ends a script waits for it.
+    """
+    future: Future[Result] = Future()
+    future.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            result = context.run(function, *arguments)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        finally:
+            _at_work.discard(future)
+
+    _at_work.add(future)
+    threading.Thread(target=work, name=f"aside-{function!r:.40}", daemon=True).start()
+    return future
+
+
+def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
+    """function(*arguments), made aside.
+
+    Raises:
+        KeyboardInterrupt: When the user asked to stop; the call may go on then, and what it
+            returns, or raises, is lost.
+    """
+    future = aside(function, *arguments)
+    _wait_for([future])
+    return future.result()
+
+
+def each_aside(
+    function: Callable[[Item], Result], items: Sequence[Item], num_threads: int
+) -> list[Result]:
+    """[function(item) for item in items], made aside on so many threads, in any order.
+
+    Raises:
+        KeyboardInterrupt: As `awaited`; no further item is begun.
+    """
+    results: list[Any] = [None] * len(items)
+    numbers, taking, is_over = iter(range(len(items))), threading.Lock(), threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            with taking:
+                number = next(numbers, None)
+            if number is None:
+                return
+            try:
+                results[number] = function(items[number])
+            except BaseException:
+                is_over.set()
+                raise
+
+    futures = [aside(work) for _ in range(min(num_threads, len(items)))]
+    try:
+        _wait_for(futures)
+    finally:
+        is_over.set()
+    for future in futures:
+        future.result()
+    return results
+
+
+def wait_a_little(futures: Collection[Future[Any]]) -> bool:
+    """Waits until calls have ended, for GRACE_SECONDS at most; whether the user asks to stop."""
+    interrupted, deadline = False, time.monotonic() + GRACE_SECONDS
+    while True:
+        try:
+            wait(futures, timeout=max(0.0, deadline - time.monotonic()))
+            return interrupted
+        except KeyboardInterrupt:
+            interrupted = True
+
+
+def is_anything_left() -> bool:
+    """Whether calls are still being made that nobody waits for."""
+    return bool(_at_work)
+
+
+def exit_at_once(code: int) -> NoReturn:
+    """Ends the process, with what it has printed, and nothing else.
+
+    While threads compute, libraries wait for them when they are unloaded, or crash.
+    """
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+                stream.flush()
+
+
+def _end_of_interpreter() -> None:
+    """Where an interrupt ends a script, ends it now, as Python would; else waits for what is left.
+
+    The exit code that a script asked for is not known here.
+    """
+    if is_anything_left() and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+        _flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+    wait(list(_at_work))
+
+
+# As early as this is imported, it is called after what else is to be done at the end.
+atexit.register(_end_of_interpreter)
+
+
+def _wait_for(futures: Collection[Future[Any]]) -> None:
+    try:
+        wait(futures)
+    except KeyboardInterrupt:
+        wait_a_little(futures)
+        raise
+
 
 # How many ranks of a job share this host, as Open MPI, Intel MPI and MPICH, and MVAPICH say it.
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")

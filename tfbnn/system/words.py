@@ -1,7 +1,11 @@
-"""Small text: what somebody may have meant, and what may be shown on a terminal."""
+"""What people read: suggestions, names, warnings, missing extras, and text fit for terminals and notebooks."""
 
+import importlib
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable
+from types import ModuleType
 
 # Control characters, halves of characters, separators of lines that are none on a terminal.
 _CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
@@ -49,3 +53,59 @@ def _shown(character: str) -> str:
     if harmless or character in _LAYOUT:
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+# Packages whose lines say nothing to a user: searches call estimators, and decorators call functions.
+_PASSED_OVER = {"tfbnn", "sklearn", "joblib", "contextlib", "concurrent", "threading"}
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """`warnings.warn` at the innermost frame outside this package and those that call it for a user.
+
+    As `skip_file_prefixes` of Python 3.12; where there is none, in a thread, at the line that warns.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
+        if frame.f_back is None:
+            level = 2
+            break
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def required(name: str, need: str, extra: str, otherwise: str = "") -> ModuleType:
+    """The module `name`.
+
+    Args:
+        name: Of the module.
+        need: What needs it, and what it is called, such as "Plots need Matplotlib".
+        extra: The extra that has it, such as "plots".
+        otherwise: What else would help, such as "convert the table to CSV".
+
+    Raises:
+        ImportError: When it is not installed, or cannot be imported, with the command that installs
+            it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        fault = "is not installed" if absent else f"cannot be imported ({error})"
+        remedy = f"pip install 'tfbnn[{extra}]'" + (f", or {otherwise}" if otherwise else "")
+        raise ImportError(f"{need}, which {fault}: {remedy}.") from error
+
+
+def folded(text: str, details: str) -> str:
+    """HTML of a text, the first line bold, above details that unfold on a click.
+
+    It has no colours of its own, so that it suits light and dark pages, and nothing in the texts
+    acts as HTML.
+    """
+    from html import escape  # which those who only predict need not wait for
+
+    first, *others = text.splitlines()
+    lines = [f"<b>{escape(first)}</b>", *map(escape, others)]
+    return (
+        f"<div>{'<br>'.join(lines)}"
+        f"<details><summary>details</summary><pre>{escape(details)}</pre></details></div>"
+    )

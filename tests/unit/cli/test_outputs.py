@@ -14,7 +14,7 @@ from tfbnn.cli.outputs import FOLDER, MODEL, PAGE, TABLE, check_output
 from tfbnn.cli.plot import save_figures
 from tfbnn.data.tables import read_table
 from tfbnn.storage import RunFolder
-from tfbnn.system.pages import MARK
+from tfbnn.system.atomic import MARK
 
 FIT = "fit rows.csv --target y --layers 3"
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from tfbnn.system import aside as module
-from tfbnn.system.aside import aside, awaited, each_aside, is_anything_left, wait_a_little
+from tfbnn.system import threads as module
+from tfbnn.system.threads import aside, awaited, each_aside, is_anything_left, wait_a_little
 
 CONTEXT = contextvars.ContextVar("number", default=0)
 
@@ -111,7 +111,7 @@ def test_an_interrupt_does_not_shorten_the_grace(endless, monkeypatch):
 
 SCRIPT = """
 import sys, threading, time
-from tfbnn.system import aside as module
+from tfbnn.system import threads as module
 module.GRACE_SECONDS = 0.01
 call, begun = {call}, threading.Event()
 def work():
@@ -140,7 +140,7 @@ def test_how_a_process_ends_with_a_call_left(call, end, code):
 
 
 def test_a_reader_that_has_gone_does_not_change_the_end():
-    code = "import sys; from tfbnn.system.aside import exit_at_once; print(7); exit_at_once(85)"
+    code = "import sys; from tfbnn.system.threads import exit_at_once; print(7); exit_at_once(85)"
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as closed:

@@ -11,7 +11,7 @@ import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tfbnn.sklearn import BayesianMLPRegressor
 from tfbnn.sklearn.base import UnconvergedWarning
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 
 def test_it_points_at_the_first_line_outside_the_package():

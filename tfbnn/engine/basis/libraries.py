@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
-from tfbnn.system.extras import required
 from tfbnn.system.processes import only_news
+from tfbnn.system.words import required
 
 
 class _Library:

@@ -22,7 +22,7 @@ from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_
 from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited
+from tfbnn.system.threads import awaited
 
 # Values that a density is tried at before a fit.
 _PROBED = (3, 4)

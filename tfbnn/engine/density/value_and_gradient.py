@@ -20,7 +20,7 @@ from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited, each_aside
+from tfbnn.system.threads import awaited, each_aside
 
 
 def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:

@@ -16,7 +16,7 @@ from tfbnn.engine.running.driver import check_same_density, run_chains
 from tfbnn.run.course import Goal, Standing
 from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import InitialState, RunDefinition, Starts
-from tfbnn.run.listeners.history import History
+from tfbnn.run.events import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult

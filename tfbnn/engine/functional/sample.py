@@ -13,7 +13,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.result import chain_error
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
 
 # What runs is imported where it does: TensorFlow takes seconds.

@@ -17,8 +17,7 @@ from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
-from tfbnn.system.notebooks import folded
-from tfbnn.system.warn import warn
+from tfbnn.system.words import folded, warn
 
 # What the draws themselves and their dimensions are called.
 _RESERVED = {"theta", "param", "chain", "draw"}
@@ -74,7 +73,7 @@ def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
 
 if TYPE_CHECKING:
     from tfbnn.run.definition import RunDefinition
-    from tfbnn.run.listeners.history import Columns
+    from tfbnn.run.events import Columns
     from tfbnn.run.result import SamplingResult
 
 _NOTEBOOK_WIDTH = 100

@@ -24,8 +24,8 @@ from tfbnn.run.stores import Session, Sink, Store, result_of
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited
-from tfbnn.system.warn import warn
+from tfbnn.system.threads import awaited
+from tfbnn.system.words import warn
 
 
 def starts_of(

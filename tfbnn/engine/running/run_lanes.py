@@ -15,8 +15,7 @@ from tfbnn.run.crew import Crew, Notify
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
 from tfbnn.run.result import Ending
-from tfbnn.system.aside import aside, awaited, wait_a_little
-from tfbnn.system.threads import num_cores
+from tfbnn.system.threads import aside, awaited, num_cores, wait_a_little
 
 
 def compile_block(lane: Lane) -> None:

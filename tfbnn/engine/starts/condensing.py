@@ -31,7 +31,7 @@ from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 # Outputs that are kept per parameter. Of 2937 rows for 5-20-20-1 with 562 parameters two outputs each
 # leave errors of some ten nats between draws of a chain, four leave two.

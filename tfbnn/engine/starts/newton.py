@@ -31,7 +31,7 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.system.aside import awaited
+from tfbnn.system.threads import awaited
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
 # Stop when this many iterations in a row gain less than this much log density together.

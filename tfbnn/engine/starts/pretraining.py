@@ -34,8 +34,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
-from tfbnn.system.aside import awaited, each_aside
-from tfbnn.system.threads import num_cores
+from tfbnn.system.threads import awaited, each_aside, num_cores
 
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
 # one program's overhead.

@@ -18,11 +18,9 @@ from tfbnn.plots.page.content import Page
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.system.extras import required
-from tfbnn.system.pages import MARK, check_place, write_page
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import MARK, StrPath, check_place, write_page
 from tfbnn.system.version import __version__
-from tfbnn.system.words import without_controls
+from tfbnn.system.words import required, without_controls
 
 _SECTIONS = (
     sections.fitted,
@@ -84,14 +82,13 @@ def page_text(page: Page) -> str:
         ImportError: Where Jinja2 is not installed.
     """
     style = _resource("page.css")
-    text: str = _template().render(
+    return _template().render(
         mark=MARK,
         page=page,
         style=style,
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         version=__version__,
     )
-    return text
 
 
 @cache

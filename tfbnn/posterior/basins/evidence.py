@@ -249,16 +249,14 @@ class Normal(NamedTuple):
         """Draws [count, P]."""
         standard = generator.standard_normal((count, len(self.mean)))
         z = self.mean + standard @ self.spread.T
-        draws: Array = self.frame.centre + np.linalg.solve(self.frame.factor.T, z.T).T
-        return draws
+        return self.frame.centre + np.linalg.solve(self.frame.factor.T, z.T).T
 
     def log_density(self, theta: Array) -> Array:
         """At theta [M, P]: [M]."""
         z = self.frame.whiten(theta) - self.mean
         standard = np.linalg.solve(self.spread, z.T)
         constant = 0.5 * len(self.mean) * np.log(2.0 * np.pi) + self.log_det
-        density: Array = -0.5 * np.square(standard).sum(axis=0) - constant
-        return density
+        return -0.5 * np.square(standard).sum(axis=0) - constant
 
 
 class Bridge(NamedTuple):
@@ -323,8 +321,7 @@ def _terms(target: Array, proposal: Array, value: float, share: float) -> tuple[
 
 def _log_mixture(ratio: Array, share: float) -> Array:
     """log(share r + 1 - share) of log r."""
-    mixture: Array = np.logaddexp(np.log(share) + ratio, np.log1p(-share))
-    return mixture
+    return np.logaddexp(np.log(share) + ratio, np.log1p(-share))
 
 
 def _log_mean(logs: Array) -> float:

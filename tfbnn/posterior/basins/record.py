@@ -106,8 +106,7 @@ class Basins:
     @property
     def log_weights(self) -> Array:
         """Natural logarithms of the posterior masses [B], as if there were no other basins."""
-        weights: Array = _log_weights(self.log_evidence)
-        return weights
+        return _log_weights(self.log_evidence)
 
     @property
     def log_weight_stderr(self) -> Array:
@@ -123,14 +122,12 @@ class Basins:
             np.abs(_log_weights(self.log_evidence + sign * moves) - self.log_weights)
             for sign in (-1.0, 1.0)
         ]
-        errors: Array = np.sqrt(np.square(np.maximum(*changes)).sum(axis=0))
-        return errors
+        return np.sqrt(np.square(np.maximum(*changes)).sum(axis=0))
 
     @property
     def averaged_weights(self) -> Array:
         """Weights that the basins have in averages over the chains [B], their number decides."""
-        weights: Array = np.bincount(self.labels, self.chain_weights, len(self.log_evidence))
-        return weights
+        return np.bincount(self.labels, self.chain_weights, len(self.log_evidence))
 
     @property
     def nats_outside(self) -> float:
@@ -221,5 +218,4 @@ class Basins:
 def _log_weights(log_evidence: Array) -> Array:
     """Of evidences [..., B]: those of their shares."""
     total = np.logaddexp.reduce(log_evidence, axis=-1, keepdims=True)
-    weights: Array = log_evidence - total
-    return weights
+    return log_evidence - total

@@ -42,7 +42,7 @@ from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.rows import NetworkRows, Rows, num_known
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 # From this share of rows of the fit on, scores tell of the fit and not of new rows.
 _MOST_OF_THE_FIT = 0.5

@@ -13,7 +13,7 @@ from tfbnn.posterior.calibration.record import central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.likelihoods import LocationScale
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,8 +106,7 @@ class Misfit:
                 np.maximum(sums - terms, 0.0) for sums, terms in zip((above, below), own)
             )
         usual = max(float(squares.mean()), np.finfo(np.float64).tiny)
-        result: Array = (above + _LEAST_WEIGHT * usual) / (below + _LEAST_WEIGHT)
-        return result
+        return (above + _LEAST_WEIGHT * usual) / (below + _LEAST_WEIGHT)
 
 
 def central_levels(k: float) -> tuple[float, float]:
@@ -246,8 +245,7 @@ class Calibration:
         """
         if self.by == "trust":
             return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
-        groups: Array = np.sum(stddev > self.edges[:, None], axis=0)
-        return groups
+        return np.sum(stddev > self.edges[:, None], axis=0)
 
     def quantiles(self, levels: Sequence[float] | Array, groups: Array) -> Array:
         """Scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
@@ -274,8 +272,7 @@ class Calibration:
             factors: Those of the misfit, else ones [n, K].
         """
         narrower = self.bars[..., 0][groups, np.arange(groups.shape[1])] * factors < 1.0
-        left: Array = narrower & (trust == OUTSIDE)[:, None]
-        return left
+        return narrower & (trust == OUTSIDE)[:, None]
 
     @cached_property
     def bars(self) -> Array:
@@ -358,8 +355,7 @@ class Calibration:
 def _bars(one: ScoreDistribution) -> Array:
     ends = np.array([central_levels(k) for k in LEVELS])
     low, high = one.quantile(ends).T
-    bars: Array = 0.5 * (high - low) / LEVELS
-    return bars
+    return 0.5 * (high - low) / LEVELS
 
 
 @lru_cache(maxsize=8)  # the same for every tile of rows

@@ -65,8 +65,7 @@ class Side(NamedTuple):
         """Of the whole Student's t, at either side of its middle."""
         scale, df = self
         constant = lgamma((df + 1) / 2) - lgamma(df / 2) - 0.5 * np.log(df * pi) - np.log(scale)
-        result: Array = constant - 0.5 * (df + 1) * np.log1p(np.square(distances / scale) / df)
-        return result
+        return constant - 0.5 * (df + 1) * np.log1p(np.square(distances / scale) / df)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ import numpy as np
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.schema import FileKind
-from tfbnn.system.atomic import write_file
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath, write_file
 from tfbnn.system.version import __version__
 
 _MARK = b"TFBNNSHA"

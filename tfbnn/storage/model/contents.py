@@ -27,7 +27,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import OwnClassError, own_classes_in
 from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema
-from tfbnn.storage.format.json_text import parse_json, to_json
+from tfbnn.storage.format.schema import parse_json, to_json
 from tfbnn.system.arrays import Array
 
 

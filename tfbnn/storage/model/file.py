@@ -22,7 +22,7 @@ from tfbnn.storage.format.sealing import check_seal, write_sealed
 from tfbnn.storage.model.contents import from_arrays, to_arrays
 from tfbnn.storage.model.untrusted import read_foreign
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 # Draws become 15 % smaller, more where proposals were rejected, and 100 MB of them load in 0.2 s
 # instead of 0.1 s; a higher level or other arrays would gain nothing.

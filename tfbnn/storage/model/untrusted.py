@@ -18,7 +18,7 @@ import numpy as np
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
-from tfbnn.storage.format.json_text import parse_json
+from tfbnn.storage.format.schema import parse_json
 from tfbnn.storage.model.untrusted_child import READY, SIZE_BYTES
 from tfbnn.system.arrays import Array
 from tfbnn.system.processes import describe_ending, search_path

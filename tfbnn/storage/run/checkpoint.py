@@ -16,7 +16,7 @@ from tfbnn.storage.run import segments
 from tfbnn.storage.run.record import read_record, write_record
 from tfbnn.storage.run.segments import LanePlace
 from tfbnn.system.arrays import Array
-from tfbnn.system.warn import warn
+from tfbnn.system.words import warn
 
 _Found = TypeVar("_Found")
 

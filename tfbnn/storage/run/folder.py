@@ -26,8 +26,7 @@ from tfbnn.storage.run.lease import held_lease, is_held
 from tfbnn.storage.run.record import read_record, write_record
 from tfbnn.storage.run.segments import LanePlace
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import is_temporary, make_folder
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath, is_temporary, make_folder
 
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]

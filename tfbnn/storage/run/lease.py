@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.system.atomic import is_locked, lock, open_plainly
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath, is_locked, lock, open_plainly
 
 _MAX_BYTES = 4096
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"

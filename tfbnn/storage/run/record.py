@@ -11,11 +11,10 @@ import numpy as np
 from tfbnn.exceptions import ModelFileError, RunFolderError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
-from tfbnn.storage.format.json_text import parse_json, to_json
-from tfbnn.storage.format.schema import FileKind
+from tfbnn.storage.format.schema import FileKind, parse_json, to_json
 from tfbnn.storage.format.sealing import check_seal, content_size, write_sealed
 from tfbnn.system.arrays import Array
-from tfbnn.system.paths import StrPath
+from tfbnn.system.atomic import StrPath
 
 _BOOL = np.dtype(bool)
 

@@ -14,8 +14,8 @@ from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
-from tfbnn.system import aside
-from tfbnn.system.aside import is_anything_left
+from tfbnn.system import threads
+from tfbnn.system.threads import is_anything_left
 
 GRADIENTS = 7  # of a transition
 PLAN = Plan([[0], [1]], 64, [Leg("sampling", 300)], num_results=300, stride=1)
@@ -64,7 +64,7 @@ class FakeLane:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(aside, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(threads, "GRACE_SECONDS", 0.05)
     monkeypatch.setattr(work, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(module, "compile_block", lambda lane: None)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.support.events import pretraining, sampling
+from tfbnn.run import keras_callbacks
 from tfbnn.run.events import Look
-from tfbnn.run.listeners import keras_callbacks
-from tfbnn.run.listeners.keras_callbacks import NAMES
+from tfbnn.run.keras_callbacks import NAMES
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 

@@ -5,9 +5,8 @@ import math
 import pytest
 
 from tests.support.events import pretraining, sampling
-from tfbnn.run.events import Look
-from tfbnn.run.listeners import history
-from tfbnn.run.listeners.history import History
+from tfbnn.run import events
+from tfbnn.run.events import History, Look
 
 
 def test_every_phase_has_columns_of_its_own():
@@ -50,7 +49,7 @@ def test_a_run_that_does_not_move_on_adds_no_rows():
 
 
 def test_long_runs_keep_every_second_row_and_the_last(monkeypatch):
-    monkeypatch.setattr(history, "_MOST_ROWS", 10)
+    monkeypatch.setattr(events, "_MOST_ROWS", 10)
     record = History()
     for step in range(1, 100):
         record(pretraining(step, math.nan))
