@@ -38,8 +38,8 @@ class Tasks(Crew):
         repeated: Counter of (lane, what ended an attempt that was followed by another).
     """
 
-    # Of a search for starts, which commits nothing before its end.
-    advice = "Use workers with a longer lifetime: what they do is one task."
+    # What to do where a task gets no further: the search for starts, which commits at its end only.
+    advice = "Use workers with a longer lifetime."
 
     def __init__(
         self,

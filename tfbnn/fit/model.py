@@ -554,6 +554,7 @@ def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
     return BayesianModel
 
 
+@explains_keywords
 def resume(
     folder: StrPath,
     *,

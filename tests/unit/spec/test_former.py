@@ -15,13 +15,18 @@ ATTRIBUTES = [
     ("datasets", "read_cifar10"),
     ("datasets", "read_utkface"),
     ("plots", "plot_weight_planes"),
+    ("plots", "plot_traces"),
+    ("", "LogMetrics"),
+    ("", "WorkerError"),
+    ("", "WorkerWarning"),
 ]
 ARGUMENTS = [
     (lambda: resolve_kernel("sms_ubu"), "sms_ubu"),
     (lambda: tfbnn.kernels.PowerPosterior(keep_rungs=True), "keep_rungs"),
     (lambda: tfbnn.BayesianMLP([1, 1]).fit_posterior([[1.0]], [1.0], restart="best"), "restart"),
+    (lambda: tfbnn.resume("run", num_workers=2), "num_workers"),
 ]
-OPTIONS = ["restart"]
+OPTIONS = ["restart", "num_workers"]
 
 
 @pytest.mark.parametrize(("module", "name"), ATTRIBUTES)
