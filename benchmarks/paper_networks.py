@@ -45,7 +45,7 @@ def fully_connected(
 
     Example:
         prior = {"readout/kernel": Normal(1.0), "kernel": Normal(1.5), "bias": Normal(0.1)}
-        model = tfbnn.BayesianModel(tfbnn.networks.fully_connected(64, 10, width=512),
+        model = tfbnn.BayesianModel(fully_connected(64, 10, width=512),
                                     prior=prior, parameterization="ntk")
     """
     shape = _shape([input_shape] if not isinstance(input_shape, Sequence) else input_shape)
@@ -108,7 +108,7 @@ def residual_convolutional(
         networks?".
 
     Example:
-        network = tfbnn.networks.residual_convolutional((8, 8, 1), 10, channels=(64,))
+        network = residual_convolutional((8, 8, 1), 10, channels=(64,))
         prior = {"readout/kernel": Normal(1.0), "kernel": Normal(1.5), "bias": Normal(0.1)}
         model = tfbnn.BayesianModel(network, prior=prior, parameterization="ntk",
                                     likelihood=tfbnn.likelihoods.Gaussian(0.1))

@@ -390,7 +390,7 @@ class TestTasks:
         Path(crew._sign).touch()
         crew.run([0], notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
-        assert str(crew.failures[0]).endswith("a longer lifetime of workers.")
+        assert str(crew.failures[0]).endswith("any further. Use workers with a longer lifetime.")
         assert crew.repeated == {(0, "worker closed"): 4}
 
 

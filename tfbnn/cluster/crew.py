@@ -26,7 +26,6 @@ _LONGEST_PAUSE_SECONDS = 60.0
 _LOOK_SECONDS = 2.0
 # How often a lane is tried again that got no further; one that did starts the count anew.
 _MOST_IN_VAIN = 5
-_ADVICE = "Use a smaller commit_interval, or a longer lifetime of workers."
 
 
 class Tasks(Crew):
@@ -38,6 +37,9 @@ class Tasks(Crew):
     Attributes besides those of a Crew:
         repeated: Counter of (lane, what ended an attempt that was followed by another).
     """
+
+    # What to do where a task gets no further: the search for starts, which commits at its end only.
+    advice = "Use workers with a longer lifetime."
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class Tasks(Crew):
         in_vain = self._in_vain[lane]
         if in_vain >= _MOST_IN_VAIN:
             self.failures[lane] = error or TimeoutError(
-                f"Its worker ended {in_vain} times in a row before it got any further. {_ADVICE}"
+                f"Its worker ended {in_vain} times in a row before it got any further. {self.advice}"
             )
         else:
             self.repeated[lane, "worker closed" if error is None else type(error).__name__] += 1
@@ -141,6 +143,8 @@ class Tasks(Crew):
 
 class LaneTasks(Tasks):
     """Tasks that advance the lanes of a run, which its folder tells of."""
+
+    advice = "Use a smaller commit_interval, or workers with a longer lifetime."
 
     def __init__(self, plan: Plan, client: Any, store: FolderStore) -> None:
         """

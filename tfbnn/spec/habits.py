@@ -20,20 +20,22 @@ FORMER = {
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
-    "stein": "compress keeps predictions better by method='kernel_thinning', the default.",
+    "stein": "Use method='kernel_thinning', the default, which keeps predictions better.",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
-    "num_workers": "Chains run in threads on all cores; tfbnn.cluster.fit has several processes.",
-    "WorkerError": "There are no worker processes any more; a task of tfbnn.cluster raises its own error.",
-    "WorkerWarning": "There are no worker processes any more: tfbnn.cluster.fit reports on its tasks.",
-    "restart": "Fit again with another seed, or start chains where others are: initial_state=. model.basins() "
-    "says which share one.",
+    "num_workers": "Chains run in threads on all cores; for several processes call tfbnn.cluster.fit(model, x, y, "
+    "client=distributed.Client(), output='run/').",
+    "WorkerError": "There are no worker processes any more; chains that fail are named in a tfbnn.ChainError.",
+    "WorkerWarning": "There are no worker processes any more; run.report() names tasks of tfbnn.cluster.fit that "
+    "were tried again.",
+    "restart": "Fit again with another seed, or pass initial_state=; model.basins() says which chains share a basin.",
     "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
-    "networks": "Build the network with Keras; benchmarks/paper_networks.py of the repository makes those of papers.",
-    "read_cifar10 read_utkface": "Read the files with NumPy, and pass the images to tfbnn.BayesianModel.",
-    "plot_weight_planes": "Use ArviZ: arviz.plot_pair(model.to_arviz()).",
-    "multivariate": "Use ArviZ, or tfbnn.diagnostics.statistics for one quantity at a time.",
-    "SMSUBU sms_ubu": "Kernels see all rows: use kernel='hmc', or a sample of the rows.",
+    "networks": "Build the network with Keras and pass it to tfbnn.BayesianModel; benchmarks/paper_networks.py of the "
+    "repository builds those of papers.",
+    "read_cifar10 read_utkface": "Read the images with NumPy, and pass them to fit_posterior of a tfbnn.BayesianModel.",
+    "plot_weight_planes": "ArviZ draws pairs of weights: az.plot_pair(model.posterior.to_arviz()).",
+    "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
+    "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 

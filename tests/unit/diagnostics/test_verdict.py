@@ -167,7 +167,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
             "seen",
         ),
         ("kernel=NUTS(max_tree_depth=11)", "--kernel nuts --max-tree-depth 11"),
-        ("restart='best', another seed", "--restart best, another seed"),
+        ("parameterization='ntk', another seed", "--parameterization ntk, another seed"),
         ("prior=HierarchicalNormal(HalfCauchy(1.0))", "--prior hierarchical"),
         ("likelihood=Gaussian('learned'), or none", "--noise-scale learned, or none"),
         ("check noise_scale, after y_transform", "check --noise-scale, after --y-transform"),

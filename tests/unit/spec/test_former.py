@@ -15,6 +15,8 @@ ATTRIBUTES = [
     ("datasets", "read_cifar10"),
     ("datasets", "read_utkface"),
     ("plots", "plot_weight_planes"),
+    ("plots", "plot_traces"),
+    ("", "LogMetrics"),
     ("", "WorkerError"),
     ("", "WorkerWarning"),
 ]

@@ -1,1 +1,1 @@
-"""What the whole engine stands on: compilation, seeds, schedule, adaptation."""
+"""What the whole engine stands on: compilation, seeds, adaptation."""

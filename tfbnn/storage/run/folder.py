@@ -6,8 +6,8 @@ any time and see what was committed.
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
     FOLDER/lane-000/checkpoint-a.h5, -b.h5   the last two commits
-    FOLDER/preparation/                      before there is a run: a run folder of its own with the
-                                             definition by which a task on a cluster begins the run
+    FOLDER/preparation/                      before there is a run on a cluster: its definition, for
+                                             the task that finds the starts
 """
 
 import contextlib
