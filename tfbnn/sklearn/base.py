@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from inspect import signature
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
@@ -156,13 +156,16 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             num_outputs: Outputs of the network.
             beside: Arguments of `fit_posterior` that are no settings.
         """
-        settings = {**self.get_params(deep=False), **beside, "likelihood": likelihood}
-        settings["seed"] = self._seed()
-        sizes = [num_inputs, *self._hidden_layers(), num_outputs]
-        model = BayesianMLP(sizes, **_known_by(BayesianMLP, settings))
+        of_fit = {item.name: getattr(self, item.name) for item in fields(self)}
+        of_fit |= {**beside, "likelihood": likelihood, "seed": self._seed()}
+        for own in ("hidden_layer_sizes", "random_state"):
+            del of_fit[own]
+        names = of_fit.keys() & signature(BayesianMLP).parameters.keys()
+        of_model = {name: of_fit.pop(name) for name in names}
+        model = BayesianMLP([num_inputs, *self._hidden_layers(), num_outputs], **of_model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
-            run = model.fit_posterior(X, y, **_known_by(model.fit_posterior, settings))
+            run = model.fit_posterior(X, y, **of_fit)
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
 
@@ -212,12 +215,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 "run_.report() of the estimator.",
                 UnconvergedWarning,
             )
-
-
-def _known_by(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a function has arguments for."""
-    names = signature(function).parameters
-    return {name: value for name, value in settings.items() if name in names}
 
 
 def _refuse_dates(X: Any) -> None:
