@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from tfbnn.cli.parsing import flag
 from tfbnn.fit.model import SampledNetwork, load
 from tfbnn.spec.choices import AUTO
+from tfbnn.spec.habits import hint
 from tfbnn.system.atomic import StrPath
-from tfbnn.system.words import did_you_mean
 
 Group: TypeAlias = argparse._ActionsContainer
 
@@ -43,7 +43,7 @@ class Words:
         if text not in self.known:
             raise argparse.ArgumentTypeError(
                 f"expected one of {', '.join(self.known)}, received {text!r}."
-                f"{did_you_mean(text, self.known)}"
+                f"{hint(text, self.known)}"
             )
         return text
 

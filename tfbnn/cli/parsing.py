@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         if choices and value not in choices:
             raise argparse.ArgumentError(
                 action,
-                f"invalid choice: {value!r}.{did_you_mean(value, choices)} Choose from "
+                f"invalid choice: {value!r}.{hint(value, choices)} Choose from "
                 f"{', '.join(choices)}.",
             )
 

@@ -33,6 +33,7 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import FolderStore, find_run, finished_result, result_of
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.habits import hint
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, rows_to_fit
 from tfbnn.storage import RunFolder
@@ -108,7 +109,10 @@ def fit(
         raise TypeError("output must be a folder that all workers share, received None.")
     names = {field.name for field in fields(FitOptions)} - _OTHERS
     for name in options.keys() - names:
-        raise TypeError(f"options of cluster.fit are {', '.join(sorted(names))}, received {name}.")
+        raise TypeError(
+            f"options of cluster.fit are {', '.join(sorted(names))}, received {name}."
+            f"{hint(name, names)}"
+        )
     options["initial_state"] = networks_of(options.get("initial_state"))
     earlier = known_from(model, options["initial_state"])
     of_targets = column_names_of(y, earlier and earlier.target_names)

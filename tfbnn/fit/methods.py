@@ -150,8 +150,11 @@ class BaselineMethods(SampledModel):
         from tfbnn.fit.baselines import fit_baseline
         from tfbnn.run.options import FitOptions
 
-        for one in given.keys() - BaselineOptions.__annotations__.keys():
-            raise TypeError(f"{name}() got an unexpected keyword argument {one!r}.{hint(one)}")
+        known = BaselineOptions.__annotations__
+        for one in given:
+            if one not in known:
+                message = f"{name}() got an unexpected keyword argument {one!r}."
+                raise TypeError(message + hint(one, known))
         rest: dict[str, Any] = {**given}
         noise_scale, validation_data = (
             rest.pop(one, None) for one in ("noise_scale", "validation_data")

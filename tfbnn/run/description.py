@@ -22,7 +22,7 @@ from tfbnn.run.definition import (
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.habits import without_former, without_former_defaults
+from tfbnn.spec.habits import FORMER, without_former
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows, array_hash, data_hash
@@ -257,6 +257,11 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
     fixed = definition_to_json(definition)["fixed"]
     _refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
     asked = definition.sampling.num_results
+    if folder.description["fixed"]["kernel"].get("keep_rungs") and asked > wanted_results(folder):
+        raise RunFolderError(
+            f"The run in {folder.path!r} keeps the draws of all rungs, to which this release cannot "
+            f"add. {FORMER['keep_rungs']}"
+        )
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
     committed = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
@@ -292,7 +297,7 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
         fixed["spec"]
         if DensitySpec.describes(fixed["spec"])
         else {"likelihood_power": 1.0} | fixed["spec"],
-        without_former_defaults(fixed["kernel"]),
+        without_former(fixed["kernel"]),
     )
     return fixed | {"spec": spec, "kernel": kernel, "numbers": without_former(fixed["numbers"])}
 

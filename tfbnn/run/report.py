@@ -267,16 +267,22 @@ class Run(ExplainsAttributes):
         ladder, calibration = self.ladder, self.calibration
         interface = interface.of_run(self.until, self.ended)
         told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
-        return {name: _plain(getattr(self, name)) for name in told} | {
+        answers = {
             "verdict": self.verdict,
             "chains": self.chains.to_json(),
             "predictions": self.predictions.to_json(),
-            "choices": choices_to_json(self.choices),
-            "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
-            "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
-            "calibration": None if calibration is None else calibration.to_json(),
-            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
         }
+        return (
+            answers
+            | {name: _plain(getattr(self, name)) for name in told}
+            | {
+                "choices": choices_to_json(self.choices),
+                "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
+                "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
+                "calibration": None if calibration is None else calibration.to_json(),
+                "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
+            }
+        )
 
     def _ladder_lines(self) -> Iterator[tuple[str, str]]:
         if self.ladder is None:

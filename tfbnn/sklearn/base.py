@@ -32,7 +32,7 @@ from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.spec.choices import AUTO
-from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
+from tfbnn.spec.habits import FORMER, ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
@@ -101,6 +101,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             ValueError: For names that there are not, among them parts of a settings object.
         """
         for name in params:
+            if name in FORMER:
+                raise ValueError(f"{type(self).__name__} has no setting {name!r}.{hint(name)}")
             own, _, part = name.partition("__")
             if part and own in self.get_params(deep=False):
                 raise ValueError(

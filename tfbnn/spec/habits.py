@@ -88,11 +88,6 @@ def without_former(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in FORMER}
 
 
-def without_former_defaults(entry: dict[str, Any]) -> dict[str, Any]:
-    """Settings in a file without those that have ended and asked for nothing."""
-    return {name: value for name, value in entry.items() if value or name not in FORMER}
-
-
 def hint(name: str, known: Collection[str] = ()) -> str:
     """Return what to say after an error about an unknown name, from a blank on; "" for nothing.
 

@@ -4,7 +4,7 @@ import pytest
 
 import tfbnn
 from tests.support.commands import check_refusal
-from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.engine.kernels import kernel_from_json, kernel_to_json, resolve_kernel
 from tfbnn.run.report import Run
 from tfbnn.spec.habits import FORMER
 
@@ -64,3 +64,22 @@ def test_attributes_of_a_run():
     with pytest.raises(AttributeError) as caught:
         run.coarsening  # noqa: B018
     assert FORMER["coarsening"] in str(caught.value)
+
+
+def test_kernels_in_files_are_read_without_settings_that_have_ended():
+    plain = kernel_to_json(tfbnn.kernels.PowerPosterior())
+    assert kernel_from_json(plain | {"keep_rungs": True}) == tfbnn.kernels.PowerPosterior()
+    with pytest.raises(ValueError, match="SMSUBU has ended") as caught:
+        kernel_from_json({"name": "SMSUBU", "num_batches": 32})
+    assert FORMER["SMSUBU"] in str(caught.value)
+
+
+def test_settings_of_an_estimator():
+    pytest.importorskip("sklearn")
+    with pytest.raises(ValueError, match="has no setting 'num_workers'") as caught:
+        tfbnn.sklearn.BayesianMLPRegressor().set_params(num_workers=2)
+    assert FORMER["num_workers"] in str(caught.value)
+
+
+def test_values_of_options(run):
+    check_refusal(run("fit rows.csv --target y --kernel sms_ubu"), FORMER["sms_ubu"])

@@ -7,7 +7,7 @@ from typing import Any, Self
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.spec.density_spec import Sampled
-from tfbnn.spec.habits import hint, without_former_defaults
+from tfbnn.spec.habits import FORMER, hint, without_former
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 _CALLABLE = CallableKernel.__name__
@@ -80,7 +80,12 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
             "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
         )
     if isinstance(entry, dict):
-        entry = without_former_defaults(entry)
+        if entry.get("name") in FORMER:
+            raise ValueError(
+                f"the kernel {entry['name']} has ended. {FORMER[entry['name']]} tfbnn.load takes the "
+                "draws that are there."
+            )
+        entry = without_former(entry)
     return settings_from_json(entry, kernel_classes())
 
 

@@ -93,8 +93,8 @@ def run_chains(
             refuse_other_values(definition.spec, start_log_prob, then, "the starts")
     if session.found is not None and session.found.in_workers:
         warn(
-            "The run was begun with one thread per operation, as on a cluster, and goes on with several: "
-            "its draws may differ in the last bits from those of a run that nothing interrupted."
+            "The run was begun with one thread per operation, as on a cluster or in worker processes of "
+            "earlier releases, and goes on with several: its draws may differ in the last bits from those of a run that nothing interrupted."
         )
     store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout))
     lanes = range(len(plan.groups))
