@@ -30,7 +30,7 @@ class _Options(SavingOptions, ModelOptions):
             takes equally spaced draws.
         reference: Inputs like those to come, 1000 of them or so, at which predictions are kept; other
             columns are ignored; default: inputs of the fit that are saved with the model.
-        seed: Of the choice; default: 0.
+        seed: Seed of the choice; default: 0.
     """
 
     num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100

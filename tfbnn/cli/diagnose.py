@@ -1,8 +1,8 @@
 """Say what a saved model is good for.
 
 First comes a verdict, what is wrong and what to do next, then convergence of its chains, of their
-predictions first, and how it agrees with its training rows. Of a run that goes on, give the folder: the
-draws that it has committed so far are diagnosed.
+predictions first, and how it agrees with its training rows. Give the
+folder of a run that goes on to diagnose the draws that it has committed so far.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Score the predictions of a saved model on rows with known targets.
 
 These are errors, log predictive density, and coverage, the share of rows within 1 to 5 predicted
-standard deviations (noise included). Of a classifier: accuracy, Brier score, calibration error and log
+standard deviations (noise included). A classifier gets accuracy, Brier score, calibration error and log
 predictive density. Use rows that the fit has not seen.
 """
 

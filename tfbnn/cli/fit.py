@@ -4,8 +4,8 @@ All columns other than targets and noise are features, unless --features or --ig
 Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
 knows these values, and refuses others. Text that differs in every row names rows and is left out.
 With --missing indicator, missing values (empty cells, NA, NaN) become inputs of their own.
-With --likelihood bernoulli or categorical the target holds class labels: integers or text. Of tables
-in text (.csv .tsv .txt .dat, also .gz) the first line names the columns; lines that begin with # are
+With --likelihood bernoulli or categorical the target holds class labels: integers or text. The
+first line of tables in text (.csv .tsv .txt .dat, also .gz) names the columns; lines that begin with # are
 comments, but may name them too.
 Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
 the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that takes

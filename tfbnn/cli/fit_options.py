@@ -163,7 +163,7 @@ class _Network:
         activation: Default tanh; or one per hidden layer: tanh,relu.
         parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
             is given.
-        prior: Of all weights: normal, laplace, hierarchical, or auto (default).
+        prior: Prior of all weights: normal, laplace, hierarchical, or auto (default).
         prior_scale: Scale of a normal (default) or Laplace prior, default 1.
         likelihood: Noise model, default gaussian; heteroscedastic: the network also gives the noise;
             bernoulli, categorical: the target holds two, several class labels.

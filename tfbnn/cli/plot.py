@@ -72,7 +72,7 @@ def save_figures(
         rows: (x, y, noise or None), or None without rows.
         folder: Where to; it is made where there is none.
         file_format: Ending of the files.
-        unit: Of each target; None: what their names say.
+        unit: Unit of each target; None: what their names say.
 
     Returns:
         Paths of the files.

@@ -25,6 +25,7 @@ from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
 _KEYS = (*_NEEDED, "include_noise", "description", "citation", "doi", "xsection", "errors")
+# Not in the one table of former names, as other entrances have these names still.
 _FORMER = ("table", "target", "fit")
 
 

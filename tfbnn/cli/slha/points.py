@@ -16,7 +16,7 @@ from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import check_writable, replacing
 
-# Of files that a folder is searched for; others can be named.
+# Endings of files that a folder is searched for; others can be named.
 ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
 
 
@@ -184,7 +184,7 @@ def of_table(
 
     Args:
         predictor: Says which inputs are needed.
-        path: Of the table.
+        path: Path of the table.
         id_column: Column with their names; None: their numbers, from 0.
         errors: Dict name -> relative error of all points, or name of the column that has them.
 
