@@ -3,12 +3,12 @@
 import time
 
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.running.run_lanes import compile_block
+from tfbnn.engine.running.threads import compile_block
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Clock
-from tfbnn.run.definition import FitDefinition
+from tfbnn.run.definition import Beginning, FitDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_plan
 from tfbnn.run.stores import MemoryStore
@@ -74,7 +74,9 @@ def make_lane(
     )
     plan = make_plan(kernel, definition, [chains], block_length)
     program = make_program(kernel, definition, data, plan)
-    with MemoryStore(plan).sink(0, Clock()) as memory:
+    store, starts = MemoryStore(), Starts(theta, "given")
+    store.begin(plan, Beginning(starts, theta[:, 0], plan.layout))
+    with store.sink(0, Clock()) as memory:
         lane = Lane(program, chains, theta, memory if sink is None else sink)
     began = time.perf_counter()
     compile_block(lane)

@@ -20,7 +20,8 @@ from tfbnn.cluster import tasks
 from tfbnn.cluster.crew import Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
-from tfbnn.run.plan import Plan
+from tfbnn.run.counters import Clock
+from tfbnn.run.plan import Leg, Plan
 from tfbnn.storage import RunFolder
 
 dask = pytest.importorskip("dask")
@@ -268,33 +269,6 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
     assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
-def test_a_call_that_died_while_starts_were_sought(client, whole, tmp_path, monkeypatch):
-    """The next one begins anew, whatever lies there; a task that still runs sees that it is to stop."""
-
-    def die(crew, *arguments):
-        Path(crew._sign).touch()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("tfbnn.cluster.crew.Tasks.run", die)
-        fit(client, tmp_path, num_results=20)
-    assert list(tmp_path.glob("stop-*"))  # which a task may still have to see
-    RunFolder.create(tmp_path / "preparation", {}, {}, 1)  # of a call that was killed
-    model, _ = fit(client, tmp_path, num_results=40)
-    assert not (tmp_path / "preparation").exists()
-    np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:, :40])
-
-
-def test_a_task_that_is_stopped_while_it_seeks_starts_is_not_finished(tmp_path, monkeypatch):
-    stop = tmp_path / "stop-this"
-    staging = RunFolder.create(tmp_path / "preparation", {}, {}, 1)
-    worker = types.SimpleNamespace(status=distributed.Status.running)
-    monkeypatch.setattr("distributed.get_worker", lambda: worker)
-    monkeypatch.setattr("tfbnn.engine.basis.compile.limit_threads", lambda: None)
-    monkeypatch.setattr("tfbnn.engine.running.advance.prepare_run", lambda *_: stop.touch())
-    assert not tasks.prepare(staging.path, staging.run_id, str(tmp_path), str(stop))
-
-
 def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
     with pytest.raises(RunFolderError, match="holds a run already.*resume=True"):
         fit(client, folder)
@@ -310,6 +284,9 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
             **RUN | {"pretraining": None},
         )
     assert sorted(os.listdir(tmp_path / "new")) == ["lease"]
+    # What a search on the cluster had left in release 0.2 is no run.
+    RunFolder.create(tmp_path / "new" / "preparation", {}, {}, 1)
+    assert RunFolder.find(tmp_path / "new") is None
     with pytest.raises(RunFolderError, match="another run"):
         client.submit(tasks.advance, str(folder), "0", 0, 0, None, "none", pure=False).result()
     with pytest.raises(FileNotFoundError, match="all workers share"):
@@ -321,16 +298,16 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
 class FakeClient:
     """A client whose tasks end when they are asked to stop."""
 
-    def __init__(self, status_then="running"):
-        self._status_then, self._sign = status_then, "no file yet"
+    def __init__(self, *results, status_then="running"):
+        self._results, self._status_then, self._sign = results, status_then, "no file yet"
 
     @property
     def status(self):
         return self._status_then if os.path.exists(self._sign) else "running"
 
-    def submit(self, function, sign, *, pure):
+    def submit(self, function, path, run_id, lane, interval, most, sign, *, pure):
         self._sign = sign
-        return FakeFuture(sign, function)
+        return FakeFuture(sign, self._results[lane])
 
     def processing(self):
         return {"worker": [FakeFuture.key]}
@@ -351,14 +328,20 @@ def raise_error(error):
     raise error
 
 
-FOUR = Plan([[0], [1], [2], [3]], 1, [], num_results=1, stride=1)
-
-
 class Stopped(Tasks):
     """Tasks that are stopped while all of them are at work."""
 
     def reports(self):
         yield "an event"
+
+
+def crew_of(folder, *results, kind=Tasks, **options):
+    """A crew of one lane for each result, which knows of nothing that was committed."""
+    run = types.SimpleNamespace(path=str(folder), run_id="1", checkpoint=lambda lane: None)
+    store = types.SimpleNamespace(folder=run, commit_interval=0)
+    groups = [[lane] for lane in range(len(results))]
+    plan = Plan(groups, 1, [Leg("sampling", 1)], num_results=1, stride=1)
+    return kind(plan, FakeClient(*results, **options), store, Clock())
 
 
 class TestTasks:
@@ -369,28 +352,28 @@ class TestTasks:
 
     def test_a_stop_is_not_another_attempt(self, tmp_path):
         wrong = ValueError("wrong")
-        calls = {
-            0: (lambda: False,),
-            1: (lambda: True,),
-            2: (lambda: raise_error(OSError("gone")),),
-            3: (lambda: raise_error(wrong),),
-        }
-        crew = Stopped(FOUR, FakeClient(), calls, str(tmp_path))
-        ending = crew.run(calls, notify=lambda event: True)
+        results = (
+            lambda: False,
+            lambda: True,
+            lambda: raise_error(OSError("gone")),
+            lambda: raise_error(wrong),
+        )
+        crew = crew_of(tmp_path, *results, kind=Stopped)
+        ending = crew.run(None, None, notify=lambda event: True)
         assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
         assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
-        crew = Stopped(FOUR, FakeClient("connecting"), {0: (lambda: False,)}, str(tmp_path))
-        crew.run([0], notify=lambda event: True)
+        crew = crew_of(tmp_path, lambda: False, kind=Stopped, status_then="connecting")
+        crew.run(None, None, notify=lambda event: True)
         assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
-        crew = Tasks(FOUR, FakeClient(), {0: (lambda: False,)}, str(tmp_path))
+        crew = crew_of(tmp_path, lambda: False)
         Path(crew._sign).touch()
-        crew.run([0], notify=lambda event: False)
+        crew.run(None, None, notify=lambda event: False)
         assert "5 times in a row" in str(crew.failures[0])
-        assert str(crew.failures[0]).endswith("any further. Use workers with a longer lifetime.")
+        assert str(crew.failures[0]).endswith("or workers with a longer lifetime.")
         assert crew.repeated == {(0, "worker closed"): 4}
 
 

@@ -46,7 +46,7 @@ from tfbnn.kernels import (
 from tfbnn.run.definition import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
-from tfbnn.run.stores import Session
+from tfbnn.run.stores import MemoryStore
 
 FALSE_ALARM = 1e-6
 
@@ -263,7 +263,7 @@ def evidences(num_temperatures=20, num_chains=20):
         settings,
         make_data(x, y, None, "float64"),
         Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),
-        Session(),
+        MemoryStore(),
         Notifier(),
     )
     return [

@@ -1,24 +1,33 @@
-"""Tasks on a cluster, tried again where a worker or its storage failed."""
+"""Chains as tasks on a cluster, tried again where a worker or its storage failed."""
 
 import contextlib
 import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.tasks import required
+from tfbnn.engine.running.driver import Executor
+from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.run.counters import Counters, Seconds
+from tfbnn.run.counters import Clock, Counters, Seconds
 from tfbnn.run.crew import Crew
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.description import read_definition
 from tfbnn.run.events import Event, current_phase
+from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
-from tfbnn.run.stores import FolderStore
+from tfbnn.run.stores import FolderStore, Store
+from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import STOP
+from tfbnn.system.arrays import Array
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
@@ -28,8 +37,39 @@ _LOOK_SECONDS = 2.0
 _MOST_IN_VAIN = 5
 
 
+class Cluster(Executor):
+    """Advances chains as tasks on a Dask cluster, a lane each."""
+
+    is_elsewhere = True
+
+    def __init__(self, client: Any) -> None:
+        """
+        Args:
+            client: `distributed.Client`.
+        """
+        self._client = client
+
+    def environment(self, options: FitOptions) -> dict[str, Any]:
+        """That of the run in the folder, or of a worker; tasks compare it with theirs."""
+        folder = RunFolder.find(str(options.output))
+        if folder is not None:
+            return read_definition(folder).environment
+        return dict(self._client.submit(tasks.environment, pure=False).result())
+
+    def crew(
+        self,
+        stack: ExitStack,
+        program: Program,
+        store: Store,
+        theta: Array,
+        clock: Clock,
+        deadline: Deadline,
+    ) -> Crew:
+        return Tasks(program.plan, self._client, cast(FolderStore, store), clock)
+
+
 class Tasks(Crew):
-    """Runs tasks until each has finished or failed, one for each lane.
+    """Runs a task for each lane of a run in a folder, again where its worker or storage failed.
 
     Whatever ends it, none of them is at work afterwards, unless the cluster is gone or a second
     interrupt comes while tasks commit. Where the scheduler is gone, `run` raises ConnectionError.
@@ -38,40 +78,50 @@ class Tasks(Crew):
         repeated: Counter of (lane, what ended an attempt that was followed by another).
     """
 
-    # What to do where a task gets no further: the search for starts, which commits at its end only.
-    advice = "Use workers with a longer lifetime."
-
-    def __init__(
-        self,
-        plan: Plan,
-        client: Any,
-        calls: Mapping[int, tuple[Any, ...]],
-        folder: str,
-    ) -> None:
+    def __init__(self, plan: Plan, client: Any, store: FolderStore, clock: Clock) -> None:
         """
         Args:
             plan: Plan of the run.
             client: distributed.Client.
-            calls: Dict lane -> (function, *arguments). The functions get one argument more, the
-                file whose existence asks them to stop, also where the scheduler cannot reach them
-                any more; true says that their work is finished.
-            folder: The run folder, where that file will be, under a name that no other call has.
+            store: FolderStore of a run that has begun. The file whose existence asks tasks to stop,
+                also where the scheduler cannot reach them, is in its folder, under a name that no
+                other call has.
+            clock: Clock of the run here; the lanes commit the seconds of their phases.
         """
         super().__init__(plan)
-        self._client, self._calls = client, calls
-        self._sign = os.path.join(folder, f"{STOP}{secrets.token_hex(8)}")
+        self._client, self._clock, self._folder = client, clock, store.folder
+        self._commit_interval = store.commit_interval
+        self._sign = os.path.join(store.folder.path, f"{STOP}{secrets.token_hex(8)}")
         self.running: dict[Any, int] = {}
         self.repeated = Counter[tuple[int, str]]()
+        self._interval = max(self._commit_interval, _LOOK_SECONDS)
+        self._began, self._last_look = time.perf_counter(), time.monotonic()
+        self.look()
+        self._before = Seconds.committed(list(self.counters.values()))
         # Attempts in a row that got no further, and transitions that the last of them reached.
-        self._in_vain, self._reached = Counter[int](), dict.fromkeys(calls, 0)
+        self._in_vain = Counter[int]()
+        self._reached = {lane: one.transition for lane, one in self.counters.items()}
+
+    @property
+    def seconds(self) -> Seconds:
+        """The phases by what lanes have committed; all else that has passed here is startup.
+
+        That is what workers need to import and to compile, one beside the other.
+        """
+        self.look()
+        here, lanes = self._clock.seconds, Seconds.committed(list(self.counters.values()))
+        sampled = sum(lanes.phases.values()) - sum(self._before.phases.values())
+        waited = max(time.perf_counter() - self._began - sampled, 0.0)
+        return replace(here, startup=here.startup + waited, **lanes.phases)
 
     def has_room(self) -> bool:
         # Else the client is looking for the scheduler.
         return bool(self._client.status == "running")
 
     def start(self, lane: int) -> None:
-        function, *arguments = self._calls[lane]
-        self.running[self._client.submit(function, *arguments, self._sign, pure=False)] = lane
+        run, most = self._folder, self.aimed.num_results
+        call = tasks.advance, run.path, run.run_id, lane, self._commit_interval, most, self._sign
+        self.running[self._client.submit(*call, pure=False)] = lane
 
     def reports(self) -> Iterator[Event]:
         if self._client.status == "closed":
@@ -84,10 +134,19 @@ class Tasks(Crew):
             self.look()
         for lane, error in ended:
             self._try_again(lane, error)
-        yield from ()
+        is_over = not (self.running or self._waiting)
+        if is_over or time.monotonic() >= self._last_look + self._interval:
+            self._last_look = time.monotonic()
+            seconds, phase = self.seconds, current_phase(self.counted, self.plan)
+            yield from self.event(phase, seconds.phases[phase])
 
     def look(self) -> None:
-        """Takes down what the lanes have committed."""
+        """Read what the lanes have committed."""
+        for lane in self.counters:
+            # The task that has this lane says what is wrong.
+            with contextlib.suppress(OSError, RunFolderError):
+                if (found := self._folder.checkpoint(lane)) is not None:
+                    self.counters[lane] = Counters.from_json(found.counters)
 
     def stop(self) -> bool:
         """Cancels tasks that no worker has, and waits until the others have stopped.
@@ -134,58 +193,12 @@ class Tasks(Crew):
         in_vain = self._in_vain[lane]
         if in_vain >= _MOST_IN_VAIN:
             self.failures[lane] = error or TimeoutError(
-                f"Its worker ended {in_vain} times in a row before it got any further. {self.advice}"
+                f"Its worker ended {in_vain} times in a row before it got any further. Use a smaller "
+                "commit_interval, or workers with a longer lifetime."
             )
         else:
             self.repeated[lane, "worker closed" if error is None else type(error).__name__] += 1
             self.go_on([lane], min(2.0**in_vain, _LONGEST_PAUSE_SECONDS))
-
-
-class LaneTasks(Tasks):
-    """Tasks that advance the lanes of a run, which its folder tells of."""
-
-    advice = "Use a smaller commit_interval, or workers with a longer lifetime."
-
-    def __init__(self, plan: Plan, client: Any, store: FolderStore) -> None:
-        """
-        Args:
-            plan, client: As in `Tasks`.
-            store: FolderStore.
-        """
-        self._folder, self._commit_interval = store.folder, store.commit_interval
-        super().__init__(plan, client, {}, self._folder.path)
-        self._interval = max(self._commit_interval, _LOOK_SECONDS)
-        self._last_look = time.monotonic()
-        self.look()
-        self._reached = {lane: one.transition for lane, one in self.counters.items()}
-
-    def aim(self, num_results: int) -> None:
-        super().aim(num_results)
-        folder, interval = self._folder, self._commit_interval
-        self._calls = {
-            lane: (tasks.advance, folder.path, folder.run_id, lane, interval, num_results)
-            for lane in self.counters
-        }
-
-    def reports(self) -> Iterator[Event]:
-        yield from super().reports()
-        is_over = not (self.running or self._waiting)
-        if is_over or time.monotonic() >= self._last_look + self._interval:
-            self._last_look = time.monotonic()
-            seconds, phase = self.seconds(), current_phase(self.counted, self.plan)
-            yield from self.event(phase, seconds.phases[phase])
-
-    def look(self) -> None:
-        for lane in self.counters:
-            # The task that has this lane says what is wrong.
-            with contextlib.suppress(OSError, RunFolderError):
-                if (found := self._folder.checkpoint(lane)) is not None:
-                    self.counters[lane] = Counters.from_json(found.counters)
-
-    def seconds(self) -> Seconds:
-        """What the run has spent in its phases, by what is committed, which is taken down."""
-        self.look()
-        return Seconds.committed(list(self.counters.values()))
 
     def notes(self) -> list[str]:
         return [

@@ -41,33 +41,6 @@ def environment() -> dict[str, Any]:
     return describe_environment()
 
 
-def prepare(staging: str, run_id: str, path: str, stop: str) -> bool:
-    """Finds the starts of a run and makes its folder, unless it is there already.
-
-    Args:
-        staging: Run folder that holds the definition of the run.
-        run_id: Its identity.
-        path: The run folder to be made.
-        stop: File whose existence asks the task to stop.
-
-    Returns:
-        Whether the folder is there.
-    """
-    from tfbnn.engine.basis.compile import limit_threads
-
-    limit_threads()
-    from tfbnn.engine.running.advance import prepare_run
-    from tfbnn.run.progress import Notifier
-    from tfbnn.storage import RunFolder
-
-    def attempt(stopped: Stopped) -> bool:
-        if RunFolder.find(path) is None:
-            prepare_run(_opened(staging, run_id), path, Notifier(0, [stopped]))
-        return RunFolder.find(path) is not None
-
-    return _when_free(attempt, stop)
-
-
 def advance(
     path: str, run_id: str, lane: int, commit_interval: float, num_results: int | None, stop: str
 ) -> bool:

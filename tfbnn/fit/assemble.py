@@ -15,11 +15,11 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED
+from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED, Provenance
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.description import read_fit_definition
 from tfbnn.run.evidence import Ladder
-from tfbnn.run.options import FitOptions
+from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.result import SamplingResult
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
@@ -35,6 +35,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
+    from tfbnn.fit.choices.choose import Chosen
     from tfbnn.storage import RunFolder
 
 
@@ -140,17 +141,52 @@ def without_chains(
     return replace(ensemble, provenance=provenance, mode=mode)
 
 
-def origin_of(options: FitOptions, rows: Rows, environment: dict[str, Any]) -> dict[str, Any]:
-    """What every fit states of its rows and of the libraries, for `Provenance.stating`."""
-    return {
-        "num_training_rows": len(rows.x),
-        "data_sha256": data_hash(rows),
-        "versions": environment["versions"],
-        **options.column_names,
-    }
+def define(
+    chosen: Chosen,
+    rows: Rows,
+    validation: Rows | None,
+    sampling: Sampling,
+    environment: dict[str, Any],
+    stated: dict[str, Any],
+    **others: Any,
+) -> FitDefinition:
+    """The FitDefinition of a fit with nothing left open, which a file can hold.
+
+    Args:
+        chosen: Chosen.
+        rows, validation: Rows of the fit; the latter may be None.
+        sampling, environment, others: Fields of that name.
+        stated: What its Provenance says besides what every fit states.
+
+    Raises:
+        ValueError: When no file could hold the model.
+    """
+    options, pretraining = chosen.options, chosen.options.settled_pretraining
+    definition = FitDefinition(
+        spec=chosen.spec,
+        rows=rows,
+        validation=validation,
+        pretraining=pretraining,
+        sampling=sampling,
+        environment=environment,
+        provenance=Provenance().stating(
+            seed=options.seed,
+            pretraining=repr(pretraining),
+            choices=chosen.choices,
+            jit_compile=options.jit_compile,
+            num_training_rows=len(rows.x),
+            data_sha256=data_hash(rows),
+            versions=environment["versions"],
+            **options.column_names,
+            **stated,
+        ),
+        **others,
+    )
+    _check_can_be_saved(definition, chosen.transformed)
+    return definition
 
 
-def check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) -> None:
+def _check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) -> None:
     """Refuses a run whose model no file could hold, before anything is sampled.
 
     Raises:

@@ -17,12 +17,11 @@ from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, text_width, wrapped
 from tfbnn.exceptions import StartError
-from tfbnn.fit.assemble import check_can_be_saved, origin_of, without_chains
+from tfbnn.fit.assemble import define, without_chains
 from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
-from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.events import Columns, History
@@ -242,30 +241,20 @@ def _settle(
     from tfbnn.engine.density.densities import check_own_densities
 
     check_own_densities(spec)
-    spec, options, transformed, choices, _ = choose(spec, options, rows, validation)
-    pretraining = options.settled_pretraining
+    chosen = choose(spec, options, rows, validation)
     from tfbnn.engine.basis.seeds import describe_environment
 
-    environment = describe_environment()
-    definition = FitDefinition(
-        spec=spec,
-        rows=rows,
-        validation=validation,
+    definition = define(
+        chosen,
+        rows,
+        validation,
+        chosen.options.sampling(budget=1),
+        describe_environment(),
+        {},
         kernel={},
-        pretraining=pretraining,
-        sampling=options.sampling(budget=1),
-        environment=environment,
         temperatures=(1.0,),
-        provenance=Provenance().stating(
-            seed=options.seed,
-            pretraining=repr(pretraining),
-            choices=choices,
-            jit_compile=options.jit_compile,
-            **origin_of(options, rows, environment),
-        ),
     )
-    check_can_be_saved(definition, transformed)
-    return definition, transformed
+    return definition, chosen.transformed
 
 
 def _networks(

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import VerdictWarning
 from tfbnn.fit.assemble import (
-    check_can_be_saved,
+    define,
     is_pretrained,
     make_ensemble,
     measure_ladder,
-    origin_of,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices.choose import choose, choose_by_clock
@@ -23,28 +23,30 @@ from tfbnn.fit.job import (
     Job,
     calibrated_at_the_end,
     judged_predictions,
-    make_goal,
+    make_rule,
     notes,
+    seconds_to_end,
     time_to_take,
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import diagnose_ensemble
-from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
-from tfbnn.run.deadline import in_time
-from tfbnn.run.definition import FitDefinition, Starts
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.definition import Starts
 from tfbnn.run.events import History
 from tfbnn.run.options import FitOptions
+from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
-from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.run.stores import opened_session
+from tfbnn.run.result import SamplingResult
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining, describe_settings
-from tfbnn.system.threads import single_threaded_blas
 from tfbnn.system.words import warn
+
+if TYPE_CHECKING:
+    from tfbnn.engine.running.driver import Executor
 
 Keep = Callable[[Ensemble], None]
 
@@ -55,7 +57,7 @@ def fit(
     validation: Rows | None,
     options: FitOptions,
     keep: Keep,
-    place: Place | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Run, SamplingResult]:
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
@@ -68,13 +70,15 @@ def fit(
             must not lose it during the diagnosis. Called again with the diagnosis added, for which
             an interrupted run has no time. Where no draw was kept, it is that of the pretrained
             networks, which says so.
-        place: Where chains are to run, by default in this process.
+        executor: Executor that advances the chains, by default on threads of this process.
     """
-    place = place or Place()
-    job = _settle(spec, rows, validation, options, place)
+    from tfbnn.engine.running.driver import Executor
+
+    executor = executor or Executor()
+    job = _settle(spec, rows, validation, options, executor)
     spec, options = job.definition.spec, job.options
     startup = Seconds(startup=time.perf_counter() - options.began)
-    starts, result = place.sample(job)
+    starts, result = _sample(job, executor)
     ensemble = diagnosis = ladder = None
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
@@ -127,59 +131,21 @@ def _folder_of(options: FitOptions) -> str | None:
     return None if output is None or RunFolder.around(output) is None else str(output)
 
 
-class Place:
-    """Where the chains of a fit run: in this process; subclasses are other places."""
+def _sample(job: Job, executor: Executor) -> tuple[Starts, SamplingResult]:
+    """Find starts, unless a run folder has them, and run the chains."""
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.running.driver import run, starts_of
 
-    def environment(self, options: FitOptions) -> dict[str, Any]:
-        """What decides the bits of a run besides settings and data, see `describe_environment`."""
-        from tfbnn.engine.basis.seeds import describe_environment
+    definition, options, settings = job.definition, job.options, job.settings
+    deadline = Deadline(options.limit, options.began, partial(seconds_to_end, definition))
+    notify = Notifier(options.verbose, options.callbacks, deadline, job.history)
 
-        return describe_environment()
+    def find(data: Any) -> Starts:
+        notify.progress.say(time_to_take(definition, settings))
+        return starts_of(definition, job.transformed, data, notify)
 
-    def seconds_per_gradient(
-        self, spec: NetworkSpec, rows: NetworkRows, options: FitOptions
-    ) -> float | None:
-        """Seconds in which every chain of a run makes a gradient; None where they are not measured."""
-        from tfbnn.fit.choices.by_clock import measured_seconds
-
-        return measured_seconds(spec, rows, options)
-
-    def sample(self, job: Job) -> tuple[Starts, SamplingResult]:
-        """Finds starts, unless a run folder has them, and runs the chains."""
-        from tfbnn.engine.density.data import make_data
-        from tfbnn.engine.running.driver import run_chains, starts_of
-        from tfbnn.engine.starts.find import log_prob_of
-
-        definition, options = job.definition, job.options
-        with opened_session(definition, options) as session:
-            starts = session.found and session.found.starts
-            result = session.finished_result(definition.sampling)
-            if starts is not None and result is not None:
-                return starts, result
-            data = make_data(*job.transformed.train, definition.spec.dtype)
-            notify = job.notifier()
-            if session.found is None:
-                notify.progress.say(time_to_take(definition, job.settings))
-            try:
-                # With more, the last bits of a factorisation would depend on what other chains are
-                # doing.
-                with single_threaded_blas():
-                    starts = starts or starts_of(definition, job.transformed, data, notify)
-                    result = run_chains(
-                        definition, job.settings, data, starts, session, notify, job.goal
-                    )
-                result = in_time(result, notify.out_of_time)
-            except KeyboardInterrupt:
-                # Before the chains moved, in this process.
-                if starts is None:
-                    raise
-                result = session.committed_result(fewest=1) or nothing_sampled(
-                    log_prob_of(definition.spec, data, starts.theta), interrupted=True
-                )
-                result = replace(result, interrupted=True)
-            finally:
-                notify.close()
-        return starts, result
+    data = partial(make_data, *job.transformed.train, definition.spec.dtype)
+    return run(definition, settings, options, notify, job.rule, data, find, executor=executor)
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
@@ -200,7 +166,7 @@ def _settle(
     rows: Rows,
     validation: Rows | None,
     options: FitOptions,
-    place: Place,
+    executor: Executor,
 ) -> Job:
     """The Job of a fit.
 
@@ -221,48 +187,40 @@ def _settle(
         from tfbnn.engine.export.forward import check_keras_forward
 
         check_keras_forward(chosen.spec)
-    chosen = choose_by_clock(chosen, place.seconds_per_gradient)
-    spec, options, transformed, choices, _ = chosen
-    pretraining, given = options.settled_pretraining, None
+    if not executor.is_elsewhere:
+        chosen = choose_by_clock(chosen)
+    spec, options, transformed, given = chosen.spec, chosen.options, chosen.transformed, None
     asked = resolve_kernel(options.kernel)
     num_rows = len(rows.x) + spec.num_earlier
     settings, geometry = asked.resolve(spec, num_rows)
-    environment = place.environment(options)
-    is_limited = options.limit is not None
-    budget = most_results(spec, settings, options, num_rows, options.effort, is_limited)
+    budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling, transformed.train)
-    definition = FitDefinition(
-        spec=spec,
-        rows=rows,
-        validation=validation,
-        kernel=kernel_to_json(asked),
-        pretraining=pretraining,
-        sampling=sampling,
-        environment=environment,
-        temperatures=settings.temperatures,
-        calibrate=options.calibrate is True,
-        effort=options.effort,
-        provenance=Provenance().stating(
-            seed=options.seed,
+    stated = {} if given is None else {"initial_state": given.text}
+    definition = define(
+        chosen,
+        rows,
+        validation,
+        sampling,
+        executor.environment(options),
+        stated
+        | dict(
             kernel=repr(settings),
             bias=settings.bias_note,
             max_tree_depth=getattr(settings, "max_tree_depth", None),
             adapts_step_size=settings.adapts,
-            pretraining=repr(pretraining),
-            **({} if given is None else {"initial_state": given.text}),
-            choices=choices,
             num_burnin_steps=options.num_burnin_steps,
             num_steps_between_results=sampling.num_steps_between_results,
-            jit_compile=options.jit_compile,
-            **origin_of(options, rows, environment),
         ),
+        kernel=kernel_to_json(asked),
+        temperatures=settings.temperatures,
+        calibrate=options.calibrate is True,
+        effort=options.effort,
         initial_state=given,
     )
-    check_can_be_saved(definition, transformed)
-    goal = make_goal(definition, transformed, settings)
-    return Job(definition, transformed, settings, geometry, options, goal, History())
+    rule = make_rule(definition, transformed, is_budget=sampling.num_results == budget)
+    return Job(definition, transformed, settings, geometry, options, rule, History())
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,15 +21,13 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.cost import estimated_seconds, most_results
-from tfbnn.run.course import Goal, Standing
-from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import FitDefinition
 from tfbnn.run.events import History
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
-from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.run.stopping import StoppingRule
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, TransformedRows
@@ -92,35 +89,27 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
     return None if ensemble.calibration is None else ensemble.calibration.checked
 
 
-def make_goal(
-    definition: FitDefinition, transformed: TransformedRows, settings: Planned
-) -> Goal | None:
-    """The Goal of a run, or None of one that just has a number of draws.
+def make_rule(
+    definition: FitDefinition, transformed: TransformedRows, is_budget: bool
+) -> StoppingRule | None:
+    """The StoppingRule of a run, or None of one that just has a number of draws.
 
     Args:
         definition: FitDefinition.
         transformed: Its TransformedRows.
-        settings: Its kernel, with a definite preconditioner.
+        is_budget: Whether its most draws are what a run can afford.
     """
     sampling = definition.sampling
-    until = sampling.until
-    if until is None:
+    if sampling.until is None:
         return None
     without_draws = ensemble_without_draws(definition, transformed)
     x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
 
-    def judge(kept: Kept) -> Standing:
+    def measure(kept: Kept) -> Agreement:
         ensemble = without_draws.with_draws(kept.draws)
-        found = Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
-        rhat = found.decisive_rhat(until.rhat)
-        is_enough = found.is_enough(until.ess, until.rhat)
-        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
+        return Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
 
-    num_rows, effort = definition.num_rows, definition.effort
-    budget = most_results(
-        definition.spec, settings, sampling, num_rows, effort, sampling.is_limited
-    )
-    return Goal(sampling.num_results, judge, is_budget=sampling.num_results == budget)
+    return StoppingRule(sampling.until, sampling.num_results, measure, is_budget)
 
 
 class Job(NamedTuple):
@@ -132,7 +121,7 @@ class Job(NamedTuple):
         settings: Its kernel, with a definite preconditioner.
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
-        goal: When the run is over, or None where it just has a number of draws.
+        rule: When the run is over, or None where it just has a number of draws.
         history: What takes down the events of the run.
     """
 
@@ -141,15 +130,8 @@ class Job(NamedTuple):
     settings: Any
     geometry: str
     options: FitOptions
-    goal: Goal | None
+    rule: StoppingRule | None
     history: History
-
-    def notifier(self) -> Notifier:
-        """Who is told of the run."""
-        options, definition = self.options, self.definition
-        ending = partial(seconds_to_end, definition)
-        deadline = Deadline(options.limit, options.began, ending)
-        return Notifier(options.verbose, options.callbacks, deadline, self.history)
 
 
 # From here on a file is unwieldy, and predictions take their time.
@@ -180,7 +162,7 @@ def notes(
         yield rounding
     # Draws that nobody asked for by their number, and that predictions do not need.
     count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
-    if job.goal is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
+    if job.rule is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
         yield (
             f"The convergence of {count} draws is known, predictions need fewer: they take "
             f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
@@ -228,7 +210,8 @@ def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int)
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
     budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
-    return _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
+    seconds = _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
+    return seconds if sampling.limit is None else min(seconds, sampling.limit)
 
 
 def time_to_take(definition: FitDefinition, settings: Planned) -> str:

@@ -278,14 +278,14 @@ class SampledNetwork(
             return self.fit_rows(rows, validation, options)
 
     def fit_rows(
-        self, rows: Rows, validation: Rows | None, options: FitOptions, place: Any = None
+        self, rows: Rows, validation: Rows | None, options: FitOptions, executor: Any = None
     ) -> Run:
         """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
         from tfbnn.fit.fitting import fit
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            run, result = fit(self._asked, rows, validation, options, keep, place)
+            run, result = fit(self._asked, rows, validation, options, keep, executor)
         error = None
         if result.failures:
             from tfbnn.run.result import chain_error

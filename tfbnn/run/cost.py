@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tfbnn.run.options import Numbers
+from tfbnn.run.options import Sampling
 from tfbnn.run.plan import LONGEST_BLOCK, Planned, power_of_two
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import Pretraining
@@ -45,10 +45,9 @@ def estimated_seconds(
 def most_results(
     spec: Sampled,
     settings: Planned,
-    numbers: Numbers,
+    numbers: Sampling,
     num_rows: int,
     effort: float = 1.0,
-    is_limited: bool = False,
 ) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
@@ -59,19 +58,18 @@ def most_results(
     Args:
         spec: What is sampled.
         settings: Kernel settings.
-        numbers: Numbers of the run.
+        numbers: Numbers of the run; where these have a limit in seconds, that is the budget.
         num_rows: Training rows N.
         effort: Share of the budget, and of the largest number, to spend.
-        is_limited: Whether a limit in seconds is the budget, in place of the gradients.
     """
     chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize
     most = min(
-        math.inf if is_limited else affordable,
+        affordable if numbers.limit is None else math.inf,
         _DRAWS_BYTES / draw_bytes,
-        _MOST_RESULTS * (1.0 if is_limited else effort),
+        _MOST_RESULTS * (effort if numbers.limit is None else 1.0),
     )
     return max(int(most), _FEWEST_RESULTS)
 

@@ -128,19 +128,6 @@ class Seconds:
         names = [item.name for item in fields(cls)]
         return cls(**{name: max([0.0, *(one.get(name, 0.0) for one in found)]) for name in names})
 
-    def elapsed(self, began: float, before: "Seconds") -> "Seconds":
-        """These, of lanes that advance elsewhere, with what else has passed here as startup.
-
-        That is what others need to import and to compile, one beside the other.
-
-        Args:
-            began: `time.perf_counter` when these were `before`.
-            before: The seconds then.
-        """
-        sampled = sum(self.phases.values()) - sum(before.phases.values())
-        startup = before.startup + max(time.perf_counter() - began - sampled, 0.0)
-        return replace(self, startup=startup, compile=before.compile)
-
 
 class Clock:
     """Tells the seconds of a run as they pass; other threads may ask at any time."""

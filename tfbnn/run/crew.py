@@ -1,4 +1,4 @@
-"""What lanes on threads and lanes as tasks on a cluster have in common."""
+"""Advance the lanes of a run from look to look, whatever they advance on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING
 
-from tfbnn.run.counters import Counters
+from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.events import Event, Look, SamplingEvent
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending
+from tfbnn.run.until import next_look
 
 if TYPE_CHECKING:
-    from tfbnn.run.course import Course
+    from tfbnn.run.stopping import StoppingRule
+    from tfbnn.run.stores import Store
 
 Notify = Callable[[Event], bool]
 
@@ -23,7 +25,7 @@ Notify = Callable[[Event], bool]
 class Crew(ABC):
     """Advances lanes of a run until they are at their ends, as far as nothing stops it.
 
-    One that fails does not end the others.
+    A lane that fails does not end the others.
 
     Attributes:
         plan: Plan of the run.
@@ -48,82 +50,95 @@ class Crew(ABC):
         self._look: Look | None = None
         self._last: SamplingEvent | None = None
 
-    def follow(self, course: Course, notify: Notify) -> Ending:
-        """Works until the course is over or `notify` returns true.
+    def run(self, store: Store, rule: StoppingRule | None, notify: Notify) -> Ending:
+        """Advance all lanes to their ends, or until the rule or `notify` ends the run.
 
         Args:
-            course: How far the lanes are to go, asked again whenever all of them are there.
-            notify: Called with the events of the run.
+            store: Store that the draws go to.
+            rule: StoppingRule; None goes on to the last draw of the plan.
+            notify: Called with the events of the run; true stops it.
         """
-        return self._run(self.stages(course, notify), notify)
-
-    def run(self, lanes: Iterable[int], notify: Notify) -> Ending:
-        """Advances some lanes until all is done or `notify` returns true."""
-        return self._run([lanes], notify)
-
-    def stages(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
-        """Yields the lanes that are to advance, each time all of them are where they were to go."""
-        while True:
-            num_results = course.next(self)
-            if course.look is not None and course.look is not self._look:
-                self._look = course.look
-                self._last = None if self._last is None else self._last.after(self._look)
-                if self._last is not None and notify(self._last):
-                    return
-            if num_results is None:
-                return
-            self.aim(num_results)
-            yield self.deal()
-
-    def _run(self, stages: Iterable[Iterable[int]], notify: Notify) -> Ending:
-        interrupted = False
+        interrupted, ended = False, None
         try:
-            for lanes in stages:
-                self.go_on(lanes)
-                if self._work(notify):
-                    break
+            if not self.warm_up(notify):
+                ended = self._sample(store, rule, notify)
         except KeyboardInterrupt:
             interrupted = True
         finally:
             interrupted |= self.stop()
         failures = {tuple(self.plan.groups[lane]): e for lane, e in self.failures.items()}
-        return Ending(interrupted, failures, tuple(self.notes()))
+        return Ending(interrupted, failures, tuple(self.notes()), ended)
+
+    def warm_up(self, notify: Notify) -> bool:
+        """Take the lanes to the end of warm-up together, where that helps; return whether to stop."""
+        return False
+
+    def _sample(self, store: Store, rule: StoppingRule | None, notify: Notify) -> str | None:
+        """Go from look to look; return why the run is over, or None.
+
+        Looks are at fixed numbers of draws and chains wait there for each other, so that what is
+        kept does not depend on who was faster.
+        """
+        most = self.plan.num_results
+        while counts := self.num_kept:
+            # In a resumed run chains may be anywhere between two looks, and together by chance.
+            furthest = max(counts)
+            next_stop = most if rule is None else min(next_look(furthest - 1), most)
+            if min(counts) >= next_stop:
+                if rule is None:
+                    return None
+                self._look, ended = rule.judge(store.read(self.healthy))
+                self._last = None if self._last is None else self._last.after(self._look)
+                stops = self._last is not None and notify(self._last)
+                if ended is not None or stops:
+                    return ended
+                next_stop = min(next_look(furthest), most)
+            if self.go_to(next_stop, notify):
+                return None
+        return None
+
+    def go_to(self, num_results: int, notify: Notify) -> bool:
+        """Have the lanes go on to so many draws per chain; return whether `notify` stopped them."""
+        self.aim(num_results)
+        counters, end = self.counters, self.aimed.end_of
+        self.go_on(n for n in self.healthy if counters[n].transition < end(counters[n]))
+        return self._work(notify)
+
+    @property
+    @abstractmethod
+    def seconds(self) -> Seconds:
+        """Seconds of the run so far, by its phases."""
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Whether one more lane may start now."""
+        """Return whether one more lane may start now."""
 
     @abstractmethod
     def start(self, lane: int) -> None:
-        """Has a lane advance."""
+        """Have a lane advance."""
 
     @abstractmethod
     def reports(self) -> Iterator[Event]:
-        """Waits for what happens, or for a little while; has lanes go on that are to."""
+        """Wait for what happens, or for a little while; have lanes go on that are to."""
 
     @abstractmethod
     def stop(self) -> bool:
-        """Has what is running commit and end; returns whether the user asked to stop meanwhile."""
+        """Have what is running commit and end; return whether the user asked to stop meanwhile."""
 
     def go_on(self, lanes: Iterable[int], seconds: float = 0.0) -> None:
-        """Has lanes start when there is room, and so many seconds have passed."""
+        """Have lanes start when there is room, and so many seconds have passed."""
         self._waiting.extend((time.monotonic() + seconds, lane) for lane in lanes)
 
     def aim(self, num_results: int) -> None:
-        """Has the lanes go on until they have kept so many draws per chain."""
+        """Have the lanes stop at so many draws per chain."""
         self.aimed = self.plan.cut_to(num_results)
 
-    def deal(self) -> list[int]:
-        """The lanes that are to advance now."""
-        counters, end = self.counters, self.aimed.end_of
-        return [lane for lane in self.healthy if counters[lane].transition < end(counters[lane])]
-
     def notes(self) -> Iterable[str]:
-        """Lines on what was lost."""
+        """Return lines on what was lost."""
         return ()
 
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
-        """Yields the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
+        """Yield the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
         if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)
@@ -145,7 +160,7 @@ class Crew(ABC):
         return [self.counters[lane] for lane in self.healthy]
 
     def _work(self, notify: Notify) -> bool:
-        """Works until nothing is left to do for now; whether `notify` stopped it."""
+        """Work until nothing is left to do for now; return whether `notify` stopped it."""
         while self._waiting or self.running:
             if time.perf_counter() >= self.pauses_at:
                 self._waiting.clear()

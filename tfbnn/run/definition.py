@@ -13,16 +13,20 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
 
-class InitialState(NamedTuple):
-    """Where a caller wants the chains to start.
+class Starts(NamedTuple):
+    """Where the chains start.
 
     Attributes:
         theta: [C, P].
         text: One line on how they came about.
+        seconds: What this took.
+        interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
     """
 
     theta: Array
     text: str
+    seconds: Seconds = Seconds()
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,7 @@ class RunDefinition:
         sampling: Seed, numbers of chains, transitions and draws; the last of them may grow.
         environment: As `tfbnn.engine.basis.seeds.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.
-        initial_state: InitialState where the caller said where the chains start, else None.
+        initial_state: Starts where the caller said where the chains start, else None.
     """
 
     spec: Sampled
@@ -43,7 +47,7 @@ class RunDefinition:
     sampling: Sampling
     environment: dict[str, Any]
     temperatures: tuple[float, ...]
-    initial_state: InitialState | None = None
+    initial_state: Starts | None = None
 
     @property
     def num_rows(self) -> int:
@@ -76,22 +80,6 @@ class FitDefinition(RunDefinition):
     @property
     def num_rows(self) -> int:
         return len(self.rows.x) + self.spec.num_earlier
-
-
-class Starts(NamedTuple):
-    """Where the chains start.
-
-    Attributes:
-        theta: [C, P].
-        text: One line on how they were found.
-        seconds: What this took.
-        interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
-    """
-
-    theta: Array
-    text: str
-    seconds: Seconds = Seconds()
-    interrupted: bool = False
 
 
 class Layout(NamedTuple):

@@ -14,7 +14,6 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import (
     Beginning,
     FitDefinition,
-    InitialState,
     Layout,
     RunDefinition,
     Starts,
@@ -116,7 +115,7 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
             temperatures=tuple(description["temperatures"]),
             initial_state=None
             if given is None
-            else InitialState(folder.arrays[INITIAL_STATE], str(given)),
+            else Starts(folder.arrays[INITIAL_STATE], str(given)),
         )
         if DensitySpec.describes(fixed["spec"]):
             return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)

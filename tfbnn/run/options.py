@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -21,22 +21,37 @@ _LEAST = {
     "num_chains": 1,
     "num_burnin_steps": 0,
     "num_steps_between_results": 0,
+    "num_results": 1,
     "seed": 0,
 }
+_FIXED = (
+    "seed",
+    "num_chains",
+    "num_burnin_steps",
+    "num_steps_between_results",
+    "jit_compile",
+)
 
 # Draws per chain where a run is told neither how many nor when it has enough.
 _WITHOUT_UNTIL = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """Plain arguments of `fit_posterior` that no run changes once it has begun."""
+class Sampling:
+    """The plain arguments of `fit_posterior` that decide the draws of its chains, all settled.
+
+    Attributes besides the arguments of that name:
+        num_results: Draws kept per chain; the most of them where `until` may end the run before.
+        until: When it does, or None.
+    """
 
     seed: int = 0
     num_chains: int = 4
     num_burnin_steps: int = 1000
     num_steps_between_results: int = 0
     jit_compile: bool = True
+    num_results: int = 1000
+    until: Until | None = None
 
     # Names of those that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
@@ -57,42 +72,25 @@ class Numbers:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Dict of these arguments alone."""
-        return {item.name: getattr(self, item.name) for item in fields(Numbers)}
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampling(Numbers):
-    """The plain arguments of `fit_posterior` that decide the draws of its chains, all settled.
-
-    Attributes besides those:
-        num_results: Draws kept per chain; the most of them where `until` may end the run before.
-        until: When it does, or None.
-    """
-
-    num_results: int = 1000
-    until: Until | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
+        """Dict of the arguments that no run changes once it has begun."""
+        return {name: getattr(self, name) for name in _FIXED}
 
     @property
-    def is_limited(self) -> bool:
-        """Whether the run has a limit in seconds."""
-        return self.until is not None and self.until.max_seconds is not None
+    def limit(self) -> float | None:
+        """The limit of the run in seconds, None without one."""
+        return self.until.max_seconds if isinstance(self.until, Until) else None
 
     @property
     def num_transitions(self) -> int:
         """Transitions of a chain, warm-up included."""
         return self.num_burnin_steps + self.num_results * self.stride
 
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Numbers):
+class FitOptions(Sampling):
     """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
 
     What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
@@ -107,8 +105,8 @@ class FitOptions(Numbers):
 
     num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
     num_steps_between_results: int | str = AUTO  # type: ignore[assignment]  # as above
-    num_results: int | str = AUTO
-    until: Until | str | None = AUTO
+    num_results: int | str = AUTO  # type: ignore[assignment]  # as above
+    until: Until | str | None = AUTO  # type: ignore[assignment]  # as above
     max_seconds: float | None = None
     missing: Missing = REFUSE
     kernel: Any = AUTO
@@ -125,12 +123,10 @@ class FitOptions(Numbers):
     column_names: dict[str, list[str]] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter, compare=False)
 
-    _may_be_open = ("num_burnin_steps", "num_steps_between_results")
+    _may_be_open = ("num_burnin_steps", "num_steps_between_results", "num_results")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_results != "auto":
-            self._set("num_results", check_integer("num_results", self.num_results, minimum=1))
         check_choice("missing", self.missing, get_args(Missing))
         check_until(self.until)
         if self.max_seconds is not None:
@@ -167,11 +163,6 @@ class FitOptions(Numbers):
             num_results = _WITHOUT_UNTIL if until is None else budget
         numbers = self.numbers | {"num_steps_between_results": self.stride - 1}
         return Sampling(**numbers, num_results=num_results, until=until)
-
-    @property
-    def limit(self) -> float | None:
-        """The limit of the fit in seconds, None without one."""
-        return self.until.max_seconds if isinstance(self.until, Until) else None
 
     @property
     def settled_pretraining(self) -> Pretraining | None:

@@ -1,6 +1,6 @@
-"""Where the kept draws of the lanes of a run go: into memory, or into the run's folder.
+"""Keep the draws of the lanes of a run, in memory or in the run's folder.
 
-The sink of a lane is told of every block that has ended, so that it can commit where it may. A Session
+The sink of a lane is told of every block that has ended, so that it can commit where it may. A store
 begins the run, or goes on with what an earlier process has left. Everything that decides the draws is in
 the folder, and the part that a caller chooses is compared when a run goes on, so that a run is finished
 as it was begun or not at all.
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -30,11 +29,10 @@ from tfbnn.run.description import (
     said_end,
     take_down_end,
 )
-from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.storage import Checkpoint, LaneWriter, RunFolder
@@ -83,9 +81,18 @@ class _Arrays:
 
 
 class MemoryStore:
-    """Keeps the draws of all lanes of a run in arrays; nothing outlives the process."""
+    """Keeps the draws of all lanes of a run in arrays; nothing outlives the process.
 
-    def __init__(self, plan: Plan) -> None:
+    Attributes:
+        found: How an earlier process began the run, or None where this one is to begin it.
+        ended: Why the run has ended though it might go on, in words, to be recorded; else None.
+    """
+
+    found: Beginning | None = None
+    ended: str | None = None
+
+    def begin(self, plan: Plan, beginning: Beginning) -> None:
+        """Start the run, or record a larger target."""
         self._plan = plan
         arrays = _Arrays(sum(map(len, plan.groups)), plan.num_results)
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
@@ -108,8 +115,15 @@ class MemoryStore:
 
     def seconds(self, lanes: Sequence[int]) -> Seconds:
         """What the run has spent in its phases so far, by the commits of some lanes."""
-        del lanes
         return Seconds()
+
+    def committed_result(self, fewest: int) -> SamplingResult | None:
+        """What is committed, or None with fewer than `fewest` draws per chain."""
+        return None
+
+    def finished_result(self) -> SamplingResult | None:
+        """What is committed, if that is all that the run is to have."""
+        return None
 
 
 class _MemorySink:
@@ -137,15 +151,40 @@ class _MemorySink:
 
 
 class FolderStore:
-    """Keeps the draws of lanes in a run folder; otherwise as `MemoryStore`."""
+    """Keeps the draws of lanes in a run folder; otherwise as `MemoryStore`.
 
-    def __init__(self, folder: RunFolder, commit_interval: float) -> None:
+    Attributes besides those:
+        folder: RunFolder; where this process begins the run, it is there from `begin` on.
+        commit_interval: As in `fit_posterior`.
+    """
+
+    ended: str | None = None
+    folder: RunFolder
+
+    def __init__(
+        self,
+        definition: RunDefinition,
+        folder: RunFolder | None,
+        commit_interval: float,
+        make: Callable[..., RunFolder] | None = None,
+    ) -> None:
         """
         Args:
-            folder: RunFolder of a run that has begun.
+            definition: RunDefinition.
+            folder: RunFolder of a run that has begun, or None.
             commit_interval: As in `fit_posterior`.
+            make: Makes the folder of one that has not, as `RunFolder.reserved` yields it.
         """
-        self.folder, self.commit_interval = folder, commit_interval
+        self._definition, self._make, self.commit_interval = definition, make, commit_interval
+        self.found = None
+        if folder is not None:
+            self.folder, self.found = folder, read_beginning(folder)
+
+    def begin(self, plan: Plan, beginning: Beginning) -> None:
+        if self._make is not None:
+            self.folder = make_run(self._make, self._definition, beginning)
+        else:
+            extend_run(self.folder, self._definition.sampling)
 
     @contextmanager
     def sink(self, lane: int, clock: Clock) -> Iterator[_FolderSink]:
@@ -157,6 +196,17 @@ class FolderStore:
 
     def seconds(self, lanes: Sequence[int]) -> Seconds:
         return Seconds.committed(committed_counters(self.folder, lanes))
+
+    def committed_result(self, fewest: int) -> SamplingResult | None:
+        return None if self.found is None else committed_result(self.folder, fewest)
+
+    def finished_result(self) -> SamplingResult | None:
+        sampling = self._definition.sampling
+        if sampling.until is None:
+            return self.committed_result(sampling.num_results)
+        if self.found is None or said_end(self.folder) is None:
+            return None
+        return self.committed_result(fewest=1) if has_extent(self.folder, sampling) else None
 
 
 class _FolderSink:
@@ -240,15 +290,6 @@ def result_of(
     return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
 
 
-def finished_result(folder: RunFolder, sampling: Sampling) -> SamplingResult | None:
-    """What a run has committed, or None where it has not come to the end that is asked for."""
-    if sampling.until is None:
-        return committed_result(folder, sampling.num_results)
-    if said_end(folder) is None or not has_extent(folder, sampling):
-        return None
-    return committed_result(folder, fewest=1)
-
-
 def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     """What a run has committed, or None with fewer than `fewest` draws per chain."""
     if _num_committed(folder, range(folder.num_lanes)) < fewest:
@@ -261,55 +302,9 @@ def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
     return gather_result(kept, read_beginning(folder).start_log_prob, seconds, ending)
 
 
-class Session:
-    """A run in the memory of this process, or in a folder, made when it begins or there already.
-
-    Attributes:
-        found: How an earlier process began the run, or None where this one is to begin it.
-        ended: Why the run has ended though it might go on, in words, to be taken down; else None.
-    """
-
-    def __init__(
-        self,
-        folder: RunFolder | None = None,
-        begin: Callable[[Beginning], RunFolder] | None = None,
-        commit_interval: float = 0.0,
-    ) -> None:
-        """
-        Args:
-            folder: RunFolder of a run that has begun, or None.
-            begin: Makes the folder of one that has not, or extends it, and returns it; None where
-                draws stay in memory.
-            commit_interval: As in `fit_posterior`.
-        """
-        self.ended: str | None = None
-        self._folder, self._begin, self._commit_interval = folder, begin, commit_interval
-        self.found = None if folder is None else read_beginning(folder)
-
-    def begin(self, plan: Plan, beginning: Beginning) -> Store:
-        """Begins the run, or takes down that it is to have more results."""
-        if self._begin is None:
-            return MemoryStore(plan)
-        self._folder = folder = self._begin(beginning)
-        return FolderStore(folder, self._commit_interval)
-
-    def take_down_end(self) -> None:
-        """Takes down that the run has ended, where it has; the folder must not be reserved any more."""
-        if self.ended is not None and self._folder is not None:
-            take_down_end(self._folder, self.ended)
-
-    def committed_result(self, fewest: int) -> SamplingResult | None:
-        """What is committed, or None with fewer than `fewest` draws per chain."""
-        return None if self._folder is None else committed_result(self._folder, fewest)
-
-    def finished_result(self, sampling: Sampling) -> SamplingResult | None:
-        """What is committed, if that is all that the run is to have."""
-        return None if self._folder is None else finished_result(self._folder, sampling)
-
-
 @contextmanager
-def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[Session]:
-    """Yields the Session of a fit in this process.
+def open_store(definition: RunDefinition, options: FitOptions) -> Iterator[Store]:
+    """Yield the store of a run.
 
     While it is open, no other process begins a run in a folder where this one has not begun yet.
 
@@ -321,38 +316,22 @@ def opened_session(definition: RunDefinition, options: FitOptions) -> Iterator[S
     """
     from tfbnn.storage import RunFolder
 
-    path = options.output
+    path, make = options.output, None
     if path is None:
-        yield Session()
+        yield MemoryStore()
         return
     with ExitStack() as stack:
-        folder = find_run(path, definition, options.resume)
-        if folder is not None:
-
-            def begin(beginning: Beginning) -> RunFolder:
-                return extend_run(folder, definition.sampling)
-        else:
+        folder = RunFolder.find(path)
+        if folder is None:
             make = stack.enter_context(RunFolder.reserved(path))
-            begin = partial(make_run, make, definition)
-        session = Session(folder, begin, options.commit_interval)
-        yield session
-    session.take_down_end()
-
-
-def find_run(path: StrPath, definition: RunDefinition, resume: bool) -> RunFolder | None:
-    """The run in a folder that a fit is to go on with, or None where it is to begin one.
-
-    Raises:
-        RunFolderError: As in `opened_session`.
-    """
-    from tfbnn.storage import RunFolder
-
-    folder = RunFolder.find(path)
-    if folder is not None and not resume:
-        raise RunFolderError(
-            f"{path!r} holds a run already. Pass resume=True (--resume) to go on with it, or "
-            "another folder."
-        )
-    if folder is not None:
-        check_same_run(folder, definition)
-    return folder
+        elif not options.resume:
+            raise RunFolderError(
+                f"{path!r} holds a run already. Pass resume=True (--resume) to go on with it, or "
+                "another folder."
+            )
+        else:
+            check_same_run(folder, definition)
+        store = FolderStore(definition, folder, options.commit_interval, make)
+        yield store
+    if store.ended is not None:  # the folder is not reserved any more
+        take_down_end(store.folder, store.ended)

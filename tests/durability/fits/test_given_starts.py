@@ -5,12 +5,7 @@ import pytest
 
 import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
-from tfbnn.engine.running.advance import prepare_run
 from tfbnn.exceptions import RunFolderError
-from tfbnn.fit.assemble import read_run
-from tfbnn.run.description import definition_to_arrays, definition_to_json, read_beginning
-from tfbnn.run.progress import Notifier
-from tfbnn.storage import RunFolder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
@@ -71,19 +66,6 @@ def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path, by_folder):
         model, run = small_fit(**options, resume=True)
     assert run.num_results == RUN["num_results"] and "N(0, 0.5^2)" in run.pretraining
     assert model.posterior.provenance.initial_state == run.pretraining
-
-
-def test_what_prepares_a_run_elsewhere_finds_them_in_its_folder(tmp_path, whole):
-    """As a task on a cluster does."""
-    small_fit(**GIVEN, output=tmp_path / "here", callbacks=[stop_while_sampling])
-    definition, _ = read_run(tmp_path / "here")
-    (tmp_path / "there").mkdir()
-    content, arrays = definition_to_json(definition), definition_to_arrays(definition)
-    staging = RunFolder.create(tmp_path / "there" / "preparation", content, arrays, 1)
-    prepare_run(staging, str(tmp_path / "there"), Notifier(0, ()))
-    starts = read_beginning(RunFolder.open(tmp_path / "there")).starts
-    np.testing.assert_array_equal(starts.theta, THETA)
-    assert starts.text == whole[1].pretraining
 
 
 def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():

@@ -10,7 +10,6 @@ import tfbnn
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
 from tfbnn.fit.assemble import read_run
 from tfbnn.fit.choices import by_clock
-from tfbnn.fit.fitting import Place
 from tfbnn.run.counters import Counters
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
@@ -106,7 +105,7 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     options = dict(kernel="auto", num_burnin_steps="auto", num_results="auto", pretraining=None)
     monkeypatch.setattr(by_clock, "_MOST_DRAWS", 70)
     monkeypatch.setattr("tfbnn.run.cost._DRAWS_BYTES", 1.0)  # as many draws as need be for a look
-    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 0.35)
+    monkeypatch.setattr(by_clock, "measured_seconds", lambda *_: 0.35)
     folder = tmp_path / "run"
     model = tfbnn.BayesianMLP([2, 12, 1])
     asked = LIMITED | options
@@ -116,7 +115,7 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     assert "max_seconds=600 leaves" in chosen["num_burnin_steps"].why
     assert steps == 8 and 8 * 0.35 * run.num_burnin_steps <= 200
     assert run.num_steps_between_results > 0 and run.num_results < 100
-    monkeypatch.setattr(Place, "seconds_per_gradient", lambda *_: 1e-9)
+    monkeypatch.setattr(by_clock, "measured_seconds", lambda *_: 1e-9)
     resumed, again = tfbnn.resume(folder, verbose=0)
     assert again.num_results == 100 and again.num_burnin_steps == run.num_burnin_steps
     assert again.num_steps_between_results == run.num_steps_between_results

@@ -86,7 +86,9 @@ def test_cells_that_only_resemble_numbers_are_no_features(tmp_path):
 )
 def test_bad_rows_are_named_by_their_line(run, folder, monkeypatch, command, words):
     monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", lambda: None)
-    monkeypatch.setattr("tfbnn.fit.fitting.Place.environment", lambda *_: {"versions": {}})
+    monkeypatch.setattr(
+        "tfbnn.engine.basis.seeds.describe_environment", lambda *_: {"versions": {}}
+    )
     code, out, err = run(command)
     error = err.splitlines()[-1]
     assert (code, out) == (2, "") and words in error

@@ -1,5 +1,11 @@
 """What both crews have in common, by one that does as it is told."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.crew import Crew
 from tfbnn.run.events import Look
 from tfbnn.run.plan import Leg, Plan
@@ -7,13 +13,25 @@ from tfbnn.run.plan import Leg, Plan
 PLAN = Plan([[0], [1], [2, 3]], 1, [Leg("sampling", 10)], num_results=10, stride=1)
 
 
+def counted(count):
+    zeros = np.zeros(1)
+    return replace(
+        Counters.nothing([0]).after_block("sampling", count, zeros, zeros), num_refused=zeros
+    )
+
+
 class Told(Crew):
     """Attempts end as the script of their lane says, the next one each time."""
 
-    def __init__(self, **scripts):
-        super().__init__(PLAN)
+    def __init__(self, plan=PLAN, **scripts):
+        super().__init__(plan)
         self._scripts = {int(name[1:]): iter(script) for name, script in scripts.items()}
+        self.counters = {lane: self.counters[lane] for lane in self._scripts}
         self.running, self.turns, self.stops = [], [], 0
+
+    @property
+    def seconds(self):
+        return Seconds()
 
     def has_room(self):
         return not self.running
@@ -33,7 +51,7 @@ class Told(Crew):
 
 
 def finished(crew, lane):
-    pass
+    crew.counters[lane] = counted(10)
 
 
 def goes_on(crew, lane):
@@ -48,24 +66,24 @@ def interrupted(crew, lane):
     raise KeyboardInterrupt
 
 
-def run(lanes, **scripts):
+def run(**scripts):
     crew = Told(**scripts)
-    return crew, crew.run(lanes, notify=lambda event: False)
+    return crew, crew.run(None, None, notify=lambda event: False)
 
 
 def test_a_lane_goes_on_behind_those_that_wait():
-    crew, ending = run([0, 1], _0=[goes_on, finished], _1=[finished])
+    crew, ending = run(_0=[goes_on, finished], _1=[finished])
     assert crew.turns == [0, 1, 0]
     assert not ending.failures and not ending.interrupted and crew.stops == 1
 
 
 def test_an_error_of_a_lane_ends_that_lane_alone():
-    crew, ending = run([2, 1], _2=[failed], _1=[finished])
+    crew, ending = run(_2=[failed], _1=[finished])
     assert list(ending.failures) == [(2, 3)] and crew.turns == [2, 1]
 
 
 def test_an_interrupt_stops_what_is_running():
-    crew, ending = run([0], _0=[interrupted])
+    crew, ending = run(_0=[interrupted])
     assert ending.interrupted and crew.stops == 1
 
 
@@ -76,37 +94,38 @@ class Telling(Told):
         yield from self.event("sampling", 1.0)
         yield from super().reports()
 
-    def deal(self):
-        return [0]
+
+def reaches(count):
+    def end(crew, lane):
+        crew.counters[lane] = counted(count)
+
+    return end
 
 
-class Looks:
-    """A course with a look after each of its steps."""
-
-    ended = None
-
-    def __init__(self, *looks):
-        self.look, self._looks, self._has_begun = None, list(looks), False
-
-    def next(self, crew):
-        if self._has_begun:
-            self.look = self._looks.pop(0)
-        self._has_begun = True
-        return 10 if self._looks else None
+def two_looks(notify):
+    """A run that is looked at after 100 and after 200 draws, its last."""
+    plan = Plan([[0]], 1, [Leg("sampling", 200)], num_results=200, stride=1)
+    crew, looks = (
+        Telling(plan, _0=[reaches(100), reaches(200)]),
+        [(FIRST, None), (SECOND, "enough")],
+    )
+    rule = SimpleNamespace(judge=lambda kept: looks.pop(0))
+    return crew, crew.run(SimpleNamespace(read=list), rule, notify)
 
 
-FIRST, SECOND = Look(5, 1.2, 80.0), Look(10, 1.01, 160.0)
+FIRST, SECOND = Look(100, 1.2, 80.0), Look(200, 1.01, 160.0)
 
 
 def test_what_a_look_has_found_is_told_at_once_and_from_then_on():
     told = []
-    Telling(l0=[finished] * 2).follow(Looks(FIRST, SECOND), lambda event: told.append(event))
-    assert [event.num_judged for event in told] == [0, 5, 5, 10]
+    _, ending = two_looks(lambda event: told.append(event))
+    assert [event.num_judged for event in told] == [0, 100, 100, 200]
     assert [event.ess for event in told[1:]] == [80.0, 80.0, 160.0]
     assert [event.rhat for event in told[1:]] == [1.2, 1.2, 1.01] and told[0].rhat != 1.2
+    assert ending.ended == "enough"
 
 
 def test_a_run_can_be_stopped_at_a_look():
-    crew = Telling(l0=[finished] * 2)
-    ending = crew.follow(Looks(FIRST, SECOND), lambda event: event.num_judged == 5)
+    crew, ending = two_looks(lambda event: event.num_judged == 100)
     assert crew.turns == [0] and crew.stops == 1 and not ending.interrupted
+    assert ending.ended is None

@@ -1,5 +1,6 @@
 """When a run has enough: the settings, where it is looked at, and how far its chains go."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,13 @@ from tests.support.entries import fake_fit
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.kernels import HMC
 from tfbnn.run.cost import estimated_seconds, most_results
-from tfbnn.run.counters import Counters
-from tfbnn.run.course import Course, Goal, Judged, Standing
+from tfbnn.run.counters import Counters, Seconds
+from tfbnn.run.crew import Crew
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
+from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.result import Kept
+from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.until import Until, next_look, until_of_text
 
 LOOKS = [100, 200, 400, 600, 800, 1200, 1600, 2400, 3200]
@@ -94,45 +98,70 @@ def test_looks_are_at_fixed_numbers():
     assert [next_look(count) for count in (99, 101, 401, 599, 601)] == [100, 200, 600, 600, 800]
 
 
-class Lanes:
-    """What a course asks of a crew: chains that go where they are told."""
+class Straight(Crew):
+    """Chains that go where they are told, at once."""
 
-    def __init__(self, *counts):
-        self.num_kept, self.healthy = list(counts), range(len(counts))
-        gradients = {"warmup": np.array([5]), "sampling": np.array([10])}
-        self.counters = [
-            SimpleNamespace(num_gradients=gradients) if count else Counters.nothing([0])
-            for count in counts
-        ]
+    running = ()
+    seconds = Seconds()
+
+    def __init__(self, most, *counts):
+        legs = [Leg("sampling", most)]
+        groups = [[chain] for chain in range(len(counts))]
+        super().__init__(Plan(groups, 1, legs, num_results=most, stride=1))
+        self.counters = dict(enumerate(map(counted, counts)))
+        self.stops = []
+
+    def go_to(self, num_results, notify):
+        self.stops.append(num_results)
+        for lane, one in self.counters.items():
+            self.counters[lane] = counted(max(one.transition, num_results))
+        return False
+
+    def has_room(self):
+        return True
+
+    def start(self, lane):
+        raise AssertionError("nothing waits")
+
+    def reports(self):
+        yield from ()
+
+    def stop(self):
+        return False
 
 
-def steps(course, *counts):
-    """Where chains with so many draws go, up to the end."""
-    lanes, made = Lanes(*counts), []
-    while (step := course.next(lanes)) is not None:
-        made.append(step)
-        lanes = Lanes(*(max(count, step) for count in lanes.num_kept))
-    return made
+def counted(count):
+    return replace(
+        Counters.nothing([0]),
+        transition=count,
+        transitions={"warmup": 0, "sampling": count},
+        num_gradients={"warmup": np.zeros(1), "sampling": np.array([count])},
+    )
 
 
-def judged(enough, most=1000, is_budget=False):
-    """A course that is over with so many draws, and what it has looked at."""
+def stops(*counts, enough=10**9, most=1000, is_budget=False):
+    """(Where chains with so many draws stop, what was looked at, why the run ended)."""
     looks = []
 
-    def judge(kept):
-        looks.append(kept)
-        return Standing(len(looks) >= enough, "ESS 1", 1.5, float(len(looks)))
+    def measure(kept):
+        looks.append(kept.draws.shape[1])
+        return agreement(ess=1000.0 if kept.draws.shape[1] >= enough else 3.0)
 
-    store = SimpleNamespace(read=lambda lanes: list(lanes))
-    return Judged(Goal(most, judge, is_budget), store), looks
+    crew = Straight(most, *counts)
+
+    def read(lanes):
+        kept = [crew.counters[lane] for lane in lanes]
+        return Kept(np.empty((len(kept), min(one.transition for one in kept), 0)), {}, kept)
+
+    rule = StoppingRule(Until(), most, measure, is_budget)
+    ending = crew.run(SimpleNamespace(read=read), rule, lambda event: False)
+    return crew.stops, looks, ending.ended
 
 
-def test_a_course_goes_from_look_to_look():
-    course, looks = judged(enough=4)
-    assert course.look is None
-    assert steps(course, 0, 0, 0) == [100, 200, 400, 600]
-    assert course.look == (600, 1.5, 4.0)
-    assert looks == [[0, 1, 2]] * 4 and course.ended == "ESS 1 after 600 draws per chain"
+def test_a_run_goes_from_look_to_look():
+    found = [100, 200, 400, 600]
+    text = "ESS 1000 and R-hat 1 after 600 draws per chain"
+    assert stops(0, 0, 0, enough=600) == (found, found, text)
 
 
 @pytest.mark.parametrize(
@@ -140,26 +169,26 @@ def test_a_course_goes_from_look_to_look():
     [((130, 170), 200), ((200, 170), 200), ((130, 130), 200), ((201, 0), 400), ((990, 990), 1000)],
 )
 def test_chains_that_were_stopped_anywhere_go_on_to_the_next_look_together(counts, first):
-    course, looks = judged(enough=1)
-    assert steps(course, *counts) == [first] and len(looks) == 1
+    assert stops(*counts, enough=0)[:2] == ([first], [first])
 
 
 def test_chains_at_a_look_are_looked_at_first():
-    course, looks = judged(enough=1)
-    assert steps(course, 400, 400) == [] and len(looks) == 1
+    assert stops(400, 400, enough=0)[:2] == ([], [400])
 
 
-def test_a_course_ends_with_the_most_draws():
-    course, looks = judged(enough=99, most=450)
-    assert steps(course, 0, 0) == [100, 200, 400, 450] and len(looks) == 4
-    assert course.ended == "num_results=450 reached: ESS 1"
-    course, _ = judged(enough=99, most=450, is_budget=True)
-    steps(course, 450, 450)
-    assert course.ended == "budget of 30 gradients spent: ESS 1 after 450 draws per chain"
+def test_a_run_ends_with_the_most_draws():
+    found = [100, 200, 400, 450]
+    text = "num_results=450 reached: ESS 3 and R-hat 1"
+    assert stops(0, 0, most=450) == (found, found, text)
+    text = "budget of 900 gradients spent: ESS 3 and R-hat 1 after 450 draws per chain"
+    assert stops(450, 450, most=450, is_budget=True) == ([], [450], text)
 
 
-def test_a_straight_course_has_one_step_at_most():
-    assert steps(Course(130), 0, 20) == [130] and steps(Course(130), 130, 200) == []
+@pytest.mark.parametrize("counts, expected", [((0, 20), [130]), ((130, 200), [])])
+def test_without_a_rule_a_run_goes_straight_to_its_last_draw(counts, expected):
+    crew = Straight(130, *counts)
+    assert crew.run(None, None, lambda event: False).ended is None
+    assert crew.stops == expected
 
 
 def options(**settings):

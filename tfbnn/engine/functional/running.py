@@ -1,10 +1,12 @@
 """Tries the functions that `tfbnn.sample` is given, settles what it is asked for, and runs it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
@@ -12,19 +14,18 @@ from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.driver import check_same_density, run_chains
-from tfbnn.run.course import Goal, Standing
-from tfbnn.run.deadline import Deadline, in_time
-from tfbnn.run.definition import InitialState, RunDefinition, Starts
+from tfbnn.engine.running.driver import check_same_density, run
+from tfbnn.run.deadline import Deadline
+from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.events import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, SamplingResult
-from tfbnn.run.stores import Session, opened_session
+from tfbnn.run.stopping import StoppingRule
+from tfbnn.run.stores import Store
 from tfbnn.spec.density_spec import DensitySpec, Function
 from tfbnn.spec.own_classes import import_name
 from tfbnn.system.arrays import Array
-from tfbnn.system.threads import single_threaded_blas
 
 _PARTS = ("log_prior", "log_likelihood")
 # What a function of a batch and of one of its rows may differ by, relative, in float32; so far from the
@@ -107,7 +108,7 @@ def settle(
         sampling=options.sampling(budget=0),
         environment=describe_environment(),
         temperatures=settings.temperatures,
-        initial_state=InitialState(theta, "given as initial_state"),
+        initial_state=Starts(theta, "given as initial_state"),
     )
     return definition, settings, geometry
 
@@ -131,48 +132,39 @@ def run_density(
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    history = History()
-    with opened_session(definition, options) as session:
-        starts = _starts(spec, theta, session)
-        finished = session.finished_result(definition.sampling)
-        if finished is not None:
-            return finished, history
-        deadline = Deadline(options.limit, options.began)
-        notify = Notifier(options.verbose, options.callbacks, deadline, history)
-        data = no_rows(spec.dtype)
-        try:
-            with single_threaded_blas():
-                goal = _goal(definition, quantities)
-                result = run_chains(definition, settings, data, starts, session, notify, goal)
-        finally:
-            notify.close()
-    return in_time(result, notify.out_of_time), history
+    history, until = History(), definition.sampling.until
+    deadline = Deadline(options.limit, options.began)
+    notify = Notifier(options.verbose, options.callbacks, deadline, history)
+
+    def measure(kept: Kept) -> Agreement:
+        return agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
+
+    rule = None
+    if until is not None:
+        rule = StoppingRule(until, definition.sampling.num_results, measure)
+    data = partial(no_rows, spec.dtype)
+    _, result = run(
+        definition,
+        settings,
+        options,
+        notify,
+        rule,
+        data,
+        lambda data: Starts(theta, "given as initial_state"),
+        check=partial(_check_begun, spec),
+    )
+    return result, history
 
 
-def _starts(spec: DensitySpec, theta: Array, session: Session) -> Starts:
-    """Those of the run that is there, held to this log density, or those that were given."""
-    if session.found is None:
-        return Starts(theta, "given as initial_state")
-    begun = session.found
+def _check_begun(spec: DensitySpec, store: Store) -> None:
+    """Refuse a log density that is not the one of the run in a store."""
+    begun = store.found
+    if begun is None:
+        return
     check_same_density(spec, begun.starts.theta, begun.start_log_prob, "the starts")
     # At the starts, a mode perhaps, many densities are alike.
-    drawn = session.committed_result(fewest=1)
+    drawn = store.committed_result(fewest=1)
     if drawn is not None:
         last, then = drawn.draws[:, -1], drawn.sample_stats["lp"][:, -1]
         largest = float(abs(begun.start_log_prob).max())
         check_same_density(spec, last, then, "the last draws", largest)
-    return begun.starts
-
-
-def _goal(definition: RunDefinition, quantities: Callable[[Array], Any] | None) -> Goal | None:
-    until = definition.sampling.until
-    if until is None:
-        return None
-
-    def judge(kept: Kept) -> Standing:
-        found = agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
-        rhat = found.decisive_rhat(until.rhat)
-        is_enough = found.is_enough(until.ess, until.rhat)
-        return Standing(is_enough, found.text(until.rhat), rhat, found.smallest_ess)
-
-    return Goal(definition.sampling.num_results, judge, is_budget=False)

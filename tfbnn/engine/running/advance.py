@@ -1,54 +1,22 @@
-"""What tasks on a cluster do: they make a run folder, and advance its lanes."""
+"""Advance a lane of a run that is in its folder, as tasks on a cluster do."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
-from tfbnn.engine.running.driver import open_lanes, starts_of
-from tfbnn.engine.running.run_lanes import run_lanes
-from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
+from tfbnn.engine.running.driver import open_lanes
+from tfbnn.engine.running.threads import Threads
+from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
-from tfbnn.run.course import Course
 from tfbnn.run.crew import Notify
-from tfbnn.run.definition import Beginning, FitDefinition, Layout, RunDefinition
-from tfbnn.run.description import (
-    check_environment,
-    make_run,
-    read_beginning,
-    read_definition,
-    read_fit_definition,
-)
-from tfbnn.run.progress import Notifier
+from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
+from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
-
-
-def prepare_run(staging: RunFolder, path: str, notify: Notifier) -> None:
-    """Makes the run folder of a run that tasks on several devices will advance.
-
-    Args:
-        staging: RunFolder that holds the definition of the run.
-        path: The folder to be made.
-        notify: Notifier; when it asks to stop, no folder is made.
-
-    Raises:
-        StartError: When a chain cannot move from its start.
-        RunLockedError: When another process is about to make it.
-        RunFolderError: When the definition was made with other versions or for another device.
-    """
-    definition = read_fit_definition(staging)
-    check_environment(staging, definition, describe_environment())
-    transformed = TransformedRows.learn(definition.spec, definition.rows, definition.validation)
-    data = make_data(*transformed.train, definition.spec.dtype)
-    with single_threaded_blas(), RunFolder.reserved(path) as make:
-        starts = starts_of(definition, transformed, data, notify)
-        if not (notify.stopped or starts.interrupted):
-            program = program_of(definition, many_devices=True)
-            log_prob = check_starts(program, starts.theta)
-            make_run(make, definition, Beginning(starts, log_prob, program.plan.layout, True))
 
 
 def advance_lane(
@@ -84,17 +52,20 @@ def advance_lane(
         Exception: What made a block or a commit fail; the last commit is intact.
     """
     folder = RunFolder.open(path)
-    store, definition = FolderStore(folder, commit_interval), read_definition(folder)
+    definition = read_definition(folder)
     check_environment(folder, definition, describe_environment())
+    if num_results is not None:
+        sampling = replace(definition.sampling, num_results=num_results)
+        definition = replace(definition, sampling=sampling)
+    store = FolderStore(definition, folder, commit_interval)
     (counters,) = committed_counters(folder, [index])
     if counters.transition >= definition.sampling.num_transitions:
         return True
     beginning, clock = read_beginning(folder), Clock(store.seconds([index]))
-    program = program_of(definition, beginning.layout)
-    course = None if num_results is None else Course(num_results)
+    program = _program_of(definition, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
         (lane,) = open_lanes(stack, program, store, [index], beginning.starts.theta, clock)
-        ending = run_lanes([lane], notify, clock, course)
+        ending = Threads([lane], clock).run(store, None, notify)
     for error in ending.failures.values():
         raise error
     if ending.interrupted:
@@ -102,15 +73,11 @@ def advance_lane(
     return lane.leg is None
 
 
-def program_of(
-    definition: RunDefinition, layout: Layout | None = None, *, many_devices: bool = False
-) -> Program:
-    """The Program of a RunDefinition; `layout` and `many_devices` as in `plan_chains`."""
+def _program_of(definition: RunDefinition, layout: Layout) -> Program:
     settings = kernel_from_json(definition.kernel)
     settings, _ = settings.resolve(definition.spec, definition.num_rows)
-    plan = plan_chains(settings, definition, layout, many_devices=many_devices)
     data = no_rows(definition.spec.dtype)
     if isinstance(definition, FitDefinition):
         rows = TransformedRows.learn(definition.spec, definition.rows, None).train
         data = make_data(*rows, definition.spec.dtype)
-    return make_program(settings, definition, data, plan)
+    return make_program(settings, definition, data, plan_chains(settings, definition, layout))

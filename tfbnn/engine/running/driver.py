@@ -1,30 +1,35 @@
-"""Runs the chains of a fit, in memory or in a run folder."""
+"""Run the chains of a fit, in memory or in a run folder."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.data import Data, no_rows
 from tfbnn.engine.density.potential import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.course import Course, Goal, Judged
+from tfbnn.run.crew import Crew
+from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import Beginning, FitDefinition, RunDefinition, Starts
+from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
-from tfbnn.run.stores import Session, Sink, Store, result_of
+from tfbnn.run.stopping import StoppingRule
+from tfbnn.run.stores import Sink, Store, open_store, result_of
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.system.arrays import Array
-from tfbnn.system.threads import awaited
+from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import warn
 
 
@@ -44,9 +49,102 @@ def starts_of(
     """
     pretraining, sampling = definition.pretraining, definition.sampling
     if definition.initial_state is not None:
-        return Starts(*definition.initial_state)
+        return definition.initial_state
     with notify.within(notify.deadline.for_search()):
         return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)
+
+
+class Executor:
+    """Advances chains on threads of this process; subclasses do so elsewhere.
+
+    Attributes:
+        is_elsewhere: Whether chains advance on devices of their own, one thread per operation.
+    """
+
+    is_elsewhere = False
+
+    def environment(self, options: FitOptions) -> dict[str, Any]:
+        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+        return seeds.describe_environment()
+
+    def crew(
+        self,
+        stack: ExitStack,
+        program: Program,
+        store: Store,
+        theta: Array,
+        clock: Clock,
+        deadline: Deadline,
+    ) -> Crew:
+        """The Crew that advances the lanes of a program.
+
+        Args:
+            stack: ExitStack that gives the lanes back.
+            program: Their Program.
+            store: Where their draws go.
+            theta: Starts of all chains [C, P].
+            clock: Clock of the run.
+            deadline: Deadline of the run.
+        """
+        lanes = range(len(program.plan.groups))
+        return Threads(open_lanes(stack, program, store, lanes, theta, clock), clock, deadline)
+
+
+def run(
+    definition: RunDefinition,
+    settings: Kernel,
+    options: FitOptions,
+    notify: Notifier,
+    rule: StoppingRule | None,
+    data: Callable[[], Data],
+    find: Callable[[Data], Starts],
+    *,
+    check: Callable[[Store], None] = lambda store: None,
+    executor: Executor = Executor(),
+) -> tuple[Starts, SamplingResult]:
+    """Begin a run, or go on with the one in its folder.
+
+    Args:
+        definition: RunDefinition.
+        settings: Its kernel, with a definite preconditioner.
+        options: FitOptions.
+        notify: Notifier, which is closed.
+        rule: When the run is over, by default with its last draw.
+        data: Returns the tensors of its training rows, if it has any.
+        find: Returns the Starts of a run that is to begin.
+        check: Called with the store of a run that is there; raises where this is another one.
+        executor: Where the chains advance.
+
+    Raises:
+        StartError: When a chain cannot move from its start.
+        RunFolderError, RunLockedError: When the folder is damaged or in use.
+    """
+    with open_store(definition, options) as store:
+        starts = None
+        if store.found is not None:
+            check(store)
+            starts, result = store.found.starts, store.finished_result()
+            if result is not None:
+                return starts, result
+        tensors = data()
+        try:
+            # With more, the last bits of a factorisation would depend on what other chains are doing.
+            with single_threaded_blas():
+                starts = starts or find(tensors)
+                result = run_chains(
+                    definition, settings, tensors, starts, store, notify, rule, executor
+                )
+        except KeyboardInterrupt:
+            # Before the chains moved, in this process.
+            if starts is None:
+                raise
+            result = store.committed_result(fewest=1) or nothing_sampled(
+                log_prob_of(definition.spec, tensors, starts.theta), interrupted=True
+            )
+            result = replace(result, interrupted=True)
+        finally:
+            notify.close()
+    return starts, in_time(result, notify.out_of_time)
 
 
 def run_chains(
@@ -54,61 +152,54 @@ def run_chains(
     settings: Kernel,
     data: Data,
     starts: Starts,
-    session: Session,
+    store: Store,
     notify: Notifier,
-    goal: Goal | None = None,
+    rule: StoppingRule | None = None,
+    executor: Executor = Executor(),
 ) -> SamplingResult:
-    """Warms up and samples all chains.
+    """Warm up and sample all chains.
 
     A chain that fails does not end the others: the result then has their draws and names it.
 
     Args:
-        definition: RunDefinition.
-        settings: Its kernel, with a definite preconditioner.
+        definition, settings, rule, executor: As in `run`.
         data: Tensors of its training rows, if it has any.
         starts: Where the chains start.
-        session: Where draws go, and what there is of the run to go on from.
+        store: Where draws go, and what there is of the run to go on from.
         notify: Notifier; when it was stopped already, or the search for starts was interrupted,
             nothing is sampled and no run begun; what there is of one already is returned.
-        goal: When the run is over, by default with its last draw.
 
     Raises:
-        StartError: When a chain cannot move from its start.
-        RunFolderError, RunLockedError: When the folder is damaged or in use.
+        StartError, RunFolderError, RunLockedError: As `run`.
     """
     if starts.interrupted or notify.stopped:
         # Networks to predict with need no compiled program.
         log_prob = log_prob_of(definition.spec, data, starts.theta)
-        found = session.committed_result(fewest=1)
-        return found or nothing_sampled(log_prob, starts.interrupted)
-    clock = Clock()
+        return store.committed_result(fewest=1) or nothing_sampled(log_prob, starts.interrupted)
+    clock, found = Clock(), store.found
     notify.announce("compile")
     with clock.measure("compile"):
-        layout = session.found and session.found.layout
-        plan = plan_chains(settings, definition, layout)
+        layout = None if found is None else found.layout
+        plan = plan_chains(settings, definition, layout, many_devices=executor.is_elsewhere)
         program = make_program(settings, definition, data, plan)
         start_log_prob = awaited(check_starts, program, starts.theta)
-        if session.found is not None and definition.spec.own_names:
-            then = session.found.start_log_prob
+        if found is not None and definition.spec.own_names:
+            then = found.start_log_prob
             refuse_other_values(definition.spec, start_log_prob, then, "the starts")
-    if session.found is not None and session.found.in_workers:
+    if found is not None and found.in_workers and not executor.is_elsewhere:
         warn(
-            "The run was begun with one thread per operation, as on a cluster or in worker processes of "
-            "earlier releases, and goes on with several: its draws may differ in the last bits from those of a run that nothing interrupted."
+            "The run was begun with one thread per operation, as on a cluster, and goes on with several: "
+            "its draws may differ in the last bits from those of a run that nothing interrupted."
         )
-    store = session.begin(plan, Beginning(starts, start_log_prob, plan.layout))
-    lanes = range(len(plan.groups))
-    clock.add(store.seconds(lanes))
-    course: Course = Course(plan.num_results) if goal is None else Judged(goal, store)
+    store.begin(plan, Beginning(starts, start_log_prob, plan.layout, executor.is_elsewhere))
+    clock.add(store.seconds(range(len(plan.groups))))
     with ExitStack() as stack:
         with clock.measure("startup"):
-            opened = open_lanes(stack, program, store, lanes, starts.theta, clock)
-        ending = run_lanes(opened, notify, clock, course, notify.deadline)
-    if course.ended is not None:
-        ending = replace(ending, ended=course.ended)
-        if not ending.failures:  # else whoever resumes goes on with the chains that failed
-            session.ended = course.ended
-    return result_of(store, plan, start_log_prob, clock.seconds, ending)
+            crew = executor.crew(stack, program, store, starts.theta, clock, notify.deadline)
+        ending = crew.run(store, rule, notify)
+    if not ending.failures:  # else whoever resumes goes on with the chains that failed
+        store.ended = ending.ended
+    return result_of(store, plan, start_log_prob, crew.seconds, ending)
 
 
 def open_lanes(

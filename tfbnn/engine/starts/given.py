@@ -14,7 +14,7 @@ from tfbnn.engine.density.potential import support
 from tfbnn.engine.keras.describing import describe
 from tfbnn.engine.keras.making import check_keras_model, plain_stack
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.run.definition import InitialState
+from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
@@ -34,7 +34,7 @@ _LARGEST_MISFIT = 4.0
 
 def given_starts(
     spec: NetworkSpec, asked: Any, sampling: Sampling, rows: NetworkRows | None = None
-) -> InitialState:
+) -> Starts:
     """The starts that `initial_state` of `fit_posterior` describes.
 
     Args:
@@ -51,8 +51,8 @@ def given_starts(
     """
     if isinstance(asked, np.ndarray) and asked.ndim == 0:
         asked = asked.item()
-    if isinstance(asked, InitialState):
-        theta, text = asked
+    if isinstance(asked, Starts):
+        theta, text = asked.theta, asked.text
     elif isinstance(asked, Real):
         size = check_number("initial_state", asked, minimum=0)
         theta = _draw(spec, size, sampling)
@@ -77,7 +77,7 @@ def given_starts(
     _refuse(spec, theta, ~np.isfinite(theta), f"be finite in {spec.dtype}")
     low, high = (end.astype(spec.dtype) for end in support(spec))
     _refuse(spec, theta, (theta < low) | (theta > high), "lie inside the box of its Uniform prior")
-    return InitialState(theta, text)
+    return Starts(theta, text)
 
 
 def _draw(spec: NetworkSpec, size: float, sampling: Sampling) -> Array:

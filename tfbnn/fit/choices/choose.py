@@ -11,8 +11,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
-from tfbnn.fit.choices import rules
-from tfbnn.fit.choices.by_clock import plan_by_clock
+from tfbnn.fit.choices import by_clock, rules
 from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.deadline import Deadline
@@ -76,26 +75,16 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     return Chosen(spec, options, transformed, choices, begun is not None)
 
 
-def choose_by_clock(
-    chosen: Chosen, gradient: Callable[[NetworkSpec, NetworkRows, FitOptions], float | None]
-) -> Chosen:
-    """What was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet.
-
-    Args:
-        chosen: Chosen.
-        gradient: Measures the seconds in which every chain makes a gradient; None is no measurement,
-            and leaves the fit planned by its sizes.
-    """
+def choose_by_clock(chosen: Chosen) -> Chosen:
+    """What was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet."""
     spec, options, transformed, choices, is_begun = chosen
     if is_begun or options.limit is None:
         return chosen
-    seconds = gradient(spec, transformed.train, options)
-    if seconds is None:
-        return chosen
+    seconds = by_clock.measured_seconds(spec, transformed.train, options)
     sizes = sizes_of(spec, len(transformed.train.x), options)
     deadline = Deadline(options.limit, options.began)
-    options, choices = plan_by_clock(options, choices, sizes, spec, seconds, deadline)
-    return chosen._replace(options=options, choices=choices)
+    planned = by_clock.plan_by_clock(options, choices, sizes, spec, seconds, deadline)
+    return chosen._replace(options=planned[0], choices=planned[1])
 
 
 def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:

@@ -1,20 +1,18 @@
-"""Lanes of this process take turns: phases, threads, progress, stops, and a commit at the end."""
+"""Advance lanes on threads of this process, with a commit at the end."""
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
-from tfbnn.run.counters import PHASES, Clock
-from tfbnn.run.course import Course
+from tfbnn.run.counters import Clock, Seconds
 from tfbnn.run.crew import Crew, Notify
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
-from tfbnn.run.result import Ending
 from tfbnn.system.threads import aside, awaited, num_cores, wait_a_little
 
 
@@ -26,27 +24,7 @@ def compile_block(lane: Lane) -> None:
     program.block(program.data, lane.state, keys, control)
 
 
-def run_lanes(
-    lanes: list[Lane],
-    notify: Notify,
-    clock: Clock,
-    course: Course | None = None,
-    deadline: Deadline = Deadline(),
-) -> Ending:
-    """Advances all lanes to their ends, as far as nothing stops them, and commits.
-
-    Args:
-        lanes: The lanes, which share a program.
-        notify: Called with an event about once a second; true stops the run.
-        clock: Clock of the run.
-        course: How far they go, by default as far as their plan.
-        deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
-    """
-    crew = _Threads(lanes, clock, deadline)
-    return crew.follow(course or Course(crew.plan.num_results), notify)
-
-
-class _Threads(Crew):
+class Threads(Crew):
     """Lanes take turns, block by block, on as many threads as there are cores.
 
     Compiled blocks run outside the interpreter lock, and two one-chain programs on two threads
@@ -57,45 +35,51 @@ class _Threads(Crew):
     run as often, whether a block has ended or not.
     """
 
-    def __init__(self, lanes: list[Lane], clock: Clock, deadline: Deadline) -> None:
+    def __init__(self, lanes: list[Lane], clock: Clock, deadline: Deadline = Deadline()) -> None:
+        """
+        Args:
+            lanes: The lanes, which share a program.
+            clock: Clock of the run.
+            deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
+        """
         plan = lanes[0].program.plan
         self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
         super().__init__(plan)
         self._count()
         self.running: dict[Future[None], int] = {}
         self._clock, self._deadline = clock, deadline
-        self._phase, self._is_compiled = "", False
+        self._phase, self._is_compiled = "sampling", False
         self._num_threads = min(len(lanes), num_cores())
         self._affordable = dict.fromkeys(self._lanes, work.FIRST)
         # A process that was killed may have cut only some of the lanes.
         if any(one.warmup_cut is not None for one in self.counters.values()):
             self._cut_warmup()
 
-    def stages(self, course: Course, notify: Notify) -> Iterator[Iterable[int]]:
-        if self._deadline.is_finite and self._warms_up():
+    def warm_up(self, notify: Notify) -> bool:
+        """Take all lanes to the end of warm-up, which is cut where its time is over."""
+        if not self._warms_up():
+            return False
+        self._phase = "warmup"
+        if self._deadline.is_finite:
             self._compile()
             self.pauses_at = time.perf_counter() + self._deadline.for_warmup()
-            yield self._warmup_dealt()
-            self.pauses_at = math.inf
-            if self._warms_up():
-                self._cut_warmup()
-                for lane in self.healthy:
-                    self._lanes[lane].sink.commit(self._lanes[lane])
-                yield self._warmup_dealt()
-        yield from super().stages(course, notify)
-
-    def _warms_up(self) -> bool:
-        return any(map(self.plan.is_warming_up, self.counted))
-
-    def _warmup_dealt(self) -> list[int]:
-        self.aim(0)
-        return self.deal()
+        stops = self.go_to(0, notify)
+        self.pauses_at = math.inf
+        if not stops and self._warms_up():
+            self._cut_warmup()
+            for lane in self.healthy:
+                self._lanes[lane].sink.commit(self._lanes[lane])
+            stops = self.go_to(0, notify)
+        self._phase = "sampling"
+        return stops
 
     def aim(self, num_results: int) -> None:
         super().aim(num_results)
-        self._phase = ""
         for lane in self._lanes.values():
             lane.aim(num_results)
+
+    def _warms_up(self) -> bool:
+        return any(map(self.plan.is_warming_up, self.counted))
 
     def _compile(self) -> None:
         if self._is_compiled:
@@ -112,17 +96,9 @@ class _Threads(Crew):
                     lane.cut_warmup(length)
         self._count()
 
-    def deal(self) -> list[int]:
-        """All lanes in the first phase that is not over, unless they take their turns there."""
-        if self.running:
-            return []  # until it is known where these are
-        healthy = {n: lane for n, lane in self._lanes.items() if n not in self.failures}
-        for phase in PHASES:
-            numbers = [number for number, lane in healthy.items() if lane.is_in(phase)]
-            if numbers:
-                begins, self._phase = phase != self._phase, phase
-                return numbers if begins else []
-        return []
+    @property
+    def seconds(self) -> Seconds:
+        return self._clock.seconds
 
     def has_room(self) -> bool:
         return len(self.running) < self._num_threads
@@ -133,14 +109,13 @@ class _Threads(Crew):
         self.running[aside(self._advance, lane)] = lane
 
     def reports(self) -> Iterator[Event]:
-        phase = self._phase
         ended = wait(self.running, timeout=work.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
         for future in ended:
             number = self.running.pop(future)
-            goes_on = not self._has_failed(future, number) and self._lanes[number].is_in(phase)
-            self.go_on([number] if goes_on else self.deal())
+            if not self._has_failed(future, number) and self._lanes[number].is_in(self._phase):
+                self.go_on([number])
         self._count()
-        yield from self.event(phase, self._clock.seconds.phases[phase])
+        yield from self.event(self._phase, self._clock.seconds.phases[self._phase])
 
     def stop(self) -> bool:
         """Waits a little for the blocks that run, leaves them, and commits what the lanes have.

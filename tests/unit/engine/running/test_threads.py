@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfbnn.engine.running import run_lanes as module
-from tfbnn.engine.running.run_lanes import run_lanes
+from tfbnn.engine.running import threads as module
+from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.plan import Leg, Plan
-from tfbnn.system import threads
+from tfbnn.system import threads as of_system
 from tfbnn.system.threads import is_anything_left
 
 GRADIENTS = 7  # of a transition
@@ -62,9 +62,13 @@ class FakeLane:
         self.committed = lane.counters.transition
 
 
+def run_lanes(notify, *lanes):
+    return Threads(lanes, Clock()).run(None, None, notify)
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(threads, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(of_system, "GRACE_SECONDS", 0.05)
     monkeypatch.setattr(work, "BLOCK_SECONDS", 0.02)
     monkeypatch.setattr(module, "compile_block", lambda lane: None)
 
@@ -80,7 +84,7 @@ def stuck():
 
 def test_blocks_follow_the_measured_time():
     fast, slow = FakeLane(0), FakeLane(1, seconds=0.004)
-    assert not run_lanes([fast, slow], lambda event: False, Clock()).failures
+    assert not run_lanes(lambda event: False, fast, slow).failures
     assert fast.asked[0] == slow.asked[0] == Work(1, 1)
     # A sleep is no shorter than it is told, so that a slow block may do no more than this.
     assert max(asked.transitions for asked in slow.asked) <= 5
@@ -92,7 +96,7 @@ def test_blocks_follow_the_measured_time():
 
 def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
     events, lane = [], FakeLane(0, seconds=0.03)
-    run_lanes([lane], lambda event: events.append(event) or event.transition >= 2, Clock())
+    run_lanes(lambda event: events.append(event) or event.transition >= 2, lane)
     assert {event.transition for event in events} >= {1, 2}
     assert {asked.transitions for asked in lane.asked} == {1} and lane.committed <= 3
 
@@ -100,7 +104,7 @@ def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
     """What the lane had before it is committed, and the other lane loses nothing."""
     healthy, hanging = FakeLane(0), FakeLane(1, stuck=stuck)
-    ending = run_lanes([healthy, hanging], lambda event: event.transition >= 100, Clock())
+    ending = run_lanes(lambda event: event.transition >= 100, healthy, hanging)
     assert not ending.interrupted and not ending.failures
     assert hanging.committed == 0 and healthy.committed == healthy.counters.transition > 0
     assert is_anything_left()
@@ -109,7 +113,7 @@ def test_a_stop_leaves_a_block_that_does_not_end(stuck):
 def test_who_may_stop_a_run_is_asked_during_a_block(stuck):
     events = []
     hanging = FakeLane(0, stuck=stuck)
-    run_lanes([hanging], lambda event: events.append(event) or len(events) == 3, Clock())
+    run_lanes(lambda event: events.append(event) or len(events) == 3, hanging)
     assert [event.transition for event in events] == [0, 0, 0]
 
 
@@ -117,5 +121,5 @@ def test_an_interrupt_leaves_it_too(stuck):
     def interrupt(event):
         raise KeyboardInterrupt
 
-    ending = run_lanes([FakeLane(0, stuck=stuck)], interrupt, Clock())
+    ending = run_lanes(interrupt, FakeLane(0, stuck=stuck))
     assert ending.interrupted

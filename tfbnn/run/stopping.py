@@ -1,0 +1,43 @@
+"""The stopping rule of a run: whether the draws at a look are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.run.events import Look
+from tfbnn.run.result import Kept
+from tfbnn.run.until import Until
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """Says when a run that has an `Until` is over.
+
+    Attributes:
+        until: What is asked of the draws.
+        num_results: The most draws per chain.
+        measure: Returns the Agreement of chains, given what they have kept.
+        is_budget: Whether `num_results` is what the run can afford, not what somebody asked for.
+    """
+
+    until: Until
+    num_results: int
+    measure: Callable[[Kept], Agreement]
+    is_budget: bool = False
+
+    def judge(self, kept: Kept) -> tuple[Look, str | None]:
+        """Return what the draws are worth, and why the run ends with them; None where it goes on."""
+        found, until, count = self.measure(kept), self.until, kept.draws.shape[1]
+        text, after = found.text(until.rhat), f"after {count} draws per chain"
+        look = Look(count, found.decisive_rhat(until.rhat), found.smallest_ess)
+        if found.is_enough(until.ess, until.rhat):
+            return look, f"{text} {after}"
+        if count < self.num_results:
+            return look, None
+        if not self.is_budget:
+            return look, f"num_results={count} reached: {text}"
+        gradients = (phase for lane in kept.counters for phase in lane.num_gradients.values())
+        total = sum(int(phase.sum()) for phase in gradients)
+        return look, f"budget of {total} gradients spent: {text} {after}"
