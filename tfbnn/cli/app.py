@@ -126,8 +126,10 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
         if argv is None or name == named:
             place = "slha.command" if name == "slha" else name
             module = importlib.import_module(f"tfbnn.cli.{place}")
+            from tfbnn.cli.options import add_options  # which --help need not wait for
+
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
-            module.add_options(command)
+            add_options(command, module)
             command.set_defaults(run=vars(module).get("run"))  # slha has several
         else:
             commands.add_parser(name, help=text)

@@ -3,11 +3,10 @@
 import argparse
 import os
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, add_fields, load_model
+from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, answer_lines
 from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.posterior import facts
@@ -15,11 +14,8 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 
 
-class _Options(JsonOptions, ModelOptions):
-    """What the command takes."""
-
-
-add_options = partial(add_fields, owner=_Options)
+class Options(JsonOptions, ModelOptions):
+    """Options of the command."""
 
 
 def run(args: argparse.Namespace) -> int:

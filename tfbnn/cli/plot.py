@@ -8,19 +8,11 @@ Matplotlib (tfbnn[plots]).
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    UnitOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, UnitOptions, load_model
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel
@@ -28,22 +20,16 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
 
-class _Options(UnitOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(UnitOptions, RowOptions):
+    """Options of the command.
 
     Attributes:
-        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input.
         output: Where to save.
         format: Default: png.
     """
 
-    data: Annotated[str | None, argument("DATA")] = None
     output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
     format: Annotated[str, {"choices": ["png", "pdf", "svg"]}] = "png"
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,39 +12,25 @@ example:
 import argparse
 import os
 import shlex
-from functools import partial
 from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    UnitOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, UnitOptions, load_model
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.system.atomic import write_page
 
 
-class _Options(UnitOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(UnitOptions, RowOptions):
+    """Options of the command.
 
     Attributes:
-        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input.
         output: File to write, which replaces nothing but an earlier report; default: report.html.
     """
 
-    data: Annotated[str | None, argument("DATA")] = None
     output: Annotated[str, {"flags": ("-o",), "metavar": "REPORT.html"}] = "report.html"
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,11 +17,10 @@ import argparse
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.options import JsonOptions, add_fields, argument, comma_list, number
+from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
 from tfbnn.cli.slha.results import Results, citations, columns_of
@@ -57,8 +56,8 @@ def _error(text: str) -> tuple[str, Any]:
     return name, sides if len(sides) == 2 else sides[0]
 
 
-class _Options(JsonOptions):
-    """What the command takes.
+class Options(JsonOptions):
+    """Options of the command.
 
     Attributes:
         folder: Folder of processes.
@@ -93,9 +92,6 @@ class _Options(JsonOptions):
     error: Annotated[Sequence[Any], {"action": "append", "type": _error, "metavar": "NAME=X"}] = []
     skip_bad: bool = False
     trusted: bool = False
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
