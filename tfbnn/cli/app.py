@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warning_printer()
         try:
             with hold.lifted():
-                code = _run(sys.argv[1:] if argv is None else argv)
+                code = run_command(sys.argv[1:] if argv is None else argv)
         except KeyboardInterrupt:
             say("Stopped.")
             code = STOPPED
@@ -84,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: Sequence[str]) -> int:
+def run_command(argv: Sequence[str]) -> int:
+    """Runs one command as `main` does, without its care for signals, warnings and streams."""
     try:
         args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:

@@ -39,37 +39,14 @@ def run(args: argparse.Namespace) -> int:
     rows = None if args.data is None else read_rows(model, args)
     if model.posterior.no_chains is not None:
         say(f"{model.posterior.no_chains}: there are no figures of chains.")
-    for path in save_figures(model, rows, args.output, args.format, args.unit):
+    figures = dict(_figures(model, rows, args.unit))
+    os.makedirs(args.output, exist_ok=True)
+    for name, figure in figures.items():
+        path = os.path.join(args.output, f"{name}.{args.format}")
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=args.format)
         print(path)
     return DONE
-
-
-def save_figures(
-    model: SampledModel,
-    rows: tuple[Any, Array, Array | None] | None,
-    folder: str,
-    file_format: str = "png",
-    unit: Sequence[str] | None = None,
-) -> list[str]:
-    """Saves all figures that can be drawn.
-
-    Args:
-        model: A fitted model.
-        rows: (x, y, noise or None), or None without rows.
-        folder: Where to; it is made where there is none.
-        file_format: Ending of the files.
-        unit: Unit of each target; None: what their names say.
-
-    Returns:
-        Paths of the files.
-    """
-    figures = dict(_figures(model, rows, unit))
-    os.makedirs(folder, exist_ok=True)
-    paths = {os.path.join(folder, f"{name}.{file_format}"): f for name, f in figures.items()}
-    for path, figure in paths.items():
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format=file_format)
-    return list(paths)
 
 
 def _figures(
