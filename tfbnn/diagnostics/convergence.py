@@ -77,7 +77,8 @@ def diagnose(
     )
     transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
     sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
-    found = (*find_causes(sampled), *find_problems(diagnosis, sampled))
+    causes = _about(About.MOVEMENT, find_causes(sampled))
+    found = (*causes, *find_problems(diagnosis, sampled))
     return dataclasses.replace(
         diagnosis, num_transitions=transitions, problems=_problems(found, fit)
     )
@@ -99,14 +100,11 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
     of_chains = tuple(of_chains)
     causes = [problem for problem in of_chains if problem.about == About.MOVEMENT]
     chains = [problem for problem in of_chains if problem.about == About.CHAINS]
-    misfits = [_of_model(problem) for problem in find_misfits(fit)]
+    misfits = _about(About.MODEL, find_misfits(fit))
     spoiled = verdict_of(misfits)
     # What is as bad as a misfit follows from it.
-    effects = [
-        _of_model(problem)
-        for problem in find_effects(fit)
-        if not spoiled or problem.spoils > spoiled
-    ]
+    effects = _about(About.MODEL, find_effects(fit))
+    effects = [one for one in effects if not spoiled or one.spoils > spoiled]
     if verdict_of(causes) == Spoils.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
     elif spoiled == Spoils.MEANS:  # more draws of such a model are of no use
@@ -124,8 +122,8 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
     )
 
 
-def _of_model(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, about=About.MODEL)
+def _about(what: About, problems: Iterable[Problem]) -> list[Problem]:
+    return [dataclasses.replace(problem, about=what) for problem in problems]
 
 
 def _advised_above(problems: list[Problem]) -> list[Problem]:

@@ -195,16 +195,16 @@ class Problem:
 
     Attributes:
         what: What it is and by how much, in a short sentence without a full stop.
-        why: What it means, in sentences, for those who ask.
         remedy: Remedy.
         spoils: Spoils.
-        about: What it is about, by default the chains.
+        why: What it means, in sentences, for those who ask.
+        about: What it is about.
     """
 
     what: str
-    why: str
     remedy: Remedy
-    spoils: Spoils
+    spoils: Spoils = Spoils.ERROR_BARS
+    why: str = ""
     about: About = About.CHAINS
 
     def sentences(self, interface: Interface, details: bool = True) -> str:
