@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rows_texts, upper
 from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import add_legend, target_quantities
@@ -88,31 +87,7 @@ def convergence(subject: Subject) -> Section:
         drawing(rhats, 2.9, draw_rhats, diagnosis),
         drawing(sizes, 2.9, draw_sizes, diagnosis),
     ]
-    gaps = upper(diagnosis.mean_gap)
-    differ = f"differ by {gaps['median']:.2g} standard deviations (median), at most"
-    lines = [
-        ("Log density", f"R-hat {diagnosis.rhat_log_prob:.3f}, ESS {diagnosis.ess_log_prob:.0f}"),
-        ("Means of the chains", f"{differ} {gaps['max']:.2g}"),
-        ("Divergent transitions", f"{diagnosis.num_divergent} of {diagnosis.num_transitions}"),
-    ]
-    if diagnosis.fit is not None and diagnosis.fit.rows is not None:
-        lines += known.labelled("Rows of the fit", rows_texts(diagnosis.fit.rows))
-    return Section(anchor, title, (), facts(lines), [_convergence_table(diagnosis)], drawings)
-
-
-def _convergence_table(diagnosis: Diagnosis) -> Table:
-    """Numbers of the predictions, and of the weights."""
-    rows = []
-    for name, rhat, size in (
-        ("predictions, bulk", diagnosis.rhat_function, diagnosis.ess_function),
-        ("predictions, tail", diagnosis.rhat_function[:0], diagnosis.tail_ess_function),
-        ("weights (secondary)", diagnosis.rhat_parameters, diagnosis.ess_parameters),
-    ):
-        rhats, sizes = upper(rhat), lower(size)
-        cells = [f"{rhats[key]:.3f}" if rhat.size else "" for key in ("median", "q95", "max")]
-        rows.append([name, *cells, *(f"{sizes[key]:.0f}" for key in ("min", "median"))])
-    header = ("", "R-hat median", "95 %", "max", "ESS min", "median")
-    return Table("Do the chains agree, and what are their draws worth?", header, rows)
+    return Section(anchor, title, (), facts(diagnosis.facts()), (), drawings)
 
 
 def predictions(subject: Subject) -> Section:
