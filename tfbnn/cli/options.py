@@ -223,17 +223,6 @@ class RowOptions(RoleOptions):
     data: Annotated[str | None, argument("DATA")] = None
 
 
-class UnitOptions:
-    """Words of figures.
-
-    Attributes:
-        unit: Unit of the target, for figures; of several targets once for each; default: what their
-            names say, as in xsec_fb or 'm [GeV]'.
-    """
-
-    unit: Annotated[list[str] | None, {"action": "append", "metavar": "UNIT"}] = None
-
-
 class ErrorBarOptions:
     """Choice of error bars.
 

@@ -7,12 +7,12 @@ Matplotlib (tfbnn[plots]).
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import RowOptions, UnitOptions, load_model
+from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel
@@ -20,7 +20,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
 
-class Options(UnitOptions, RowOptions):
+class Options(RowOptions):
     """Options of the command.
 
     Attributes:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     rows = None if args.data is None else read_rows(model, args)
     if model.posterior.no_chains is not None:
         say(f"{model.posterior.no_chains}: there are no figures of chains.")
-    figures = dict(_figures(model, rows, args.unit))
+    figures = dict(_figures(model, rows))
     os.makedirs(args.output, exist_ok=True)
     for name, figure in figures.items():
         path = os.path.join(args.output, f"{name}.{args.format}")
@@ -52,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
 def _figures(
     model: SampledModel,
     rows: tuple[Any, Array, Array | None] | None,
-    unit: Sequence[str] | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yields (name, figure) of all that can be drawn."""
     from tfbnn import plots
@@ -62,7 +61,7 @@ def _figures(
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():
-        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise, unit=unit)
+        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise)
     if known_relevance(ensemble) is not None:
         yield "relevance", plots.plot_relevance(model)
     if rows is None:
@@ -70,6 +69,6 @@ def _figures(
     if ensemble.spec.has_classes:
         yield "reliability", plots.plot_reliability(model, *rows[:2])
         return
-    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise, unit=unit)
+    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise)
     yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
     yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)

@@ -16,14 +16,14 @@ from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import RowOptions, UnitOptions, load_model
+from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.system.atomic import write_page
 
 
-class Options(UnitOptions, RowOptions):
+class Options(RowOptions):
     """Options of the command.
 
     Attributes:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.model if os.path.isdir(args.model) else None
     interface = Interface(is_command_line=True, folder=folder)
     without = f"tfbnn report {shlex.quote(args.model)} DATA"
-    subject = Subject(model, rows, args.unit, interface, without)
+    subject = Subject(model, rows, interface, without)
     page = page_of_model(subject, os.path.basename(os.path.abspath(args.model)))
     write_page(args.output, page_text(page))
     size = megabytes(os.path.getsize(args.output))

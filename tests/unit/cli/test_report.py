@@ -26,10 +26,10 @@ def words_of(path):
 
 
 def test_a_page_of_a_model(run, folder):
-    code, out, err = run("report named.h5 rows.csv --unit GeV")
+    code, out, err = run("report named.h5 rows.csv")
     assert (code, out) == (0, "") and "Wrote report.html. It takes 0.0 MB" in err
     words = words_of(folder / "report.html")
-    assert "named.h5" in words and "Scores of rows.csv" in words and "y [GeV]" in words
+    assert "named.h5" in words and "Scores of rows.csv" in words
     # Advice in its own words.
     assert "a higher --target-accept-prob" in words and "model." not in words
     code, _, _ = run("report named.h5 -o report.html")
@@ -41,7 +41,6 @@ def test_a_page_of_a_model(run, folder):
 def test_rows_are_refused_as_elsewhere(run, folder):
     check_refusal(run("report named.h5 points.csv -o new.html"), "no column")
     check_refusal(run("report named.h5 absent.csv -o new.html"), "absent.csv")
-    check_refusal(run("report named.h5 rows.csv --unit a --unit b -o new.html"), "unit")
     assert not (folder / "new.html").exists()
 
 

@@ -283,9 +283,9 @@ def test_a_model_saves_its_report(tmp_path, monkeypatch):
     model, path = model_of(**NAMES), tmp_path / "report.html"
     model.save_report(path)
     first = path.read_text(encoding="utf-8")
-    model.save_report(path, *make_rows(30, 2, 1), unit="pb")
+    model.save_report(path, *make_rows(30, 2, 1))
     second = path.read_text(encoding="utf-8")
-    assert "[pb]" not in first and "xsec_fb [pb]" in check_page(second).words()
+    assert "[fb]" not in first and "xsec [fb]" in check_page(second).words()
     diary = tmp_path / "diary.html"
     diary.write_text("mine")
     with pytest.raises(FileExistsError, match="no report of tfbnn"):

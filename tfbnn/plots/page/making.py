@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -41,13 +40,12 @@ def save_report(
     x: ArrayLike | None,
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
-    unit: str | Sequence[str] | None,
 ) -> None:
     """See `BayesianMLP.save_report`."""
     rows = KnownRows(x, y, noise_scale) if given_together("save_report", x=x, y=y) else None
     check_place(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-    write_page(path, page_text(page_of_model(Subject(model, rows, unit), title)))
+    write_page(path, page_text(page_of_model(Subject(model, rows), title)))
 
 
 def page_of_model(subject: Subject, title: str) -> Page:

@@ -99,7 +99,7 @@ def predictions(subject: Subject) -> Section:
         return Section(anchor, title, [_no_rows(subject)])
     rows, ensemble = subject.rows, subject.ensemble
     scores = subject.model.evaluate(rows.x, rows.y, noise_scale=rows.noise_scale)
-    names = [quantity.text for quantity in target_quantities(ensemble, subject.unit)]
+    names = [quantity.text for quantity in target_quantities(ensemble)]
     # A score of all targets is in the first column.
     table = [
         [row.label, *row.cells, *[""] * (len(names) - len(row.cells)), row.note]
@@ -110,7 +110,7 @@ def predictions(subject: Subject) -> Section:
     if ensemble.spec.has_classes:
         notes.append("Of classes, probabilities are held against what came true below.")
         return Section(anchor, title, notes, tables=tables)
-    truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale, subject.unit)
+    truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale)
     caption = (
         "{}: predicted against true values above, how far predictions are off below. Points are "
         "medians, bars hold the central 68 % of a new observation."
@@ -178,7 +178,7 @@ def slices(subject: Subject) -> Section:
     if not (ranges.high > ranges.low).any():
         return Section(anchor, title, ["All inputs of the fit were constant."])
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.noise_scale)
-    found = find_slices(subject.model, x, y, noise, subject.unit)
+    found = find_slices(subject.model, x, y, noise)
     notes = _left_out(len(found))
     what, others = "inputs", ", the other inputs at their medians"
     if ensemble.coding is not None:
