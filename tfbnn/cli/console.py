@@ -10,8 +10,7 @@ import sys
 from typing import Any
 
 from tfbnn.engine.basis import libraries
-from tfbnn.system.arrays import plain
-from tfbnn.system.words import without_controls
+from tfbnn.system.words import plain, without_controls
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 

@@ -16,8 +16,8 @@ from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
 from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.verdict import MEANINGS, Chains, Predictions, answer_lines, verdict_on
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, percent, shown, wrapped
-from tfbnn.system.arrays import Array, plain
-from tfbnn.system.words import folded
+from tfbnn.system.arrays import Array
+from tfbnn.system.words import folded, plain
 
 _RHAT_ACCEPTABLE = 1.05
 

@@ -16,7 +16,8 @@ import numpy as np
 from tfbnn.diagnostics.problem import Spoils
 from tfbnn.diagnostics.wording import counted, shown
 from tfbnn.spec.distributions import normal_cdf
-from tfbnn.system.arrays import Array, plain
+from tfbnn.system.arrays import Array
+from tfbnn.system.words import plain
 
 USABLE = "usable for error bars"
 CALIBRATED = "calibrated predictions"

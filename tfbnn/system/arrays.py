@@ -1,6 +1,5 @@
 """The type of the NumPy arrays that pass between the rooms, and how large ones are worked through."""
 
-import math
 import mmap
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,19 +11,6 @@ Array = npt.NDArray[Any]
 
 # What is made on the way from so many rows is small beside a million of them, and quickly done.
 ROWS_AT_ONCE = 2**16
-
-
-def plain(value: Any) -> Any:
-    """Return values as JSON has them: arrays as lists, NaN as None, infinity as the text "inf"."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 def read_only(array: Array) -> Array:

@@ -183,7 +183,7 @@ def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
     x, y = make_rows(60, 2, model.spec.num_targets)
     subject = Subject(model, KnownRows(x, np.array(model.classes)[(y > 3.0).astype(int)]))
     section = sections.pulls(subject)
-    assert section.title == "Reliability of the probabilities"
+    assert section.notes[0].startswith("Pulls are of targets that are numbers")
     assert len(section.drawings) == num_drawings
     scores = sections.predictions(subject)
     assert not scores.drawings and "Accuracy" in [row[0] for row in scores.tables[0].rows]
