@@ -93,12 +93,6 @@ class Sampled:
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:
     """Yields what makes all numbers of the chains meaningless."""
-    yield from _too_little(sampled)
-    yield from _unmoved(sampled)
-    yield from _biased(sampled)
-
-
-def _too_little(sampled: Sampled) -> Iterator[Problem]:
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
@@ -110,29 +104,21 @@ def _too_little(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             "There is only 1 chain, which cannot see other modes",
             Remedy("num_chains=4 or more"),
-            why=(
-                "R-hat compares its two halves. Chains from separate starts would tell whether all find "
-                "the same predictions."
-            ),
+            why="R-hat compares its two halves. Chains from separate starts would tell whether all find "
+            "the same predictions.",
         )
-
-
-def _unmoved(sampled: Sampled) -> Iterator[Problem]:
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
-    small = np.flatnonzero(still & accepted)
+    small, stuck = np.flatnonzero(still & accepted), np.flatnonzero(still & ~accepted)
     if small.size:
         yield Problem(
             f"{named('Chain', small)} never moved though {percent(sampled.acceptance[small].mean())} "
             "of the proposals were accepted: the step is too small",
             other_step(sampled, "larger"),
             Spoils.MEANS,
-            why=(
-                "Steps below the resolution of the numbers leave every weight as it is, and such "
-                "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
-                "small steps smaller still: it scales the weights by how far they came."
-            ),
+            why="Steps below the resolution of the numbers leave every weight as it is, and such "
+            "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
+            "small steps smaller still: it scales the weights by how far they came.",
         )
-    stuck = np.flatnonzero(still & ~accepted)
     if stuck.size:
         yield Problem(
             f"{named('Chain', stuck)} never moved: no proposal was accepted, the step is too large",
@@ -140,9 +126,6 @@ def _unmoved(sampled: Sampled) -> Iterator[Problem]:
             Spoils.MEANS,
             why="All their draws are one point.",
         )
-
-
-def _biased(sampled: Sampled) -> Iterator[Problem]:
     if not sampled.is_adjusted:
         yield Problem(
             "The kernel is biased: its draws follow the posterior up to an error that no number here "
@@ -216,10 +199,8 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
             Remedy(f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH}"),
-            why=(
-                f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
-                "widen and shift the predictions."
-            ),
+            why=f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
+            "widen and shift the predictions.",
         )
 
 

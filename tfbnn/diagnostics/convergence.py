@@ -131,19 +131,13 @@ def _advised_above(problems: list[Problem]) -> list[Problem]:
 
 
 def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:
-    if draws.ndim != 3:
-        raise ValueError(f"draws must have shape [C, S, P], received {list(draws.shape)}.")
-    leading = draws.shape[:2]
-    if function_draws.ndim != 4 or function_draws.shape[:2] != leading:
-        raise ValueError(
-            f"function_draws must have shape [{leading[0]}, {leading[1]}, N_ref, K] to fit draws, "
-            f"received {list(function_draws.shape)}."
-        )
-    for key, value in stats.items():
-        if value.shape != leading:
+    arrays = {"draws": (draws, "P"), "function_draws": (function_draws, "N_ref, K")}
+    arrays |= {f"sample_stats['{key}']": (value, "") for key, value in stats.items()}
+    for name, (value, others) in arrays.items():
+        shape = ", ".join(filter(None, ("C, S", others)))
+        if value.ndim != 1 + shape.count(",") or value.shape[:2] != draws.shape[:2]:
             raise ValueError(
-                f"sample_stats['{key}'] must have shape {list(leading)} to fit draws, "
-                f"received {list(value.shape)}."
+                f"{name} must have shape [{shape}], with C and S of draws, received {[*value.shape]}."
             )
 
 

@@ -205,10 +205,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The intervals of {shown(target.name)} cannot be judged by the training rows",
                 _JUDGE,
-                why=(
-                    "The network follows nearly every row by itself: there are few rows per weight, and "
-                    "little noise."
-                ),
+                why="The network follows nearly every row by itself: there are few rows per weight, and "
+                "little noise.",
             )
         elif target.coverage_error > _COVERAGE_LIMIT:
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]
