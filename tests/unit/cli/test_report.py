@@ -16,7 +16,7 @@ pytest.importorskip("jinja2")
 def folder(tmp_path, monkeypatch):
     """Tables and models; pages have no figures, which have tests of their own."""
     write_tables_and_models(tmp_path)
-    monkeypatch.setattr(making, "_SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     return tmp_path
 
@@ -48,6 +48,6 @@ def test_rows_are_refused_as_elsewhere(run, folder):
 def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
     making._template.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(making, "_SECTIONS", (sections.slices,))
+    monkeypatch.setattr(making, "SECTIONS", (sections.slices,))
     check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")
     assert not (folder / "new.html").exists()

@@ -278,7 +278,7 @@ def test_slices_of_text_say_where_the_others_are():
 
 def test_a_model_saves_its_report(tmp_path, monkeypatch):
     # Two sections without figures: those have tests of their own.
-    monkeypatch.setattr(making, "_SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     model, path = model_of(**NAMES), tmp_path / "report.html"
     model.save_report(path)

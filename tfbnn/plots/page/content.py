@@ -112,10 +112,14 @@ Part: TypeAlias = str | tuple[str, str] | Table | Drawing
 Parts: TypeAlias = Iterator[Part]
 
 
+# What makes the sections of a page, in their order.
+SECTIONS: list[Callable[[Subject], Section]] = []
+
+
 def section(
     anchor: str, title: str
 ) -> Callable[[Callable[[Subject], Parts]], Callable[[Subject], Section]]:
-    """Decorate a function that yields the parts of a section, so that it returns the Section."""
+    """Decorate a function that yields the parts of a section: every page has it from then on."""
 
     def decorated(parts: Callable[[Subject], Parts]) -> Callable[[Subject], Section]:
         @wraps(parts)
@@ -134,6 +138,7 @@ def section(
                     found.facts[-1][1].append(part[1])
             return found
 
+        SECTIONS.append(made)
         return made
 
     return decorated

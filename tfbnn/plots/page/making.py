@@ -13,25 +13,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tfbnn.plots.page import sections
-from tfbnn.plots.page.content import Page
+from tfbnn.plots.page.content import SECTIONS, Page
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.atomic import MARK, StrPath, check_place, write_page
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls
-
-_SECTIONS = (
-    sections.fitted,
-    sections.convergence,
-    sections.predictions,
-    sections.pulls,
-    sections.calibration,
-    sections.slices,
-    sections.relevance,
-    sections.basins,
-    sections.settings,
-)
 
 
 def save_report(
@@ -66,7 +54,7 @@ def page_of_model(subject: Subject, title: str) -> Page:
             title,
             f"Bayesian neural network {subject.ensemble.spec.architecture_text}",
             sections.verdict(subject),
-            [make(subject) for make in _SECTIONS],
+            [make(subject) for make in SECTIONS],
         )
 
 
