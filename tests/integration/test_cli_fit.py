@@ -207,5 +207,5 @@ def test_demo(run, monkeypatch, folder):
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(demo, "_fit", lambda *_: 0)
-    code, out, _ = run("demo -o story")
-    assert code == 0 and "No figures:" in out and "tfbnn[plots]" in out
+    code, out, err = run("demo -o story")
+    assert code == 0 and "What next?" in out and "tfbnn[plots]" in err

@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warning_printer()
         try:
             with hold.lifted():
-                code = _run(sys.argv[1:] if argv is None else argv)
+                code = run_command(sys.argv[1:] if argv is None else argv)
         except KeyboardInterrupt:
             say("Stopped.")
             code = STOPPED
@@ -84,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: Sequence[str]) -> int:
+def run_command(argv: Sequence[str]) -> int:
+    """Runs one command as `main` does, without its care for signals, warnings and streams."""
     try:
         args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:
@@ -126,8 +127,10 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
         if argv is None or name == named:
             place = "slha.command" if name == "slha" else name
             module = importlib.import_module(f"tfbnn.cli.{place}")
+            from tfbnn.cli.options import add_options  # which --help need not wait for
+
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
-            module.add_options(command)
+            add_options(command, module)
             command.set_defaults(run=vars(module).get("run"))  # slha has several
         else:
             commands.add_parser(name, help=text)

@@ -6,40 +6,26 @@ the calibrated bars from then on. Needs no TensorFlow.
 """
 
 import argparse
-from functools import partial
 from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    SavingOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, SavingOptions, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 from tfbnn.posterior.calibration.record import BY, SCALES
 
 
-class _Options(SavingOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(SavingOptions, RowOptions):
+    """Options of the command.
 
     Attributes:
-        data: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input; of a
-            run folder it may be left out, for its own rows.
         by: Groups of rows that are each right by themselves: with small and large predicted deviations,
             or inside the training inputs and at their edge; default: all rows together.
         scale: What bars are in proportion to: predicted deviations (default), or these times the misfit
             of the rows of the fit around each input, for which the model has to be a run folder.
     """
 
-    data: Annotated[str | None, argument("DATA")] = None
     by: Annotated[str | None, {"choices": [name for name in BY if name]}] = None
     scale: Annotated[str, {"choices": SCALES}] = SCALES[0]
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ examples:
 import argparse
 import re
 from collections.abc import Iterator
+from typing import Annotated
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import Words
@@ -21,9 +22,14 @@ from tfbnn.system.words import required
 _PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="which shell")
+class Options:
+    """Options of the command.
+
+    Attributes:
+        shell: Shell that is to complete.
+    """
+
+    shell: Annotated[str, {"flags": (), "choices": ["bash", "zsh", "tcsh"]}]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,19 +10,18 @@ example:
 
 import argparse
 from dataclasses import asdict
-from functools import partial
 from typing import Annotated, cast
 
 from tfbnn.cli.columns import read_inputs
-from tfbnn.cli.options import ModelOptions, SavingOptions, add_fields, load_model
+from tfbnn.cli.options import ModelOptions, SavingOptions, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 from tfbnn.posterior.provenance import Compression
 
 _METHODS = ("kernel_thinning", "stride")
 
 
-class _Options(SavingOptions, ModelOptions):
-    """What the command takes.
+class Options(SavingOptions, ModelOptions):
+    """Options of the command.
 
     Attributes:
         num_draws: Draws to choose out of all chains; default: 100.
@@ -37,9 +36,6 @@ class _Options(SavingOptions, ModelOptions):
     method: Annotated[str, {"choices": _METHODS}] = _METHODS[0]
     reference: Annotated[str | None, {"metavar": "DATA"}] = None
     seed: int = 0
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

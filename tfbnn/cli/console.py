@@ -6,12 +6,11 @@ No name in a file reaches a terminal as a command to it: what is said and printe
 
 import contextlib
 import json
-import math
 import sys
 from typing import Any
 
 from tfbnn.engine.basis import libraries
-from tfbnn.system.words import without_controls
+from tfbnn.system.words import plain, without_controls
 
 DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
@@ -25,7 +24,7 @@ def say(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Prints `value` as JSON; NumPy arrays become lists, NaN null, infinity the string "inf"."""
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 def import_tensorflow() -> None:
@@ -37,15 +36,3 @@ def import_tensorflow() -> None:
     say("Starting TensorFlow ...")
     for library in (libraries.tf, libraries.tfp):
         library.load()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value

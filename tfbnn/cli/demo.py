@@ -9,15 +9,12 @@ import os
 import shlex
 import textwrap
 import time
-from types import ModuleType
+from typing import Annotated
 
 import numpy as np
 
-from tfbnn.cli import evaluate, fit
 from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import FOLDER, MODEL, check_output
-from tfbnn.cli.parsing import Parser, parse
-from tfbnn.cli.plot import save_figures
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.fit.model import load
@@ -31,11 +28,14 @@ NUM_ROWS = 2000
 LENGTHS = ("--num-burnin-steps", "300", "--num-results", "200")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
-    parser.add_argument(
-        "-o", dest="output", metavar="FOLDER", default="tfbnn-demo", help="default: tfbnn-demo"
-    )
+class Options:
+    """Options of the command.
+
+    Attributes:
+        output: Default: tfbnn-demo.
+    """
+
+    output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}] = "tfbnn-demo"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,15 +54,12 @@ def run(args: argparse.Namespace) -> int:
         return code
     model = load(path)
     _heading("3. The test, on rows the network has not seen")
-    _run_command(evaluate, path, test)
+    _command("evaluate", path, test)
     _show_exact(model, exact)
     _heading("4. One prediction")
     _show_prediction(model, data, exact)
     _heading("5. Figures")
-    try:
-        print("\n".join(save_figures(model, (*data.test, None), args.output)))
-    except ImportError as error:
-        _paragraph(f"No figures: {error}")
+    _command("plot", path, test, "-o", args.output)
     _heading(f"Done in {time.perf_counter() - began:.0f} s. What next?")
     print(f"tfbnn info {path}")
     print(f"tfbnn predict {path} {test} --quantiles 0.16,0.84")
@@ -85,7 +82,7 @@ def _refuse_others(folder: str, model: str) -> None:
 
 
 def smear(exact: Dataset) -> Dataset:
-    """The table with the errors of a short Monte Carlo run, the same at every call."""
+    """Return the table with the errors of a short Monte Carlo run, the same at every call."""
     generator = np.random.default_rng(0)
     factors = np.exp(_SMEARING * generator.standard_normal(len(exact)))
     return dataclasses.replace(exact, y=exact.y * factors)
@@ -116,7 +113,7 @@ def _fit(train: str, target: str, path: str) -> int:
         "The size of the noise is sampled along with the weights. Nothing is set by hand here but "
         "the length of the chains: what suits the rows is chosen, and the report says what and why."
     )
-    code = _run_command(fit, train, "--target", target, *LENGTHS, "-o", path)
+    code = _command("fit", train, "--target", target, *LENGTHS, "-o", path)
     _paragraph(
         "How to read this: four independent chains should end up with the same predictions. "
         "R-hat compares them: 1 is perfect, and an analysis should ask for less than 1.01. ESS is "
@@ -126,16 +123,12 @@ def _fit(train: str, target: str, path: str) -> int:
     return code
 
 
-def _run_command(module: ModuleType, *words: str) -> int:
+def _command(*words: str) -> int:
     """Shows a command, and runs it; returns the exit code."""
-    name = module.__name__.rpartition(".")[2]
-    line = shlex.join(["tfbnn", name, *words])
-    print(f"$ {line}", flush=True)
-    parser = Parser(prog=f"tfbnn {name}")
-    module.add_options(parser)
-    args = parse(parser, words)
-    args.fitted_by = line
-    code: int = module.run(args)
+    from tfbnn.cli.app import run_command  # which imports this
+
+    print(f"$ {shlex.join(['tfbnn', *words])}", flush=True)
+    code = run_command(words)
     print()
     return code
 

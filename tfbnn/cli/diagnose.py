@@ -7,27 +7,17 @@ folder of a run that goes on to diagnose the draws that it has committed so far.
 
 import argparse
 import os
-from functools import partial
 
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
-from tfbnn.cli.options import (
-    JsonOptions,
-    ModelOptions,
-    StrictOptions,
-    add_fields,
-    load_model,
-)
+from tfbnn.cli.options import JsonOptions, ModelOptions, StrictOptions, load_model
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.verdict import USABLE
 from tfbnn.diagnostics.wording import text_width, wrapped
 
 
-class _Options(StrictOptions, JsonOptions, ModelOptions):
-    """What the command takes."""
-
-
-add_options = partial(add_fields, owner=_Options)
+class Options(StrictOptions, JsonOptions, ModelOptions):
+    """Options of the command."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,35 +7,23 @@ predictive density. Use rows that the fit has not seen.
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import (
-    ErrorBarOptions,
-    JsonOptions,
-    ModelOptions,
-    RoleOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import ErrorBarOptions, JsonOptions, RoleOptions, argument, load_model
 from tfbnn.posterior.facts import score_rows
 from tfbnn.posterior.stacking import weighting_note
 
 
-class _Options(JsonOptions, ErrorBarOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(JsonOptions, ErrorBarOptions, RoleOptions):
+    """Options of the command.
 
     Attributes:
         data: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
     """
 
     data: Annotated[str, argument("DATA")]
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,19 +12,18 @@ examples:
 
 import argparse
 import os
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from tfbnn.cli.console import DONE, import_tensorflow, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, add_fields, load_model
+from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.outputs import NEW_FOLDER, ONNX, check_output
 from tfbnn.data.table_files import ending_of
 from tfbnn.diagnostics.wording import megabytes
 
 
-class _Options(JsonOptions, ModelOptions):
-    """What the command takes.
+class Options(JsonOptions, ModelOptions):
+    """Options of the command.
 
     Attributes:
         output: A name that ends in .onnx, for an ONNX file; or one without an ending, for the new folder
@@ -32,9 +31,6 @@ class _Options(JsonOptions, ModelOptions):
     """
 
     output: Annotated[str, {"flags": ("-o",), "metavar": "OUT.onnx|FOLDER"}]
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

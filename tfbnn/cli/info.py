@@ -3,23 +3,19 @@
 import argparse
 import os
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, add_fields, load_model
+from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, answer_lines
-from tfbnn.diagnostics.wording import counted, megabytes
+from tfbnn.diagnostics.wording import Facts, counted, megabytes
 from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 
 
-class _Options(JsonOptions, ModelOptions):
-    """What the command takes."""
-
-
-add_options = partial(add_fields, owner=_Options)
+class Options(JsonOptions, ModelOptions):
+    """Options of the command."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +60,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
     }
 
 
-def _lines(ensemble: Ensemble) -> facts.Facts:
+def _lines(ensemble: Ensemble) -> Facts:
     """Yields (label, text) of everything but the network."""
     yield from facts.draw_facts(ensemble)
     yield from facts.basin_facts(ensemble)

@@ -11,7 +11,7 @@ import re
 from argparse import SUPPRESS
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from tfbnn.cli.parsing import flag
@@ -84,6 +84,14 @@ _NONE = "None (default): "
 def argument(metavar: str, **more: Any) -> dict[str, Any]:
     """What an annotation says of a value that is given by its place, not by an option."""
     return {"flags": (), "metavar": metavar, **more}
+
+
+def add_options(parser: argparse.ArgumentParser, command: ModuleType) -> None:
+    """Adds the options of a command's module: those of its class Options, or of its `add_options`."""
+    if hasattr(command, "Options"):
+        add_fields(parser, command.Options)
+    else:
+        command.add_options(parser)
 
 
 def add_fields(
@@ -192,8 +200,8 @@ def load_model(args: argparse.Namespace) -> SampledNetwork:
     return load(args.model, untrusted=True)
 
 
-class RoleOptions:
-    """Names of columns.
+class RoleOptions(ModelOptions):
+    """Names of columns with known targets.
 
     Attributes:
         target: Target column, once per target in order; default: the name used in the fit.
@@ -204,19 +212,19 @@ class RoleOptions:
     noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
 
 
-class UnitOptions:
-    """What figures say.
+class RowOptions(RoleOptions):
+    """Rows that a command can do without.
 
     Attributes:
-        unit: Unit of the target, for figures; of several targets once for each; default: what their
-            names say, as in xsec_fb or 'm [GeV]'.
+        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+            from standard input.
     """
 
-    unit: Annotated[list[str] | None, {"action": "append", "metavar": "UNIT"}] = None
+    data: Annotated[str | None, argument("DATA")] = None
 
 
 class ErrorBarOptions:
-    """Which error bars.
+    """Choice of error bars.
 
     Attributes:
         uncalibrated: Error bars of the posterior, although the model is calibrated.
@@ -226,7 +234,7 @@ class ErrorBarOptions:
 
 
 class JsonOptions:
-    """How results are printed.
+    """Format of results.
 
     Attributes:
         json: Print JSON.
@@ -236,7 +244,7 @@ class JsonOptions:
 
 
 class StrictOptions:
-    """When a command fails.
+    """Condition under which a command fails.
 
     Attributes:
         strict: Exit with 3 unless the verdict is: usable for error bars.
@@ -246,7 +254,7 @@ class StrictOptions:
 
 
 class SavingOptions(JsonOptions):
-    """What becomes of a model that was made of another.
+    """Place of a model that was made of another.
 
     Attributes:
         output: Model file to write.
@@ -256,7 +264,7 @@ class SavingOptions(JsonOptions):
 
 
 class ResultOptions(StrictOptions, JsonOptions):
-    """What becomes of a run.
+    """Place and verdict of a run.
 
     Attributes:
         model_file: Where to save the fitted model.

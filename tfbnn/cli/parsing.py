@@ -2,10 +2,8 @@
 
 import argparse
 import inspect
-import os
 import textwrap
 from collections.abc import Sequence
-from functools import partial
 from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
@@ -89,7 +87,9 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
             getattr(args, action.dest).extend(t for t in unknown if not t.startswith("-"))
             unknown = [text for text in unknown if text.startswith("-")]
     if unknown:
-        command.error(_complaint(command, argv, unknown))
+        command.error(
+            f"unexpected argument {unknown[0]!r}; entries of one list have commas between them."
+        )
     return args
 
 
@@ -100,25 +100,3 @@ def _check_option(command: Parser, name: str) -> None:
         here = flag(CALLED.get(asked, asked))
         meant = did_you_mean(here, options) if here in options else hint(asked)
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")
-
-
-def _complaint(command: Parser, argv: Sequence[str], unknown: Sequence[str]) -> str:
-    """What to say of arguments that a command does not know."""
-    for place, option in enumerate(argv):
-        action = command._option_string_actions.get(option)
-        if action is not None and action.type and "," in str(action.metavar):
-            entries = list(takewhile(partial(_is_entry, action.type), argv[place + 1 :]))
-            if len(entries) > 1:
-                return f"{option} takes one list, with commas: {option} {','.join(entries)}."
-    return f"unexpected argument {unknown[0]!r}."
-
-
-def _is_entry(make: Any, text: str) -> bool:
-    """Whether a text that follows an option may be an entry of its list."""
-    if text.startswith("-") or os.path.exists(text):
-        return False
-    try:
-        make(text)
-    except (ValueError, argparse.ArgumentTypeError):
-        return False
-    return True

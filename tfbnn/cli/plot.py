@@ -7,20 +7,12 @@ Matplotlib (tfbnn[plots]).
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    UnitOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel
@@ -28,22 +20,16 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
 
-class _Options(UnitOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(RowOptions):
+    """Options of the command.
 
     Attributes:
-        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input.
         output: Where to save.
         format: Default: png.
     """
 
-    data: Annotated[str | None, argument("DATA")] = None
     output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
     format: Annotated[str, {"choices": ["png", "pdf", "svg"]}] = "png"
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,43 +39,19 @@ def run(args: argparse.Namespace) -> int:
     rows = None if args.data is None else read_rows(model, args)
     if model.posterior.no_chains is not None:
         say(f"{model.posterior.no_chains}: there are no figures of chains.")
-    for path in save_figures(model, rows, args.output, args.format, args.unit):
+    figures = dict(_figures(model, rows))
+    os.makedirs(args.output, exist_ok=True)
+    for name, figure in figures.items():
+        path = os.path.join(args.output, f"{name}.{args.format}")
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=args.format)
         print(path)
     return DONE
-
-
-def save_figures(
-    model: SampledModel,
-    rows: tuple[Any, Array, Array | None] | None,
-    folder: str,
-    file_format: str = "png",
-    unit: Sequence[str] | None = None,
-) -> list[str]:
-    """Saves all figures that can be drawn.
-
-    Args:
-        model: A fitted model.
-        rows: (x, y, noise or None), or None without rows.
-        folder: Where to; it is made where there is none.
-        file_format: Ending of the files.
-        unit: Unit of each target; None: what their names say.
-
-    Returns:
-        Paths of the files.
-    """
-    figures = dict(_figures(model, rows, unit))
-    os.makedirs(folder, exist_ok=True)
-    paths = {os.path.join(folder, f"{name}.{file_format}"): f for name, f in figures.items()}
-    for path, figure in paths.items():
-        with replacing(path) as temporary:
-            figure.savefig(temporary, format=file_format)
-    return list(paths)
 
 
 def _figures(
     model: SampledModel,
     rows: tuple[Any, Array, Array | None] | None,
-    unit: Sequence[str] | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yields (name, figure) of all that can be drawn."""
     from tfbnn import plots
@@ -99,7 +61,7 @@ def _figures(
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():
-        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise, unit=unit)
+        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise)
     if known_relevance(ensemble) is not None:
         yield "relevance", plots.plot_relevance(model)
     if rows is None:
@@ -107,6 +69,6 @@ def _figures(
     if ensemble.spec.has_classes:
         yield "reliability", plots.plot_reliability(model, *rows[:2])
         return
-    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise, unit=unit)
+    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise)
     yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
     yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)

@@ -13,7 +13,6 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, NamedTuple
 
 from tfbnn.cli.columns import ModelInputs, as_noise
@@ -21,7 +20,6 @@ from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
     ErrorBarOptions,
     ModelOptions,
-    add_fields,
     argument,
     comma_list,
     load_model,
@@ -49,8 +47,8 @@ def _quantiles(text: str) -> list[float]:
     return values
 
 
-class _Options(ErrorBarOptions, ModelOptions):
-    """What the command takes.
+class Options(ErrorBarOptions, ModelOptions):
+    """Options of the command.
 
     Attributes:
         points: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
@@ -78,9 +76,6 @@ class _Options(ErrorBarOptions, ModelOptions):
     noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
     keep: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
     named: bool = False
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,39 +12,25 @@ example:
 import argparse
 import os
 import shlex
-from functools import partial
 from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    UnitOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.system.atomic import write_page
 
 
-class _Options(UnitOptions, RoleOptions, ModelOptions):
-    """What the command takes.
+class Options(RowOptions):
+    """Options of the command.
 
     Attributes:
-        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input.
         output: File to write, which replaces nothing but an earlier report; default: report.html.
     """
 
-    data: Annotated[str | None, argument("DATA")] = None
     output: Annotated[str, {"flags": ("-o",), "metavar": "REPORT.html"}] = "report.html"
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.model if os.path.isdir(args.model) else None
     interface = Interface(is_command_line=True, folder=folder)
     without = f"tfbnn report {shlex.quote(args.model)} DATA"
-    subject = Subject(model, rows, args.unit, interface, without)
+    subject = Subject(model, rows, interface, without)
     page = page_of_model(subject, os.path.basename(os.path.abspath(args.model)))
     write_page(args.output, page_text(page))
     size = megabytes(os.path.getsize(args.output))

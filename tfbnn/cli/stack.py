@@ -1,7 +1,7 @@
 """Write a model whose chains are weighted by how well they predict held-out rows together.
 
 This is stacking, for chains that do not mix, on rows that the fit has not seen. Every later prediction
-and score uses the weights. The mixture is not the posterior, and reports say so. Without VALIDATION the
+and score uses the weights. The mixture is not the posterior, and reports say so. Without DATA the
 rows of a run folder are left out in turn, which needs ArviZ (tfbnn[arviz]). A calibration is dropped;
 calibrate the stacked model. Needs no TensorFlow.
 
@@ -12,33 +12,14 @@ example:
 
 import argparse
 import os
-from functools import partial
-from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.options import (
-    ModelOptions,
-    RoleOptions,
-    SavingOptions,
-    add_fields,
-    argument,
-    load_model,
-)
+from tfbnn.cli.options import RowOptions, SavingOptions, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 
 
-class _Options(SavingOptions, RoleOptions, ModelOptions):
-    """What the command takes.
-
-    Attributes:
-        data: Rows with known targets; text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input; of a run folder it may be left out.
-    """
-
-    data: Annotated[str | None, argument("VALIDATION")] = None
-
-
-add_options = partial(add_fields, owner=_Options)
+class Options(SavingOptions, RowOptions):
+    """Options of the command."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, MODEL, [args.model, args.data])
     if args.data is None and os.path.isfile(args.model):
         raise ValueError(
-            f"{args.model} holds no rows: give VALIDATION, rows that the fit has not seen, or in "
+            f"{args.model} holds no rows: give DATA, rows that the fit has not seen, or in "
             "place of the file the folder of its run."
         )
     model = load_model(args)

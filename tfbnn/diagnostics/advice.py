@@ -14,7 +14,6 @@ from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.problem import (
     LONGER_SEARCH,
     TIMES_TO_WARM_UP,
-    About,
     Problem,
     Remedy,
     Spoils,
@@ -94,66 +93,45 @@ class Sampled:
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:
     """Yields what makes all numbers of the chains meaningless."""
-    yield from _too_little(sampled)
-    yield from _unmoved(sampled)
-    yield from _biased(sampled)
-
-
-def _too_little(sampled: Sampled) -> Iterator[Problem]:
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
             "convergence number",
-            "",
             Remedy(num_results=100, times=100 / max(sampled.num_draws, 1)),
             Spoils.MEANS,
-            About.MOVEMENT,
         )
     if sampled.num_chains < 2:
         yield Problem(
             "There is only 1 chain, which cannot see other modes",
-            "R-hat compares its two halves. Chains from separate starts would tell whether all find "
-            "the same predictions.",
             Remedy("num_chains=4 or more"),
-            Spoils.ERROR_BARS,
-            About.MOVEMENT,
+            why="R-hat compares its two halves. Chains from separate starts would tell whether all find "
+            "the same predictions.",
         )
-
-
-def _unmoved(sampled: Sampled) -> Iterator[Problem]:
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
-    small = np.flatnonzero(still & accepted)
+    small, stuck = np.flatnonzero(still & accepted), np.flatnonzero(still & ~accepted)
     if small.size:
         yield Problem(
             f"{named('Chain', small)} never moved though {percent(sampled.acceptance[small].mean())} "
             "of the proposals were accepted: the step is too small",
-            "Steps below the resolution of the numbers leave every weight as it is, and such "
-            "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
-            "small steps smaller still: it scales the weights by how far they came.",
             other_step(sampled, "larger"),
             Spoils.MEANS,
-            About.MOVEMENT,
+            why="Steps below the resolution of the numbers leave every weight as it is, and such "
+            "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
+            "small steps smaller still: it scales the weights by how far they came.",
         )
-    stuck = np.flatnonzero(still & ~accepted)
     if stuck.size:
         yield Problem(
             f"{named('Chain', stuck)} never moved: no proposal was accepted, the step is too large",
-            "All their draws are one point.",
             other_step(sampled, "smaller"),
             Spoils.MEANS,
-            About.MOVEMENT,
+            why="All their draws are one point.",
         )
-
-
-def _biased(sampled: Sampled) -> Iterator[Problem]:
     if not sampled.is_adjusted:
         yield Problem(
             "The kernel is biased: its draws follow the posterior up to an error that no number here "
             "shows",
-            "It accepts every proposal, so that the error of its steps stays.",
             Remedy("an adjusted kernel, or compare with a run at half the step_size"),
-            Spoils.ERROR_BARS,
-            About.MOVEMENT,
+            why="It accepts every proposal, so that the error of its steps stays.",
         )
 
 
@@ -198,9 +176,8 @@ def _not_finite(sampled: Sampled) -> Iterator[Problem]:
     if not finite.all():
         yield Problem(
             f"{named('Chain', np.flatnonzero(~finite))} visited a log density that is not finite",
-            "Predictions of such draws may be wild.",
             Remedy("look for extreme values in the data, or a kernel with a smaller step_size"),
-            Spoils.ERROR_BARS,
+            why="Predictions of such draws may be wild.",
         )
 
 
@@ -221,10 +198,9 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         state = "is stuck or in a worse mode" if len(chains) == 1 else "are stuck or in worse modes"
         yield Problem(
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
-            f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
-            "widen and shift the predictions.",
             Remedy(f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH}"),
-            Spoils.ERROR_BARS,
+            why=f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
+            "widen and shift the predictions.",
         )
 
 
@@ -234,7 +210,6 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         return
     yield Problem(
         f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
-        "",
         Remedy("look at model.predict there: model.posterior.x_reference"),
         Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
     )
@@ -263,18 +238,15 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
         yield Problem(
             f"{what}: {', '.join(faults)}",
-            _on_disagreement(diagnosis, smallest),
-            # One chain, of which the two halves disagree, has nothing to weigh.
             _go_on(sampled, smallest, can_weigh=bool(unlike and sampled.num_chains > 1)),
             Spoils.MEANS if apart else Spoils.ERROR_BARS,
+            why=_on_disagreement(diagnosis, smallest),
         )
     elif agreement.differ_in_density():
         yield Problem(
             f"The chains agree on the predictions, not yet on the log density: R-hat "
             f"{diagnosis.rhat_log_prob:.4g} (limit {largest_rhat():.4g})",
-            "",
             _go_on(sampled, smallest),
-            Spoils.ERROR_BARS,
         )
 
 
@@ -308,9 +280,8 @@ def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             remedy = other_step(sampled, "smaller")
         yield Problem(
             f"{count} of {total} transitions ({percent(count / total)}) diverged",
-            "A step was too long for the curvature there, and such places are visited too rarely.",
             remedy,
-            Spoils.ERROR_BARS,
+            why="A step was too long for the curvature there, and such places are visited too rarely.",
         )
 
 
@@ -321,11 +292,10 @@ def _low_ebfmi(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"E-BFMI is below {_EBFMI_LIMIT} in {named('chain', low)} ({values}): tails are explored "
             "slowly",
-            "The momentum draws hardly change the energy.",
             Remedy("a larger num_burnin_steps, or a prior with lighter tails or fixed scales")
             if sampled.adapts
             else Remedy(num_results=2 * sampled.num_draws, times=2.0),
-            Spoils.ERROR_BARS,
+            why="The momentum draws hardly change the energy.",
         )
 
 
@@ -338,9 +308,9 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{percent(share)} of the trajectories reached the largest tree depth {depth} "
             f"({2**depth - 1} steps) and were cut short",
-            "That costs efficiency, not correctness.",
             Remedy(f"kernel=NUTS(max_tree_depth={depth + 1})"),
             Spoils.NOTHING,
+            why="That costs efficiency, not correctness.",
         )
 
 

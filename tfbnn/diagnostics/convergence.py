@@ -77,7 +77,8 @@ def diagnose(
     )
     transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
     sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
-    found = (*find_causes(sampled), *find_problems(diagnosis, sampled))
+    causes = _about(About.MOVEMENT, find_causes(sampled))
+    found = (*causes, *find_problems(diagnosis, sampled))
     return dataclasses.replace(
         diagnosis, num_transitions=transitions, problems=_problems(found, fit)
     )
@@ -99,14 +100,11 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
     of_chains = tuple(of_chains)
     causes = [problem for problem in of_chains if problem.about == About.MOVEMENT]
     chains = [problem for problem in of_chains if problem.about == About.CHAINS]
-    misfits = [_of_model(problem) for problem in find_misfits(fit)]
+    misfits = _about(About.MODEL, find_misfits(fit))
     spoiled = verdict_of(misfits)
     # What is as bad as a misfit follows from it.
-    effects = [
-        _of_model(problem)
-        for problem in find_effects(fit)
-        if not spoiled or problem.spoils > spoiled
-    ]
+    effects = _about(About.MODEL, find_effects(fit))
+    effects = [one for one in effects if not spoiled or one.spoils > spoiled]
     if verdict_of(causes) == Spoils.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
     elif spoiled == Spoils.MEANS:  # more draws of such a model are of no use
@@ -124,8 +122,8 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
     )
 
 
-def _of_model(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, about=About.MODEL)
+def _about(what: About, problems: Iterable[Problem]) -> list[Problem]:
+    return [dataclasses.replace(problem, about=what) for problem in problems]
 
 
 def _advised_above(problems: list[Problem]) -> list[Problem]:
@@ -133,19 +131,13 @@ def _advised_above(problems: list[Problem]) -> list[Problem]:
 
 
 def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:
-    if draws.ndim != 3:
-        raise ValueError(f"draws must have shape [C, S, P], received {list(draws.shape)}.")
-    leading = draws.shape[:2]
-    if function_draws.ndim != 4 or function_draws.shape[:2] != leading:
-        raise ValueError(
-            f"function_draws must have shape [{leading[0]}, {leading[1]}, N_ref, K] to fit draws, "
-            f"received {list(function_draws.shape)}."
-        )
-    for key, value in stats.items():
-        if value.shape != leading:
+    arrays = {"draws": (draws, "P"), "function_draws": (function_draws, "N_ref, K")}
+    arrays |= {f"sample_stats['{key}']": (value, "") for key, value in stats.items()}
+    for name, (value, others) in arrays.items():
+        shape = ", ".join(filter(None, ("C, S", others)))
+        if value.ndim != 1 + shape.count(",") or value.shape[:2] != draws.shape[:2]:
             raise ValueError(
-                f"sample_stats['{key}'] must have shape {list(leading)} to fit draws, "
-                f"received {list(value.shape)}."
+                f"{name} must have shape [{shape}], with C and S of draws, received {[*value.shape]}."
             )
 
 

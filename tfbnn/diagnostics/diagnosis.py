@@ -15,9 +15,9 @@ import numpy as np
 from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
 from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.verdict import MEANINGS, Chains, Predictions, answer_lines, verdict_on
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, shown, wrapped
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, percent, shown, wrapped
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import folded
+from tfbnn.system.words import folded, plain
 
 _RHAT_ACCEPTABLE = 1.05
 
@@ -143,65 +143,53 @@ class Diagnosis:
 
     def numbers(self, width: int = sys.maxsize) -> list[str]:
         """The numbers in aligned lines, broken at `width`, by default not at all."""
+        return [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in self.facts()]
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yields labels and lines: a number that is added here is in report, page and command."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
-        energies = " ".join(_number_text(value) for value in self.ebfmi)
-        if np.isnan(self.ebfmi).all():
-            energies = "not defined here"
-        lines = [
-            ("function", rhat_text(function["rhat"])),
-            (
-                "",
+        gaps, energies = function["mean_gap"], " ".join(map(_number_text, self.ebfmi))
+        if self.weighting is not None:
+            yield "chains", self.weighting
+        yield from labelled(
+            "function",
+            [
+                rhat_text(function["rhat"]),
                 f"below {_RHAT_ACCEPTABLE}: {100 * function['share_rhat_below_1.05']:.0f} % of "
                 f"{self.rhat_function.size} reference outputs; recommended thinning "
                 f"{self.recommended_thinning}",
-            ),
-            ("", f"chains' means differ by {self._gap_text()}"),
-            ("", ess_text("bulk ESS", function["bulk_ess"])),
-            ("", ess_text("tail ESS", function["tail_ess"])),
-            (
-                "log density",
-                f"R-hat {_number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
-            ),
-            ("", f"E-BFMI {energies}, {self.num_divergent} divergent transitions"),
-            ("weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"),
-            ("", "sign-flipped weights give the same function)"),
-            ("", ess_text("bulk ESS", weights["bulk_ess"])),
-        ]
-        if self.weighting is not None:
-            lines.insert(0, ("chains", self.weighting))
-        return [
-            wrapped(label.ljust(LABEL_WIDTH), text, width)
-            for label, text in (*lines, *self._fit_lines())
-        ]
-
-    def _fit_lines(self) -> Iterator[tuple[str, str]]:
-        if self.fit is None or self.fit.rows is None:
-            yield "rows", "not compared with the training rows"
-            return
-        yield from (
-            ("rows" if not n else "", text) for n, text in enumerate(rows_texts(self.fit.rows))
+                f"chains' means differ by {gaps['median']:.2g} standard deviations (median), 95 % "
+                f"quantile {gaps['q95']:.2g}, max {gaps['max']:.2g}",
+                ess_text("bulk ESS", function["bulk_ess"]),
+                ess_text("tail ESS", function["tail_ess"]),
+            ],
         )
+        yield (
+            "log density",
+            f"R-hat {_number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
+        )
+        energies = "not defined here" if np.isnan(self.ebfmi).all() else energies
+        yield "", f"E-BFMI {energies}, {self.num_divergent} divergent transitions"
+        yield "weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"
+        yield "", "sign-flipped weights give the same function)"
+        yield "", ess_text("bulk ESS", weights["bulk_ess"])
+        rows = None if self.fit is None else self.fit.rows
+        unknown = ["not compared with the training rows"]
+        yield from labelled("rows", unknown if rows is None else rows_texts(rows))
 
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
-        """Returns the summarised numbers as plain Python values that JSON can hold.
+        """Return the summarised numbers as plain Python values that JSON can hold.
 
-        Warnings are in the words of the interface. None stands for an undefined (NaN) number, and the string "inf" for an infinite R-hat
-        of chains that stand still at different places.
+        Warnings are in the words of the interface. None stands for an undefined (NaN) number, and the
+        string "inf" for an infinite R-hat of chains that stand still at different places.
         """
-        return {name: _plain(part) for name, part in self._statistics().items()} | {
+        return plain(self._statistics()) | {
             "verdict": self.verdict,
             "chains": self.chains.to_json(),
             "predictions": self.predictions.to_json(),
             "warnings": [problem.sentences(interface) for problem in self.problems],
         }
-
-    def _gap_text(self) -> str:
-        gaps = upper(self.mean_gap)
-        return (
-            f"{gaps['median']:.2g} standard deviations (median), 95 % quantile {gaps['q95']:.2g}, "
-            f"max {gaps['max']:.2g}"
-        )
 
     def _statistics(self) -> dict[str, Any]:
         rows = None if self.fit is None else self.fit.rows
@@ -292,16 +280,3 @@ def rows_texts(rows: RowsCheck) -> Iterator[str]:
             f"{name}R2 {target.r2:.3g}, pull width {target.pull_width:.3g}; 68 % and 95 % intervals "
             f"hold {inner} and {outer} of {of_rows}"
         )
-
-
-def _plain(value: Any) -> Any:
-    """Plain Python values for JSON: NaN becomes None, infinity the string "inf"."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, (str, int)):
-        return value
-    if np.isnan(value):
-        return None
-    return float(value) if np.isfinite(value) else "inf"

@@ -34,6 +34,16 @@ _EDGE_LIMIT, _TAIL_LIMIT = 0.1, 0.02
 # Networks of the prior whose outputs vary less than this share of what the targets do.
 _NARROW = 0.2
 _LITTLE = 0.05
+# What is meant by noise of each origin, and in what it is given.
+_GIVEN_NOISE = {
+    "rows": ("the noise_scale of the rows", "standard deviations, in the units of y"),
+    "fixed": ("the fixed noise_scale", "a standard deviation, after y_transform; or 'learned'"),
+}
+_LEARN_NOISE = Remedy(
+    "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
+)
+# Wider than one whose scales are sampled, too: those of the default have a lighter tail.
+_WIDER = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
 _JUDGE = Remedy("model.evaluate(x_held_out, y_held_out)")
 _CALIBRATE = Remedy("model.calibrate with rows that the fit has not seen, or with method='loo'")
 _OTHER_NOISE = Remedy(f"likelihood=StudentT() or HeteroscedasticGaussian(), or {_CALIBRATE.text}")
@@ -48,8 +58,11 @@ def find_misfits(fit: FitCheck | None) -> tuple[Problem, ...]:
     rows = fit.rows
     # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
     severity = Spoils.NOTHING if rows is None or rows.explains else Spoils.MEANS
-    causes = [*_unscaled_targets(rows, severity), *_unscaled_inputs(fit.inputs, severity)]
-    causes += _wrong_noise(rows)
+    causes = [
+        *[*_unscaled("targets", _targets(rows), fit, severity)][:1],
+        *_unscaled("inputs", [fit.inputs], fit, severity),
+        *[*_wrong_noise(rows)][:1],
+    ]
     if not verdict_of(causes):  # else a narrow prior looks the same
         causes += _narrow_prior(fit, severity)
     return tuple(causes)
@@ -76,9 +89,8 @@ def _failing_bars(found: Predictions) -> Problem:
     return Problem(
         f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
         f"{found.source}",
-        f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
         _CALIBRATE if is_wide or found.is_calibrated else _OTHER_NOISE,
-        Spoils.ERROR_BARS,
+        why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
     )
 
 
@@ -86,41 +98,29 @@ def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
     return rows.targets if isinstance(rows, NumbersCheck) else ()
 
 
-def _is_far(mean: float, stddev: float) -> bool:
-    # A column without any spread is constant, which is said elsewhere.
-    is_constant = stddev <= ROUNDING * abs(mean)
-    return abs(mean) > _FAR or stddev > _FAR or (stddev < _NEAR and not is_constant)
-
-
-def _unscaled_targets(rows: RowsCheck | None, severity: Spoils) -> Iterator[Problem]:
-    far = [target for target in _targets(rows) if _is_far(target.mean, target.stddev)]
-    for target in far[:1]:
-        yield Problem(
-            f"The targets are not scaled: {shown(target.name)} has mean {target.mean:.3g} and standard "
-            f"deviation {target.stddev:.3g} where the network expects about 0 and 1 (R2 "
-            f"{target.r2:.2g})",
-            "Weights of order one cannot reach such numbers, and the prior holds them there.",
-            Remedy("y_transform='standardize'"),
-            severity,
-        )
-
-
-def _unscaled_inputs(inputs: InputCheck, severity: Spoils) -> Iterator[Problem]:
-    if _is_far(inputs.mean, inputs.stddev):
-        yield Problem(
-            f"The inputs are not scaled: {shown(inputs.name)} has mean {inputs.mean:.3g} and standard "
-            f"deviation {inputs.stddev:.3g} where the network expects about 0 and 1",
-            "Hidden units saturate: they are constant over the rows.",
-            Remedy("x_transform='standardize'"),
-            severity,
-        )
+def _unscaled(
+    what: str, columns: Iterable[TargetCheck | InputCheck], fit: FitCheck, severity: Spoils
+) -> Iterator[Problem]:
+    """Inputs or targets far from mean 0 and standard deviation 1."""
+    for one in columns:
+        # A column without any spread is constant, which is said elsewhere.
+        is_constant = one.stddev <= ROUNDING * abs(one.mean)
+        if abs(one.mean) > _FAR or one.stddev > _FAR or (one.stddev < _NEAR and not is_constant):
+            yield Problem(
+                f"The {what} are not scaled: {shown(one.name)} has mean {one.mean:.3g} and standard "
+                f"deviation {one.stddev:.3g} where the network expects about 0 and 1"
+                f"{_explained(fit.rows)}",
+                Remedy(f"{'x' if what == 'inputs' else 'y'}_transform='standardize'"),
+                severity,
+                why="Weights of order one saturate hidden units, or do not reach such numbers.",
+            )
 
 
 def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     """Noise that is given and far from the residuals."""
     if not isinstance(rows, NumbersCheck) or rows.noise == "learned":
         return
-    given = "the noise_scale of the rows" if rows.noise == "rows" else "the fixed noise_scale"
+    given, units = _GIVEN_NOISE[rows.noise]
     for target in rows.targets:
         name, severity = shown(target.name), Spoils.ERROR_BARS if target.r2 >= 0.5 else Spoils.MEANS
         # Where the network follows the rows closely, its spread is what the residuals have lost.
@@ -130,56 +130,38 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The noise is too small: the residuals of {name} are "
                 f"{target.residual / target.noise:.2g} times {given} (pull width "
                 f"{target.pull_width:.2g})",
-                "Or the network cannot follow the rows. Either way the error bars are too small.",
-                Remedy(
-                    "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
-                ),
+                _LEARN_NOISE,
                 severity,
+                why="Or the network cannot follow the rows. Either way the error bars are too small.",
             )
-            return
-        if target.noise > _NOISE_RATIO * expected:
+        elif target.noise > _NOISE_RATIO * expected:
             yield Problem(
                 f"The noise is too large: {given} is {target.noise / expected:.2g} times the "
                 f"residuals of {name} (R2 {target.r2:.2g}, pull width {target.pull_width:.2g})",
-                "The rows then say too little, and the network keeps near its prior.",
-                Remedy(
-                    "check noise_scale: standard deviations, in the units of y"
-                    if rows.noise == "rows"
-                    else "check noise_scale: a standard deviation, after y_transform; or 'learned'"
-                ),
+                Remedy(f"check noise_scale: {units}"),
                 severity,
+                why="The rows then say too little, and the network keeps near its prior.",
             )
-            return
 
 
 def _narrow_prior(fit: FitCheck, severity: Spoils) -> Iterator[Problem]:
-    prior, rows = fit.prior, fit.rows
-    # Wider than one whose scales are sampled, too: those of the default have a lighter tail.
-    wider = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
+    prior, wanted = fit.prior, _spread_wanted(fit.rows)
+    why = "The data pull the weights beyond what the prior expects."
     if prior.at_edge > _EDGE_LIMIT:
-        yield Problem(
-            f"The prior is too narrow: {percent(prior.at_edge)} of the weights lie at an edge of its "
-            f"range{_explained(rows)}",
-            "The data pull the weights beyond what the prior allows.",
-            wider,
-            max(severity, Spoils.ERROR_BARS),
-        )
+        fault = f"{percent(prior.at_edge)} of the weights lie at an edge of its range"
+        severity = max(severity, Spoils.ERROR_BARS)
     elif prior.in_tail > _TAIL_LIMIT:
-        yield Problem(
-            f"The prior is too narrow: {percent(prior.in_tail)} of the weights lie in its outermost "
-            f"0.1 %{_explained(rows)}",
-            "The data pull the weights beyond what the prior expects.",
-            wider,
-            severity,
+        fault = f"{percent(prior.in_tail)} of the weights lie in its outermost 0.1 %"
+    elif prior.spread < _NARROW * wanted:
+        fault = (
+            f"networks drawn from it vary over the inputs by {prior.spread:.2g}, the targets by "
+            f"{wanted:.2g}"
         )
-    elif prior.spread < _NARROW * _spread_wanted(rows):
-        yield Problem(
-            "The prior is too narrow: networks drawn from it vary over the inputs by "
-            f"{prior.spread:.2g}, the targets by {_spread_wanted(rows):.2g}{_explained(rows)}",
-            "The network is held near a constant, and the noise takes what it cannot follow.",
-            wider,
-            severity,
-        )
+        why = "The network is held near a constant, and the noise takes what it cannot follow."
+    else:
+        return
+    what = f"The prior is too narrow: {fault}{_explained(fit.rows)}"
+    yield Problem(what, _WIDER, severity, why=why)
 
 
 def _spread_wanted(rows: RowsCheck | None) -> float:
@@ -202,9 +184,8 @@ def _unknown_rows(rows: RowsCheck | None) -> Iterator[Problem]:
     if rows is None:
         yield Problem(
             "The predictions were not compared with the training rows",
-            "Files of earlier releases do not say how well they agree.",
             _JUDGE,
-            Spoils.ERROR_BARS,
+            why="Files of earlier releases do not say how well they agree.",
         )
 
 
@@ -214,9 +195,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"Predicted probabilities are off by {100 * rows.calibration_error:.0f} percentage "
                 "points on average, on the training rows",
-                "That is the expected calibration error.",
                 _JUDGE,
-                Spoils.ERROR_BARS,
+                why="That is the expected calibration error.",
             )
         return
     targets = sorted(_targets(rows), key=lambda target: -target.coverage_error)
@@ -224,10 +204,9 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
         if np.isnan(target.coverage_error):
             yield Problem(
                 f"The intervals of {shown(target.name)} cannot be judged by the training rows",
-                "The network follows nearly every row by itself: there are few rows per weight, and "
-                "little noise.",
                 _JUDGE,
-                Spoils.ERROR_BARS,
+                why="The network follows nearly every row by itself: there are few rows per weight, and "
+                "little noise.",
             )
         elif target.coverage_error > _COVERAGE_LIMIT:
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]
@@ -237,9 +216,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The intervals of {shown(target.name)} are too {'wide' if wide else 'narrow'}: those of "
                 f"{percent(LEVELS[worst])} hold {percent(target.coverage[worst])} of the training "
                 f"rows, each as if left out (pull width {target.pull_width:.2g})",
-                _WIDE if wide else _NARROW_BARS,
                 _CALIBRATE if wide else _OTHER_NOISE,
-                Spoils.ERROR_BARS,
+                why=_WIDE if wide else _NARROW_BARS,
             )
 
 
@@ -248,23 +226,23 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
         yield Problem(
             f"{percent(rows.accuracy)} of the training rows are classified right, no more than "
             f"{percent(rows.majority)} by always saying the most frequent label",
-            "The inputs may not tell the classes apart.",
             _JUDGE,
             Spoils.NOTHING,
+            why="The inputs may not tell the classes apart.",
         )
     for target in sorted(_targets(rows), key=lambda target: target.r2)[:1]:
         if target.r2 < -_LITTLE:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
-                "The chains may not have come to where the data are.",
                 Remedy(f"{LONGER_SEARCH}, or more num_burnin_steps"),
                 Spoils.MEANS,
+                why="The chains may not have come to where the data are.",
             )
         elif target.r2 < _LITTLE:
             yield Problem(
                 f"The predictions of {shown(target.name)} explain next to nothing of the training rows "
                 f"(R2 {target.r2:.2g})",
-                "The inputs may not determine the target.",
                 _JUDGE,
                 Spoils.NOTHING,
+                why="The inputs may not determine the target.",
             )

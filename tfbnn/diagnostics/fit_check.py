@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -73,20 +73,6 @@ class NumbersCheck:
         """Plain values; None stands for a number that is not finite."""
         return rounded(asdict(self))
 
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Self:
-        names = {one.name for one in fields(TargetCheck)}
-        targets = []
-        for target in entry["targets"]:
-            values = {name: _number(target[name]) for name in names - {"name", "coverage"}}
-            coverage = tuple(map(_number, target["coverage"]))
-            if len(coverage) != len(LEVELS):
-                raise ValueError(f"a target must have {len(LEVELS)} coverages")
-            targets.append(TargetCheck(name=str(target["name"]), coverage=coverage, **values))
-        if not targets or entry["noise"] not in NOISE_ORIGINS:
-            raise ValueError("there must be a target, and a known origin of its noise")
-        return cls(int(entry["num_rows"]), entry["noise"], tuple(targets))
-
 
 @dataclass(frozen=True)
 class ClassesCheck:
@@ -114,27 +100,34 @@ class ClassesCheck:
         """Plain values."""
         return rounded(asdict(self))
 
-    @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Self:
-        numbers = {
-            name: _number(entry[name]) for name in ("accuracy", "majority", "calibration_error")
-        }
-        return cls(num_rows=int(entry["num_rows"]), **numbers)
-
 
 RowsCheck = NumbersCheck | ClassesCheck
+_OF_TARGET = [one.name for one in fields(TargetCheck)][1:-1]
+_OF_CLASSES = [one.name for one in fields(ClassesCheck)][1:]
 
 
 def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
-    """What `to_json` gave, or None for None.
+    """Return what `to_json` gave, or None for None.
 
     Raises:
         KeyError, TypeError, ValueError: For anything else.
     """
     if entry is None:
         return None
-    kind = NumbersCheck if "targets" in entry else ClassesCheck
-    return kind.from_json(entry)
+    count = int(entry["num_rows"])
+    if "targets" not in entry:
+        return ClassesCheck(count, *(_number(entry[name]) for name in _OF_CLASSES))
+    targets = []
+    for target in entry["targets"]:
+        numbers: dict[str, Any] = {name: _number(target[name]) for name in _OF_TARGET}
+        coverage = tuple(map(_number, target["coverage"]))
+        targets.append(TargetCheck(name=str(target["name"]), coverage=coverage, **numbers))
+    has_levels = all(len(target.coverage) == len(LEVELS) for target in targets)
+    if not (targets and has_levels and entry["noise"] in NOISE_ORIGINS):
+        raise ValueError(
+            f"there must be targets with {len(LEVELS)} coverages each, and a known origin of their noise"
+        )
+    return NumbersCheck(count, entry["noise"], tuple(targets))
 
 
 @dataclass(frozen=True)

@@ -195,16 +195,16 @@ class Problem:
 
     Attributes:
         what: What it is and by how much, in a short sentence without a full stop.
-        why: What it means, in sentences, for those who ask.
         remedy: Remedy.
         spoils: Spoils.
-        about: What it is about, by default the chains.
+        why: What it means, in sentences, for those who ask.
+        about: What it is about.
     """
 
     what: str
-    why: str
     remedy: Remedy
-    spoils: Spoils
+    spoils: Spoils = Spoils.ERROR_BARS
+    why: str = ""
     about: About = About.CHAINS
 
     def sentences(self, interface: Interface, details: bool = True) -> str:
@@ -231,15 +231,8 @@ def step_lines(label: str, words: str, width: int) -> str:
     """What to do next, broken at `width`; a command so that a shell takes its lines for one."""
     if not words.startswith("tfbnn "):
         return wrapped(label, words, width)
-    lines = [label]
-    for word in re.findall(r"(?:'[^']*'|\S)+", words):
-        is_first = lines[-1] == label or not lines[-1].strip()
-        if not is_first and len(lines[-1]) + len(word) + 3 > width:
-            lines[-1] += " \\"
-            lines.append(" " * len(label))
-            is_first = True
-        lines[-1] += word if is_first else f" {word}"
-    return "\n".join(lines)
+    quoted = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), words)
+    return wrapped(label, quoted, width - 2).replace("\n", " \\\n").replace("\0", " ")
 
 
 def verdict_of(problems: Iterable[Problem]) -> Spoils:

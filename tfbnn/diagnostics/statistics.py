@@ -24,7 +24,7 @@ from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time,
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
 from tfbnn.system.arrays import Array
 
-# Of a block [m, C, S] of m quantities: [m], or [m, numbers per quantity].
+# Of a block [m, C, S] of m quantities: [m].
 Statistic = Callable[[Array], Array]
 
 # Two halves of two draws: the fewest with a variance within and between half chains.
@@ -42,27 +42,20 @@ def as_draws(draws: ArrayLike) -> Array:
 
 
 def per_quantity(
-    function: Statistic,
-    draws: ArrayLike,
-    *,
-    min_chains: int = 1,
-    num_results: int | None = None,
-    in_units: bool = False,
+    function: Statistic, draws: ArrayLike, *, min_chains: int = 1, in_units: bool = False
 ) -> Array:
     """Applies a function to every quantity for which it is defined.
 
     Args:
         function: Maps a block [m, C, S] of m quantities, float64, finite, none of them constant
-            and each scaled to at most one, to [m], or to [m, num_results]. NumPy warnings are
-            off while it runs.
+            and each scaled to at most one, to [m]. NumPy warnings are off while it runs.
         draws: [C, S, ...]; every trailing element is a quantity.
         min_chains: With fewer chains, all quantities are undefined.
-        num_results: Numbers per quantity, or None for one without a dimension of its own.
         in_units: Whether results [m] are in the units of the draws, and so are scaled back.
 
     Returns:
-        [...] or [..., num_results], NaN for a quantity with fewer than four draws per chain, a
-        non-finite draw, or the same value in all draws.
+        [...], NaN for a quantity with fewer than four draws per chain, a non-finite draw, or the same
+        value in all draws.
 
     Raises:
         ValueError: If draws has fewer than two dimensions.
@@ -70,23 +63,13 @@ def per_quantity(
     draws = as_draws(draws)
     num_chains, num_draws, *trailing = draws.shape
     columns = draws.reshape(num_chains, num_draws, math.prod(trailing))
-    extra = () if num_results is None else (num_results,)
-    results = np.full((columns.shape[2], *extra), np.nan)
+    results = np.full(columns.shape[2], np.nan)
     if num_chains >= min_chains and num_chains > 0 and num_draws >= MIN_DRAWS:
         width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
         for start in range(0, columns.shape[2], width):
             part = slice(start, start + width)
             _fill(results[part], function, columns[:, :, part], in_units)
-    return results.reshape((*trailing, *extra))[()]
-
-
-def per_chain(function: Statistic, draws: ArrayLike, *, num_results: int | None = None) -> Array:
-    """Like `per_quantity`, with every chain a quantity by itself: [C, ...] or [C, ..., L].
-
-    The function gets blocks [m, 1, S].
-    """
-    by_itself = np.swapaxes(as_draws(draws), 0, 1)[None]
-    return per_quantity(function, by_itself, num_results=num_results)
+    return results.reshape(trailing)[()]
 
 
 def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -> None:
@@ -219,30 +202,6 @@ def between_chain_variance_share(draws: ArrayLike) -> Array:
     return per_quantity(_between_share, draws, min_chains=2)
 
 
-def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> Array:
-    """Autocorrelation of every chain, by FFT; autocovariance sums are divided by S at every lag.
-
-    Args:
-        draws: [C, S, ...].
-        max_lag: Largest lag, in [0, S - 1]; all lags by default.
-
-    Returns:
-        [C, max_lag + 1, ...], NaN for a chain that is constant, not finite or shorter than four.
-
-    Raises:
-        ValueError: If max_lag is out of range.
-    """
-    draws = as_draws(draws)
-    largest = max(draws.shape[1] - 1, 0)
-    max_lag = largest if max_lag is None else max_lag
-    if not 0 <= max_lag <= largest:
-        raise ValueError(f"max_lag must be in [0, {largest}], received max_lag={max_lag}.")
-    correlations = per_chain(
-        lambda block: _correlations(block, max_lag + 1)[:, 0], draws, num_results=max_lag + 1
-    )
-    return np.moveaxis(correlations, -1, 1)
-
-
 def ebfmi(energy: ArrayLike) -> Array:
     """Energy Bayesian fraction of missing information of every chain (Betancourt 2016).
 
@@ -255,7 +214,7 @@ def ebfmi(energy: ArrayLike) -> Array:
     Returns:
         [C], NaN for a chain that is constant, not finite or shorter than four.
     """
-    return per_chain(_ebfmi, energy)
+    return per_quantity(_ebfmi, as_draws(energy).T[None])
 
 
 def _rhat(block: Array) -> Array:

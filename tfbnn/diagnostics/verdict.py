@@ -6,6 +6,7 @@ seen, which rows that calibrated nothing tell.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from tfbnn.diagnostics.problem import Spoils
 from tfbnn.diagnostics.wording import counted, shown
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import plain
 
 USABLE = "usable for error bars"
 CALIBRATED = "calibrated predictions"
@@ -44,18 +46,11 @@ FEWEST_ROWS = 50
 
 
 def rounded(values: dict[Any, Any]) -> dict[str, Any]:
-    """Return plain values for JSON: numbers with six digits, None for those that are not finite."""
-    return {str(name): _plain(value) for name, value in values.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return rounded(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.6g}") if np.isfinite(value) else None
+    """Return plain values for JSON, numbers with six digits."""
+    found: dict[str, Any] = json.loads(
+        json.dumps(plain(values)), parse_float=lambda text: float(f"{float(text):.6g}")
+    )
+    return found
 
 
 def nominal(k: int) -> float:

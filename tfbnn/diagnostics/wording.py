@@ -2,6 +2,8 @@
 
 import sys
 import textwrap
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from tfbnn.system.arrays import Array
 from tfbnn.system.terminals import columns
@@ -9,6 +11,8 @@ from tfbnn.system.terminals import columns
 _WIDTH = 100  # columns where nobody knows better
 _LEAST_WIDTH = 40
 LABEL_WIDTH = 13  # of what stands left of the lines of a report
+# (label, text); a line that goes on with the one above has the label "".
+Facts: TypeAlias = Iterator[tuple[str, str]]
 
 
 def megabytes(num_bytes: float) -> str:
@@ -40,6 +44,11 @@ def named(noun: str, indices: Array) -> str:
 def shown(name: str) -> str:
     """A name of the user's or of a file's as reports print it: no control character acts."""
     return name if name.isprintable() else ascii(name)
+
+
+def labelled(label: str, lines: Iterable[str]) -> Facts:
+    """Lines of which the first has the label, and the others go on with it."""
+    return (("" if number else label, line) for number, line in enumerate(lines))
 
 
 def text_width() -> int:

@@ -336,6 +336,7 @@ class SampledNetwork(
         write_model(self._fitted(), path)
         return os.path.getsize(path)
 
+    @explains_keywords
     def save_report(
         self,
         path: StrPath,
@@ -343,7 +344,6 @@ class SampledNetwork(
         y: Any = None,
         *,
         noise_scale: Any = None,
-        unit: str | Sequence[str] | None = None,
     ) -> None:
         """Writes a report as one HTML page: verdict, convergence, predictions and more.
 
@@ -355,8 +355,6 @@ class SampledNetwork(
             x, y: Rows with known targets, best ones that the fit has not seen, for scores, pulls,
                 coverage and reliability. Default None: the page does without these.
             noise_scale: Known standard deviations of these rows, in the units of y, or None.
-            unit: Of all targets, or a list with that of each. None (default): what their names say,
-                as in `xsec_fb` or `m [GeV]`.
 
         Raises:
             NotFittedError: Before a fit.
@@ -369,7 +367,7 @@ class SampledNetwork(
         """
         from tfbnn.plots.page.making import save_report
 
-        save_report(self, path, x, y, noise_scale, unit)
+        save_report(self, path, x, y, noise_scale)
 
     def to_savedmodel(self, path: StrPath) -> None:
         """Writes mean and spread of the function as a TensorFlow SavedModel.

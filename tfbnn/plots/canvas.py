@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -164,31 +164,6 @@ class Quantity:
         return plain(self.name)
 
 
-def target_quantities(
-    ensemble: Ensemble, unit: str | Sequence[str] | None = None
-) -> list[Quantity]:
-    """The targets of a model.
-
-    Args:
-        ensemble: Ensemble.
-        unit: Of all targets, or one for each; None: what their names say.
-
-    Raises:
-        ValueError: For another number of units than targets.
-    """
-    names = ensemble.target_names
-    if unit is None:
-        return [Quantity.of_column(name) for name in names]
-    units = [unit] * len(names) if isinstance(unit, str) else list(unit)
-    if len(units) != len(names):
-        raise ValueError(
-            f"unit must be one for all targets or one for each of {len(names)}, received "
-            f"{len(units)}: {', '.join(map(repr, units))}. Pass None to read them from the names."
-        )
-    return [Quantity(_without(name, own), own) for name, own in zip(names, units)]
-
-
-def _without(name: str, unit: str) -> str:
-    """The name without its unit, where it says this one."""
-    found = Quantity.of_column(name)
-    return found.name if found.unit == unit else name
+def target_quantities(ensemble: Ensemble) -> list[Quantity]:
+    """The targets of a model, with the units that their names say."""
+    return [Quantity.of_column(name) for name in ensemble.target_names]

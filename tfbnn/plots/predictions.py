@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Quantity, target_quantities
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
 
@@ -24,17 +25,18 @@ _MAX_POINTS = 1000
 _WIDEST = 5.0
 
 
+@explains_keywords
 def plot_truth(
     model: SampledModel,
     x: ArrayLike,
     y: ArrayLike,
     *,
     noise_scale: ArrayLike | None = None,
-    unit: str | Sequence[str] | None = None,
 ) -> Figure:
     """Predictions against known targets, with residuals below; one column of panels per target.
 
-    Points are medians of the predictive distribution, bars its central 68 %, noise included. Axes
+    Units are what the names of the columns say, as in `xsec_fb`, `m_GeV` or `length [cm]`. Points are
+    medians of the predictive distribution, bars its central 68 %, noise included. Axes
     are logarithmic and residuals in decades where the targets are learned as log10.
 
     Args:
@@ -42,13 +44,11 @@ def plot_truth(
         x: Inputs [N, D]; of more than 1000 rows, 1000 are shown.
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        unit: Of all targets, or a list with that of each. None (default): what their names say, as
-            in `xsec_fb`, `m_GeV` or `length [cm]`.
 
     Returns:
         Figure.
     """
-    truths = find_truths(model, x, y, noise_scale, unit)
+    truths = find_truths(model, x, y, noise_scale)
     grid = {"height_ratios": [3, 1], "sharex": "col"}
     with canvas.styled_figure(2, len(truths), (5.2, 2.8), **grid) as (figure, axes):
         for column, truth in enumerate(truths):
@@ -81,12 +81,11 @@ def find_truths(
     x: ArrayLike,
     y: ArrayLike,
     noise_scale: ArrayLike | None,
-    unit: str | Sequence[str] | None,
 ) -> list[Truth]:
     """What `plot_truth` shows of each target."""
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     del transformed  # predict transforms those that are shown
-    quantities = target_quantities(model.posterior, unit)
+    quantities = target_quantities(model.posterior)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
     probabilities = [0.16, 0.5, 0.84]

@@ -24,6 +24,7 @@ from tfbnn.plots.canvas import (
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.habits import explains_keywords
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,13 +40,13 @@ _LONG_NAME = 20
 _MAX_INPUTS = 40
 
 
+@explains_keywords
 def plot_slices(
     model: SampledModel,
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     noise_scale: ArrayLike | None = None,
-    unit: str | Sequence[str] | None = None,
 ) -> Figure:
     """Predictions along one input at a time, the others at their medians; panels of each target in lines of three.
 
@@ -70,7 +71,6 @@ def plot_slices(
         y: Targets [N, K] or [N] of x, which are drawn as points where there is one input; of more,
             rows lie elsewhere than the slice does.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        unit: As in `plot_truth`.
 
     Returns:
         Figure.
@@ -78,7 +78,7 @@ def plot_slices(
     Raises:
         ValueError: For unusable rows, and where all inputs were constant in the fit.
     """
-    found = find_slices(model, x, y, noise_scale, unit)
+    found = find_slices(model, x, y, noise_scale)
     lines = -(-len(found[0]) // _PER_LINE)
     num_columns = min(len(found[0]), _PER_LINE)
     with styled_figure(lines * len(found), num_columns, (4.0, 3.0)) as (figure, axes):

@@ -110,7 +110,6 @@ def find_slices(
     x: ArrayLike | None,
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
-    unit: str | Sequence[str] | None,
 ) -> list[tuple[Slice, ...]]:
     """What `plot_slices` shows: of each target slices along the columns of inputs."""
     ensemble = model.posterior
@@ -132,7 +131,7 @@ def find_slices(
         else _along_words(column, place, centre)
         for column, place in _chosen_columns(ensemble)
     ]
-    return list(zip(*(_slices_along(model, path, points, unit) for path in paths)))
+    return list(zip(*(_slices_along(model, path, points) for path in paths)))
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
@@ -207,7 +206,6 @@ def _slices_along(
     model: SampledModel,
     path: _Path,
     points: tuple[Array, Array] | None,
-    unit: str | Sequence[str] | None,
 ) -> list[Slice]:
     """Slices of all targets along one path."""
     pipelines = model.posterior.x_pipeline, model.posterior.y_pipeline
@@ -223,7 +221,7 @@ def _slices_along(
             (is_log[0], is_log[1]),
             is_outside,
         )
-        for number, (target, label, curves) in enumerate(_curves(model, path.x, unit))
+        for number, (target, label, curves) in enumerate(_curves(model, path.x))
     ]
 
 
@@ -249,12 +247,10 @@ def _outside(ensemble: Ensemble, x: Array) -> Array:
     return is_outside
 
 
-def _curves(
-    model: SampledModel, x: Array, unit: str | Sequence[str] | None
-) -> list[tuple[Quantity, str, list[Curve]]]:
+def _curves(model: SampledModel, x: Array) -> list[tuple[Quantity, str, list[Curve]]]:
     """(target, label, curves) of every target at inputs [n, D]."""
     ensemble = model.posterior
-    quantities = target_quantities(ensemble, unit)
+    quantities = target_quantities(ensemble)
     found = model.predict(x, quantiles=_CENTRAL).columns
     function = np.asarray(found.quantiles)
     if ensemble.spec.has_classes:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.data.transforms import Standardize, Transform
-from tfbnn.diagnostics.wording import counted
+from tfbnn.diagnostics.wording import Facts, counted, labelled
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
 from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import NetworkSpec
 
-# (label, text); a line that goes on with the one above has the label "".
-Facts: TypeAlias = Iterator[tuple[str, str]]
 # Entries of the provenance that have facts of their own.
 _TOLD_APART = ("target_names", "compression", "not_sampled", "choices")
 # Scores: their labels, and their units or what is good.
@@ -36,11 +34,6 @@ _LABELS = (
     ("ece", "Calibration error", "ECE in 15 bins, 0 is perfect"),
     ("n_effective", "Effective draws", "median over rows"),
 )
-
-
-def labelled(label: str, lines: Iterable[str]) -> Facts:
-    """Lines of which the first has the label, and the others go on with it."""
-    return (("" if number else label, line) for number, line in enumerate(lines))
 
 
 def draw_facts(ensemble: Ensemble) -> Facts:

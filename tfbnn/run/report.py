@@ -18,11 +18,10 @@ from tfbnn.diagnostics.verdict import (
     Predictions,
     answer_lines,
 )
-from tfbnn.diagnostics.wording import LABEL_WIDTH, percent, text_width, wrapped
+from tfbnn.diagnostics.wording import LABEL_WIDTH, labelled, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.facts import labelled
 from tfbnn.run.events import Columns
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.spec.choices import Choice, choices_to_json

@@ -1,11 +1,10 @@
 """Standard streams and terminals as a command finds them: closed, narrow, or gone on the way."""
 
 import contextlib
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from tfbnn.system.words import without_controls
 
@@ -29,28 +28,26 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
-class PlainText(io.TextIOBase):
-    """A text stream on which control characters come out as escapes.
+class _Around:
+    """A stream around another, which has all that this one does not change.
 
     Attributes:
-        stream: The stream below, for data that no terminal shows.
+        stream: The other.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class PlainText(_Around):
+    """A text stream on which control characters come out as escapes."""
+
     def write(self, text: str) -> int:
         self.stream.write(without_controls(text))
         return len(text)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        return self.stream.isatty()
-
-    def fileno(self) -> int:
-        return self.stream.fileno()
 
 
 @contextlib.contextmanager
@@ -64,7 +61,7 @@ def plain_standard_output() -> Iterator[None]:
     errors = getattr(stream, "errors", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-    plain = sys.stdout = PlainText(stream)
+    plain = sys.stdout = cast(TextIO, PlainText(stream))
     try:
         yield
     finally:
@@ -88,30 +85,19 @@ def data_output() -> TextIO:
     return sys.stdout if stream.isatty() else stream
 
 
-class Forgiving:
-    """A stream whose terminal or reader may go away: from then on, what is written is dropped.
+class Forgiving(_Around):
+    """A stream whose terminal or reader may go away: from then on, what is written is dropped."""
 
-    All else is that of the stream.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        """
-        Args:
-            stream: Where to write.
-        """
-        self._stream, self._has_failed = stream, False
+    _has_failed = False
 
     def write(self, text: str) -> int:
         """Writes a text, or drops it."""
-        self._try(lambda: self._stream.write(text))
+        self._try(lambda: self.stream.write(text))
         return len(text)
 
     def flush(self) -> None:
         """Flushes what was written."""
-        self._try(self._stream.flush)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        self._try(self.stream.flush)
 
     def _try(self, call: Callable[[], Any]) -> None:
         if self._has_failed:

@@ -1,11 +1,13 @@
-"""What people read: suggestions, names, warnings, missing extras, and text fit for terminals and notebooks."""
+"""What people read: suggestions, names, warnings, missing extras, and text fit for terminals, notebooks and JSON."""
 
 import importlib
+import math
 import sys
 import unicodedata
 import warnings
 from collections.abc import Iterable
 from types import ModuleType
+from typing import Any
 
 # Control characters, halves of characters, separators of lines that are none on a terminal.
 _CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
@@ -53,6 +55,19 @@ def _shown(character: str) -> str:
     if harmless or character in _LAYOUT:
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def plain(value: Any) -> Any:
+    """Return values as JSON has them: arrays as lists, NaN as None, infinity as the text "inf"."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 # Packages whose lines say nothing to a user: searches call estimators, and decorators call functions.

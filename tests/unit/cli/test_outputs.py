@@ -11,7 +11,6 @@ import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
 from tfbnn.cli.outputs import FOLDER, MODEL, PAGE, TABLE, check_output
-from tfbnn.cli.plot import save_figures
 from tfbnn.data.tables import read_table
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import MARK
@@ -125,14 +124,14 @@ def test_planted_links_are_not_followed(run, folder):
     assert (folder / "shared.csv").is_file() and not (folder / "shared.csv").is_symlink()
 
 
-def test_figures_do_not_follow_links(tmp_path, fitted, monkeypatch):
+def test_figures_do_not_follow_links(run, folder, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
     monkeypatch.setattr("tfbnn.plots.plot_convergence", lambda model: figure())
     monkeypatch.setattr("tfbnn.plots.plot_slices", lambda *rows, **settings: figure())
-    (tmp_path / "victim").write_text("mine")
-    (tmp_path / "convergence.png").symlink_to(tmp_path / "victim")
-    paths = save_figures(fitted, None, str(tmp_path))
-    assert (tmp_path / "victim").read_text() == "mine" and len(paths) == 2
+    (folder / "victim").write_text("mine")
+    (folder / "convergence.png").symlink_to(folder / "victim")
+    paths = run("plot named.h5 -o .")[1].splitlines()
+    assert (folder / "victim").read_text() == "mine" and len(paths) == 2
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("jinja2")
 def folder(tmp_path, monkeypatch):
     """Tables and models; pages have no figures, which have tests of their own."""
     write_tables_and_models(tmp_path)
-    monkeypatch.setattr(making, "_SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     return tmp_path
 
@@ -26,10 +26,10 @@ def words_of(path):
 
 
 def test_a_page_of_a_model(run, folder):
-    code, out, err = run("report named.h5 rows.csv --unit GeV")
+    code, out, err = run("report named.h5 rows.csv")
     assert (code, out) == (0, "") and "Wrote report.html. It takes 0.0 MB" in err
     words = words_of(folder / "report.html")
-    assert "named.h5" in words and "Scores of rows.csv" in words and "y [GeV]" in words
+    assert "named.h5" in words and "Scores of rows.csv" in words
     # Advice in its own words.
     assert "a higher --target-accept-prob" in words and "model." not in words
     code, _, _ = run("report named.h5 -o report.html")
@@ -41,7 +41,6 @@ def test_a_page_of_a_model(run, folder):
 def test_rows_are_refused_as_elsewhere(run, folder):
     check_refusal(run("report named.h5 points.csv -o new.html"), "no column")
     check_refusal(run("report named.h5 absent.csv -o new.html"), "absent.csv")
-    check_refusal(run("report named.h5 rows.csv --unit a --unit b -o new.html"), "unit")
     assert not (folder / "new.html").exists()
 
 
@@ -49,6 +48,6 @@ def test_rows_are_refused_as_elsewhere(run, folder):
 def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
     making._template.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(making, "_SECTIONS", (sections.slices,))
+    monkeypatch.setattr(making, "SECTIONS", (sections.slices,))
     check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")
     assert not (folder / "new.html").exists()

@@ -90,24 +90,6 @@ def test_ess_of_ar1_is_the_analytic_one(coefficient):
     assert error == pytest.approx(1 / np.sqrt(16000 * per_draw), rel=0.1)
 
 
-def test_autocorrelation_is_the_direct_sum():
-    draws = ar1(0.7, num_draws=37)
-    result = diagnostics.autocorrelation(draws, max_lag=5)
-    assert result.shape == (4, 6, 3)
-    centred = draws - draws.mean(axis=1, keepdims=True)
-    for lag in range(6):
-        products = np.sum(centred[:, lag:] * centred[:, : 37 - lag], axis=1)
-        expected = products / np.sum(centred**2, axis=1)
-        np.testing.assert_allclose(result[:, lag], expected, atol=1e-12)
-    assert diagnostics.autocorrelation(draws).shape == (4, 37, 3)
-
-
-@pytest.mark.parametrize("max_lag", [-1, 37])
-def test_autocorrelation_refuses_lags_without_terms(max_lag):
-    with pytest.raises(ValueError, match=r"max_lag must be in \[0, 36\]"):
-        diagnostics.autocorrelation(ar1(0.7, num_draws=37), max_lag=max_lag)
-
-
 def test_thinning_is_the_first_lag_below_a_tenth():
     draws = ar1(0.8, num_draws=8000, num_columns=4)
     # 0.8^10 = 0.107 and 0.8^11 = 0.086
@@ -184,9 +166,7 @@ def test_few_draws_and_extreme_magnitudes_are_handled(num_draws):
 def test_per_chain_numbers_spare_the_good_chains():
     draws = ar1(0.5, num_draws=40)
     draws[0], draws[1, 7] = 3.3, np.nan
-    correlations = diagnostics.autocorrelation(draws)
     energies = diagnostics.ebfmi(draws[..., 0])
-    assert np.all(np.isnan(correlations[:2])) and np.all(np.isfinite(correlations[2:]))
     assert np.all(np.isnan(energies[:2])) and np.all(np.isfinite(energies[2:]))
 
 
@@ -199,7 +179,7 @@ def test_tail_left_out_where_draws_sit_at_a_bound():
     assert np.all(diagnostics.tail_ess(draws) > 100)
 
 
-@pytest.mark.parametrize("function", [*STATISTICS, diagnostics.autocorrelation])
+@pytest.mark.parametrize("function", STATISTICS)
 def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkeypatch):
     draws = ar1(0.5, num_draws=30, num_columns=12)
     whole = function(draws)

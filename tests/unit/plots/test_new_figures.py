@@ -140,12 +140,13 @@ def test_one_input_has_its_rows_and_both_bands():
 
 
 def test_other_inputs_are_at_their_medians():
-    model = model_of(layer_sizes=(3, 5, 2), feature_names=("a_GeV", "b", "c"))
+    names = {"feature_names": ("a_GeV", "b", "c"), "provenance": {"target_names": ["y_fb", "z"]}}
+    model = model_of(layer_sizes=(3, 5, 2), **names)
     x = make_rows(31, 3, 2)[0]
-    figure = plots.plot_slices(model, x, unit=["fb", ""])
+    figure = plots.plot_slices(model, x)
     assert len(figure.axes) == 6
     second = figure.axes[1]
-    assert (second.get_xlabel(), second.get_ylabel()) == ("b", "y1 [fb]")
+    assert (second.get_xlabel(), second.get_ylabel()) == ("b", "y [fb]")
     assert figure.axes[0].get_xlabel() == "a [GeV]"
     line = second.lines[0]
     rows = np.repeat(np.median(x, axis=0)[None], len(line.get_xdata()), axis=0)
@@ -297,8 +298,7 @@ def test_slices_through_what_the_rows_cannot_be_say_so():
     figure = plots.plot_slices(BayesianMLP.from_ensemble(ensemble))
     assert "outside the training inputs" in labels(figure.legends[0])
     mixed, mass = (
-        find_slices(BayesianMLP.from_ensemble(ensemble), None, None, None, None)[0][i]
-        for i in (0, 3)
+        find_slices(BayesianMLP.from_ensemble(ensemble), None, None, None)[0][i] for i in (0, 3)
     )
     assert 0.9 < mixed.share_outside < 1 and mass.share_outside == 1
     free = generator.uniform(-1.0, 1.0, size=(100, 4))

@@ -183,7 +183,7 @@ def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
     x, y = make_rows(60, 2, model.spec.num_targets)
     subject = Subject(model, KnownRows(x, np.array(model.classes)[(y > 3.0).astype(int)]))
     section = sections.pulls(subject)
-    assert section.title == "Reliability of the probabilities"
+    assert section.notes[0].startswith("Pulls are of targets that are numbers")
     assert len(section.drawings) == num_drawings
     scores = sections.predictions(subject)
     assert not scores.drawings and "Accuracy" in [row[0] for row in scores.tables[0].rows]
@@ -278,14 +278,14 @@ def test_slices_of_text_say_where_the_others_are():
 
 def test_a_model_saves_its_report(tmp_path, monkeypatch):
     # Two sections without figures: those have tests of their own.
-    monkeypatch.setattr(making, "_SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     model, path = model_of(**NAMES), tmp_path / "report.html"
     model.save_report(path)
     first = path.read_text(encoding="utf-8")
-    model.save_report(path, *make_rows(30, 2, 1), unit="pb")
+    model.save_report(path, *make_rows(30, 2, 1))
     second = path.read_text(encoding="utf-8")
-    assert "[pb]" not in first and "xsec_fb [pb]" in check_page(second).words()
+    assert "[fb]" not in first and "xsec [fb]" in check_page(second).words()
     diary = tmp_path / "diary.html"
     diary.write_text("mine")
     with pytest.raises(FileExistsError, match="no report of tfbnn"):

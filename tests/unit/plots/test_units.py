@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.builders import synthetic_ensemble
-from tfbnn.plots.canvas import Quantity, plain, target_quantities
+from tfbnn.plots.canvas import Quantity, plain
 
 
 @pytest.mark.parametrize(
@@ -29,19 +28,6 @@ def test_units_in_names(column, name, unit):
     found = Quantity.of_column(column)
     assert (found.name, found.unit) == (name, unit)
     assert found.text == (f"{name} [{unit}]" if unit else name)
-
-
-def test_units_that_are_given():
-    ensemble = synthetic_ensemble((2, 4, 2), provenance={"target_names": ["a_fb", "b"]})
-
-    def texts(unit):
-        return [quantity.text for quantity in target_quantities(ensemble, unit)]
-
-    assert texts(None) == ["a [fb]", "b"]
-    assert texts("fb") == ["a [fb]", "b [fb]"]
-    assert texts(["pb", ""]) == ["a_fb [pb]", "b"]
-    with pytest.raises(ValueError, match="one for each of 2, received 1: 'fb'"):
-        texts(["fb"])
 
 
 def test_labels_are_drawn_letter_by_letter():

@@ -26,6 +26,7 @@ ARGUMENTS = [
     (lambda: tfbnn.BayesianMLP([1, 1]).fit_posterior([[1.0]], [1.0], restart="best"), "restart"),
     (lambda: tfbnn.BayesianMLP([1, 1]).fit_posterior([[1.0]], [1.0], num_workers=2), "num_workers"),
     (lambda: tfbnn.sample(None, None, num_workers=2), "num_workers"),
+    (lambda: tfbnn.plots.plot_truth(None, [], [], unit="fb"), "unit"),
     (lambda: tfbnn.resume("run", num_workers=2), "num_workers"),
 ]
 OPTIONS = ["restart", "num_workers"]

@@ -8,6 +8,7 @@ and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
 import argparse
 from types import ModuleType
 
+from tfbnn.cli import options
 from tfbnn.cli.parsing import texts_of
 from tfbnn.cli.slha import evaluation, info, make
 
@@ -26,6 +27,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for name, (text, module) in _COMMANDS.items():
         command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
-        module.add_options(command)
+        options.add_options(command, module)
         # As messages name it.
         command.set_defaults(command=f"slha {name}", run=module.run)

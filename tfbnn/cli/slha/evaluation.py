@@ -17,16 +17,18 @@ import argparse
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Annotated, Any
 
+import numpy as np
+
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.options import JsonOptions, add_fields, argument, comma_list, number
+from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
-from tfbnn.cli.slha.results import Results, citations, columns_of
+from tfbnn.cli.slha.results import citations, columns_of, records_of, values_of, write_copies
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table_files import Writer
+from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.hep.process import Pids, Process, pid_pair
@@ -57,8 +59,8 @@ def _error(text: str) -> tuple[str, Any]:
     return name, sides if len(sides) == 2 else sides[0]
 
 
-class _Options(JsonOptions):
-    """What the command takes.
+class Options(JsonOptions):
+    """Options of the command.
 
     Attributes:
         folder: Folder of processes.
@@ -95,9 +97,6 @@ class _Options(JsonOptions):
     trusted: bool = False
 
 
-add_options = partial(add_fields, owner=_Options)
-
-
 def run(args: argparse.Namespace) -> int:
     """Reads, predicts in batches, writes."""
     spectra, errors = _check_arguments(args), dict(args.error)
@@ -113,18 +112,50 @@ def run(args: argparse.Namespace) -> int:
     else:
         batches = of_table(predictor, args.table, args.id_column, errors)
     with_others, seconds = bool(args.add_errors or errors), 0.0
-    with _table(args, columns_of(with_others)) as write:
-        results = Results(processes, with_others, write, copies, args.json)
+    columns, records = columns_of(with_others), []
+    num_points, num_strangers, untrusted = 0, 0, []
+    with _table(args, columns) as write:
         for batch in batches:
             began = time.perf_counter()
             sections = predictor.predict(batch.inputs, errors=batch.errors)
             seconds += time.perf_counter() - began
-            results.take(batch.names, sections)
-        if not results.num_points:
+            num_points += len(batch.names)
+            is_outside = np.any(sections.trust == OUTSIDE, axis=1)
+            untrusted += [name for name, outside in zip(batch.names, is_outside) if outside]
+            points = np.repeat(np.array(batch.names, dtype=str), len(processes))
+            values = values_of(processes, sections, with_others)
+            if write is not None:
+                write(values, [points])
+            if args.json:
+                records += records_of(columns, points, values)
+            if copies is not None:
+                paths = {name: copies.path_of(name) for name in batch.names}
+                num_strangers += write_copies(paths, processes, sections, with_others)
+        if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
     if args.json:
-        print_json({"cross_sections": results.records, "cite": citations(processes)})
-    _tell(results, processes, seconds, args.write)
+        print_json({"cross_sections": records, "cite": citations(processes)})
+    number = num_points * len(processes)
+    say(
+        f"{counted(number, 'cross section')} of {counted(num_points, 'point')}, predicted in "
+        f"{seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
+    )
+    if untrusted:
+        first, more = untrusted[:_MOST_NAMED], len(untrusted) - _MOST_NAMED
+        say(
+            f"Warning: trust is -1, outside the training inputs, at "
+            f"{counted(len(untrusted), 'point')}: {', '.join(first)}"
+            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
+        )
+    if args.write is not None:
+        say(f"Wrote copies with XSECTION blocks to {args.write}: {num_points} in all.")
+    if num_strangers:
+        say(
+            f"Warning: {num_strangers} of them also have cross sections of another code for the same "
+            "process and energy, which stay. SModelS takes the largest of one order."
+        )
+    for text in citations(processes):
+        say(f"Cite: {text}")
     return DONE
 
 
@@ -167,29 +198,3 @@ def _table(args: argparse.Namespace, columns: Sequence[str]) -> Iterator[Writer 
         return
     with written_table(args.output, columns) as write:
         yield write
-
-
-def _tell(
-    results: Results, processes: Sequence[Process], seconds: float, place: str | None
-) -> None:
-    number = results.num_points * len(processes)
-    say(
-        f"{counted(number, 'cross section')} of {counted(results.num_points, 'point')}, predicted "
-        f"in {seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
-    )
-    if results.untrusted:
-        first, more = results.untrusted[:_MOST_NAMED], len(results.untrusted) - _MOST_NAMED
-        say(
-            f"Warning: trust is -1, outside the training inputs, at "
-            f"{counted(len(results.untrusted), 'point')}: {', '.join(first)}"
-            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
-        )
-    if place is not None:
-        say(f"Wrote copies with XSECTION blocks to {place}: {results.num_points} in all.")
-    if results.num_strangers:
-        say(
-            f"Warning: {results.num_strangers} of them also have cross sections of another code for "
-            "the same process and energy, which stay. SModelS takes the largest of one order."
-        )
-    for text in citations(processes):
-        say(f"Cite: {text}")

@@ -6,27 +6,23 @@ model is read.
 
 import argparse
 from collections.abc import Iterator
-from functools import partial
 from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import JsonOptions, add_fields, argument
+from tfbnn.cli.options import JsonOptions, argument
 from tfbnn.hep.process import Calculation
 from tfbnn.hep.process_folder import index_errors, read_index, settings_of
 from tfbnn.hep.slha import place_text
 
 
-class _Options(JsonOptions):
-    """What the command takes.
+class Options(JsonOptions):
+    """Options of the command.
 
     Attributes:
         folder: Folder of processes.
     """
 
     folder: Annotated[str, argument("FOLDER")]
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

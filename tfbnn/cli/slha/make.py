@@ -23,18 +23,17 @@ examples:
 
 import argparse
 import shlex
-from functools import partial
 from typing import Annotated
 
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import add_fields, argument
+from tfbnn.cli.options import argument
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.hep.description import read_description
 from tfbnn.hep.process_folder import EXISTING, write_processes
 
 
-class _Options:
-    """What the command takes.
+class Options:
+    """Options of the command.
 
     Attributes:
         description: What the processes are.
@@ -48,9 +47,6 @@ class _Options:
     folder: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
     existing: Annotated[str, {"choices": sorted(EXISTING)}] = "refuse"
     trusted: bool = False
-
-
-add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
 from tfbnn.plots.canvas import styled_figure
+from tfbnn.plots.page.subject import Subject
 
 # Of a figure with one column, which a phone shows at about its own size, in inches.
 WIDTH = 4.2
@@ -59,10 +61,10 @@ class Section(NamedTuple):
 
     anchor: str
     title: str
-    notes: Sequence[str] = ()
-    facts: Sequence[tuple[str, Sequence[str]]] = ()
-    tables: Sequence[Table] = ()
-    drawings: Sequence[Drawing] = ()
+    notes: list[str]
+    facts: list[tuple[str, list[str]]]
+    tables: list[Table]
+    drawings: list[Drawing]
 
 
 class Finding(NamedTuple):
@@ -104,14 +106,42 @@ class Page(NamedTuple):
     sections: Sequence[Section]
 
 
-def facts(lines: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """Gather labelled lines; one without a label goes on with the label above."""
-    found: list[tuple[str, list[str]]] = []
-    for label, text in lines:
-        if label or not found:
-            found.append((label, []))
-        found[-1][1].append(text)
-    return found
+# What a section yields, in any order: notes, labelled lines, tables and drawings. A line without a label
+# goes on with the one above.
+Part: TypeAlias = str | tuple[str, str] | Table | Drawing
+Parts: TypeAlias = Iterator[Part]
+
+
+# What makes the sections of a page, in their order.
+SECTIONS: list[Callable[[Subject], Section]] = []
+
+
+def section(
+    anchor: str, title: str
+) -> Callable[[Callable[[Subject], Parts]], Callable[[Subject], Section]]:
+    """Decorate a function that yields the parts of a section: every page has it from then on."""
+
+    def decorated(parts: Callable[[Subject], Parts]) -> Callable[[Subject], Section]:
+        @wraps(parts)
+        def made(subject: Subject) -> Section:
+            found = Section(anchor, title, [], [], [], [])
+            for part in parts(subject):
+                if isinstance(part, str):
+                    found.notes.append(part)
+                elif isinstance(part, Table):
+                    found.tables.append(part)
+                elif isinstance(part, Drawing):
+                    found.drawings.append(part)
+                elif part[0] or not found.facts:
+                    found.facts.append((part[0], [part[1]]))
+                else:
+                    found.facts[-1][1].append(part[1])
+            return found
+
+        SECTIONS.append(made)
+        return made
+
+    return decorated
 
 
 def drawing(

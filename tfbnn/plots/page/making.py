@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -14,25 +13,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tfbnn.plots.page import sections
-from tfbnn.plots.page.content import Page
+from tfbnn.plots.page.content import SECTIONS, Page
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.atomic import MARK, StrPath, check_place, write_page
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls
-
-_SECTIONS = (
-    sections.fitted,
-    sections.convergence,
-    sections.predictions,
-    sections.pulls,
-    sections.calibration,
-    sections.slices,
-    sections.relevance,
-    sections.basins,
-    sections.settings,
-)
 
 
 def save_report(
@@ -41,13 +28,12 @@ def save_report(
     x: ArrayLike | None,
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
-    unit: str | Sequence[str] | None,
 ) -> None:
     """See `BayesianMLP.save_report`."""
     rows = KnownRows(x, y, noise_scale) if given_together("save_report", x=x, y=y) else None
     check_place(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-    write_page(path, page_text(page_of_model(Subject(model, rows, unit), title)))
+    write_page(path, page_text(page_of_model(Subject(model, rows), title)))
 
 
 def page_of_model(subject: Subject, title: str) -> Page:
@@ -68,7 +54,7 @@ def page_of_model(subject: Subject, title: str) -> Page:
             title,
             f"Bayesian neural network {subject.ensemble.spec.architecture_text}",
             sections.verdict(subject),
-            [make(subject) for make in _SECTIONS],
+            [make(subject) for make in SECTIONS],
         )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tfbnn.diagnostics.diagnosis import Diagnosis, lower, rows_texts, upper
 from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import add_legend, target_quantities
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
-from tfbnn.plots.page.content import Finding, Section, Table, Verdict, drawing, facts
+from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import (
     draw_intervals,
@@ -54,171 +54,128 @@ def verdict(subject: Subject) -> Verdict:
     return Verdict(diagnosis.verdict, MEANINGS[diagnosis.verdict], answers, findings)
 
 
-def fitted(subject: Subject) -> Section:
+@section("fitted", "What was fitted")
+def fitted(subject: Subject) -> Parts:
     """Layers, prior, likelihood, transforms, rows, and what was chosen."""
-    ensemble = subject.ensemble
-    provenance = ensemble.provenance
-    lines = []
+    ensemble, provenance = subject.ensemble, subject.ensemble.provenance
     if provenance.num_training_rows is not None:
-        lines.append(("Rows of the fit", str(provenance.num_training_rows)))
-    lines += [
-        *known.draw_facts(ensemble),
-        *((label, text) for label, text in spec_facts(ensemble.spec) if label != "Transforms"),
-        *known.column_facts(ensemble),
-    ]
-    tables = [Table("Layers", *weight_table(ensemble.spec))]
-    notes = ["No setting was “auto”, or the file does not say."]
-    if provenance.choices:
-        chosen = [(choice.what, choice.chosen, choice.why) for choice in provenance.choices]
+        yield "Rows of the fit", str(provenance.num_training_rows)
+    yield from known.draw_facts(ensemble)
+    yield from (line for line in spec_facts(ensemble.spec) if line[0] != "Transforms")
+    yield from known.column_facts(ensemble)
+    yield Table("Layers", *weight_table(ensemble.spec))
+    chosen = [(choice.what, choice.chosen, choice.why) for choice in provenance.choices or ()]
+    if chosen:
         header = ("Setting", "Chosen", "Why")
-        tables.append(Table("What was “auto”, and what it came to", header, chosen, True))
-        notes = []
-    return Section("fitted", "What was fitted", notes, facts(lines), tables)
+        yield Table("What was “auto”, and what it came to", header, chosen, True)
+    else:
+        yield "No setting was “auto”, or the file does not say."
 
 
-def convergence(subject: Subject) -> Section:
+@section("convergence", "Convergence")
+def convergence(subject: Subject) -> Parts:
     """R-hat and effective sample sizes, of the function first."""
-    anchor, title = "convergence", "Convergence"
     diagnosis = subject.diagnosis
     if diagnosis is None:
-        return Section(anchor, title, [f"{subject.ensemble.no_chains}: nothing can converge."])
+        yield f"{subject.ensemble.no_chains}: nothing can converge."
+        return
+    yield from diagnosis.facts()
     rhats = "R-hat of the predictions at the reference inputs. 1 means that the chains agree."
+    yield drawing(rhats, 2.9, draw_rhats, diagnosis)
     sizes = "Effective number of draws behind the predictions there, of all chains together."
-    drawings = [
-        drawing(rhats, 2.9, draw_rhats, diagnosis),
-        drawing(sizes, 2.9, draw_sizes, diagnosis),
-    ]
-    gaps = upper(diagnosis.mean_gap)
-    differ = f"differ by {gaps['median']:.2g} standard deviations (median), at most"
-    lines = [
-        ("Log density", f"R-hat {diagnosis.rhat_log_prob:.3f}, ESS {diagnosis.ess_log_prob:.0f}"),
-        ("Means of the chains", f"{differ} {gaps['max']:.2g}"),
-        ("Divergent transitions", f"{diagnosis.num_divergent} of {diagnosis.num_transitions}"),
-    ]
-    if diagnosis.fit is not None and diagnosis.fit.rows is not None:
-        lines += known.labelled("Rows of the fit", rows_texts(diagnosis.fit.rows))
-    return Section(anchor, title, (), facts(lines), [_convergence_table(diagnosis)], drawings)
+    yield drawing(sizes, 2.9, draw_sizes, diagnosis)
 
 
-def _convergence_table(diagnosis: Diagnosis) -> Table:
-    """Numbers of the predictions, and of the weights."""
-    rows = []
-    for name, rhat, size in (
-        ("predictions, bulk", diagnosis.rhat_function, diagnosis.ess_function),
-        ("predictions, tail", diagnosis.rhat_function[:0], diagnosis.tail_ess_function),
-        ("weights (secondary)", diagnosis.rhat_parameters, diagnosis.ess_parameters),
-    ):
-        rhats, sizes = upper(rhat), lower(size)
-        cells = [f"{rhats[key]:.3f}" if rhat.size else "" for key in ("median", "q95", "max")]
-        rows.append([name, *cells, *(f"{sizes[key]:.0f}" for key in ("min", "median"))])
-    header = ("", "R-hat median", "95 %", "max", "ESS min", "median")
-    return Table("Do the chains agree, and what are their draws worth?", header, rows)
-
-
-def predictions(subject: Subject) -> Section:
+@section("predictions", "Predictions against targets")
+def predictions(subject: Subject) -> Parts:
     """Scores, and predictions against targets."""
-    anchor, title = "predictions", "Predictions against targets"
-    if subject.ensemble.provenance.is_unfinished:
-        return Section(anchor, title, [_NO_DRAWS])
-    if subject.rows is None:
-        return Section(anchor, title, [_no_rows(subject)])
-    rows, ensemble = subject.rows, subject.ensemble
+    ensemble, rows = subject.ensemble, subject.rows
+    if ensemble.provenance.is_unfinished or rows is None:
+        yield _NO_DRAWS if ensemble.provenance.is_unfinished else _no_rows(subject)
+        return
+    yield "Rows that took part in the fit flatter it: judge a model by others."
     scores = subject.model.evaluate(rows.x, rows.y, noise_scale=rows.noise_scale)
-    names = [quantity.text for quantity in target_quantities(ensemble, subject.unit)]
+    names = [quantity.text for quantity in target_quantities(ensemble)]
     # A score of all targets is in the first column.
     table = [
         [row.label, *row.cells, *[""] * (len(names) - len(row.cells)), row.note]
         for row in known.score_rows(scores)
     ]
-    tables = [Table(f"Scores of {rows.source}", ("", *names, ""), table)]
-    notes = ["Rows that took part in the fit flatter it: judge a model by others."]
+    yield Table(f"Scores of {rows.source}", ("", *names, ""), table)
     if ensemble.spec.has_classes:
-        notes.append("Of classes, probabilities are held against what came true below.")
-        return Section(anchor, title, notes, tables=tables)
-    truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale, subject.unit)
-    caption = (
-        "{}: predicted against true values above, how far predictions are off below. Points are "
-        "medians, bars hold the central 68 % of a new observation."
-    )
-    drawings = [
-        drawing(caption.format(truth.quantity.name), 4.2, draw_truth, truth, is_double=True)
-        for truth in truths[:MOST_TARGETS]
-    ]
-    return Section(anchor, title, [*notes, *_left_out(len(truths))], (), tables, drawings)
+        yield "Of classes, probabilities are held against what came true below."
+        return
+    truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale)
+    for truth in truths[:MOST_TARGETS]:
+        caption = (
+            f"{truth.quantity.name}: predicted against true values above, how far predictions are off "
+            "below. Points are medians, bars hold the central 68 % of a new observation."
+        )
+        yield drawing(caption, 4.2, draw_truth, truth, is_double=True)
+    yield from _left_out(len(truths))
 
 
-def pulls(subject: Subject) -> Section:
+@section("pulls", "Do error bars and probabilities hold?")
+def pulls(subject: Subject) -> Parts:
     """Pulls and coverage, or the reliability of probabilities."""
+    if subject.rows is None:
+        yield _no_rows(subject)
+        return
     if subject.ensemble.spec.has_classes:
-        return _reliability(subject)
-    anchor, title = "pulls", "Pulls and coverage"
-    if subject.rows is None:
-        return Section(anchor, title, [_no_rows(subject)])
+        yield "Pulls are of targets that are numbers; of classes, probabilities are to come true."
+        found = find_forecasts(subject.model, subject.rows.x, subject.rows.y)
+        caption = (
+            "How often what is given a probability comes true, with 68 % intervals (Wilson), and how "
+            "many rows there are of each probability."
+        )
+        for one in found[:MOST_TARGETS]:
+            yield drawing(caption, 4.2, draw_reliability, one, is_double=True)
+        yield from _left_out(len(found))
+        return
     scores, quantities = subject.scores, target_quantities(subject.ensemble)
-    caption = (
-        "Pulls of {}. They follow the standard normal where error bars are right; a width above 1 "
-        "means that bars are too short."
-    )
-    drawings = [
-        drawing(caption.format(quantity.name), 3.1, draw_pulls, pull, quantity)
-        for pull, quantity in zip(scores.pull.T, quantities[:MOST_TARGETS])
-    ]
-    shown = slice(MOST_TARGETS)
+    yield from _left_out(len(quantities))
+    quantities, shown = quantities[:MOST_TARGETS], slice(MOST_TARGETS)
+    for pull, quantity in zip(scores.pull.T, quantities):
+        caption = (
+            f"Pulls of {quantity.name}. They follow the standard normal where error bars are right; a "
+            "width above 1 means that bars are too short."
+        )
+        yield drawing(caption, 3.1, draw_pulls, pull, quantity)
     inside = "Share of rows inside central intervals against what these promise."
-    drawings.append(drawing(inside, 4.5, draw_intervals, scores.pit[:, shown], quantities[shown]))
+    yield drawing(inside, 4.5, draw_intervals, scores.pit[:, shown], quantities)
     off = "Share of rows more than k standard deviations off, with its 68 % interval (Wilson)."
-    drawings.append(drawing(off, 3.4, draw_tails, scores.pull[:, shown], quantities[shown]))
-    return Section(anchor, title, _left_out(len(quantities)), drawings=drawings)
+    yield drawing(off, 3.4, draw_tails, scores.pull[:, shown], quantities)
 
 
-def _reliability(subject: Subject) -> Section:
-    anchor, title = "pulls", "Reliability of the probabilities"
-    if subject.rows is None:
-        return Section(anchor, title, [_no_rows(subject)])
-    found = find_forecasts(subject.model, subject.rows.x, subject.rows.y)
-    caption = (
-        "How often what is given a probability comes true, with 68 % intervals (Wilson), and how many "
-        "rows there are of each probability."
-    )
-    drawings = [
-        drawing(caption, 4.2, draw_reliability, one, is_double=True) for one in found[:MOST_TARGETS]
-    ]
-    note = "Pulls are of targets that are numbers; of classes, probabilities are to come true."
-    return Section(anchor, title, [note, *_left_out(len(found))], drawings=drawings)
-
-
-def calibration(subject: Subject) -> Section:
+@section("calibration", "Calibration of the error bars")
+def calibration(subject: Subject) -> Parts:
     """What calibrated the error bars."""
-    lines = facts(known.calibration_facts(subject.ensemble))
-    notes = [] if lines else ["The error bars are those of the posterior: nothing calibrated them."]
-    return Section("calibration", "Calibration of the error bars", notes, lines)
+    lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
+    yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
 
 
-def slices(subject: Subject) -> Section:
+@section("slices", "Predictions along the inputs")
+def slices(subject: Subject) -> Parts:
     """Predictions along one input at a time."""
-    anchor, title, ensemble = "slices", "Predictions along the inputs", subject.ensemble
+    ensemble, rows, ranges = subject.ensemble, subject.rows, subject.ensemble.training_inputs
     if ensemble.provenance.is_unfinished:
-        return Section(anchor, title, [_NO_DRAWS])
-    ranges, rows = ensemble.training_inputs, subject.rows
+        yield _NO_DRAWS
+        return
     if not (ranges.high > ranges.low).any():
-        return Section(anchor, title, ["All inputs of the fit were constant."])
+        yield "All inputs of the fit were constant."
+        return
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.noise_scale)
-    found = find_slices(subject.model, x, y, noise, subject.unit)
-    notes = _left_out(len(found))
+    found = find_slices(subject.model, x, y, noise)
     what, others = "inputs", ", the other inputs at their medians"
     if ensemble.coding is not None:
         what = "columns"
         others = ", other columns at their medians, of text and flags at their most frequent values"
     if len(found[0]) < ensemble.num_columns:
-        notes.insert(0, f"{len(found[0])} of {ensemble.num_columns} {what} are shown.")
-    drawings = [
-        drawing(
-            _slice_caption(piece, others if ensemble.num_columns > 1 else ""), 3.1, _draw, piece
-        )
-        for pieces in found[:MOST_TARGETS]
-        for piece in pieces
-    ]
-    return Section(anchor, title, notes, drawings=drawings)
+        yield f"{len(found[0])} of {ensemble.num_columns} {what} are shown."
+    yield from _left_out(len(found))
+    for piece in (piece for pieces in found[:MOST_TARGETS] for piece in pieces):
+        caption = _slice_caption(piece, others if ensemble.num_columns > 1 else "")
+        yield drawing(caption, 3.1, _draw, piece)
 
 
 def _slice_caption(piece: Slice, others: str) -> str:
@@ -242,45 +199,42 @@ def _draw(axis: Axes, piece: Slice) -> None:
     add_legend(axis, num_columns=2)
 
 
-def relevance(subject: Subject) -> Section:
+@section("relevance", "Relevance of the inputs")
+def relevance(subject: Subject) -> Parts:
     """The scales of the inputs."""
-    anchor, title = "relevance", "Relevance of the inputs"
     found = known.known_relevance(subject.ensemble)
     if found is None:
-        note = "The prior of this model has no scale for each input (ARD), so nothing ranks them."
-        return Section(anchor, title, [note])
+        yield "The prior of this model has no scale for each input (ARD), so nothing ranks them."
+        return
+    count = min(len(found.names), _MOST_INPUTS)
+    if count < len(found.names):
+        yield f"The first {count} of {counted(len(found.names), 'input')} are shown."
     caption = (
         "Posterior of each input's scale, the most relevant first: medians and central 68 %. A scale "
         "far below the others' means that the input says little about the targets."
     )
-    count = min(len(found.names), _MOST_INPUTS)
-    notes = []
-    if count < len(found.names):
-        notes.append(f"The first {count} of {counted(len(found.names), 'input')} are shown.")
-    figure = drawing(caption, 0.9 + 0.26 * count, draw_relevance, found)
-    return Section(anchor, title, notes, drawings=[figure])
+    yield drawing(caption, 0.9 + 0.26 * count, draw_relevance, found)
 
 
-def basins(subject: Subject) -> Section:
+@section("basins", "Basins")
+def basins(subject: Subject) -> Parts:
     """Where the chains are."""
-    lines = facts(known.basin_facts(subject.ensemble))
     finds = "" if subject.interface.is_command_line else "; model.basins() finds them"
-    notes = [] if lines else [f"Nothing on basins is stored with the model{finds}."]
-    return Section("basins", "Basins", notes, lines)
+    lines: list[Part] = [*known.basin_facts(subject.ensemble)]
+    yield from lines or [f"Nothing on basins is stored with the model{finds}."]
 
 
-def settings(subject: Subject) -> Section:
+@section("settings", "Settings and versions")
+def settings(subject: Subject) -> Parts:
     """Seeds, settings, versions and hashes."""
-    lines = facts(known.origin_facts(subject.ensemble))
-    notes = [] if lines else ["The model does not say where it comes from."]
-    return Section("settings", "Settings and versions", notes, lines)
+    lines: list[Part] = [*known.origin_facts(subject.ensemble)]
+    yield from lines or ["The model does not say where it comes from."]
 
 
 def _no_rows(subject: Subject) -> str:
     return f"This needs rows with known targets: {subject.without_rows}."
 
 
-def _left_out(num_targets: int) -> list[str]:
-    if num_targets <= MOST_TARGETS:
-        return []
-    return [f"The first {MOST_TARGETS} of {counted(num_targets, 'target')} are drawn."]
+def _left_out(num_targets: int) -> Iterator[str]:
+    if num_targets > MOST_TARGETS:
+        yield f"The first {MOST_TARGETS} of {counted(num_targets, 'target')} are drawn."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -43,14 +42,12 @@ class Subject:
     Attributes:
         model: The model.
         rows: Rows to hold its predictions against, or None.
-        unit: Of the targets, as in `plot_truth`.
         interface: In whose words advice is given.
         without_rows: What to do to get what needs rows.
     """
 
     model: SampledModel
     rows: KnownRows | None = None
-    unit: str | Sequence[str] | None = None
     interface: Interface = PYTHON
     without_rows: str = "pass x and y"
 
