@@ -14,6 +14,7 @@ from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.arviz_data import Posterior
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
@@ -26,14 +27,13 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
-    Prediction,
     Summary,
     function_draws,
     inverse_draws,
     predict,
     row_tiles,
 )
-from tfbnn.posterior.prediction_frame import labels_of
+from tfbnn.posterior.prediction_frame import Prediction, labels_of
 from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
@@ -59,7 +59,7 @@ class SampledModel(ExplainsAttributes):
 
     def __init__(self, spec: NetworkSpec):
         self._asked = spec  # what is open in it each fit chooses anew
-        self._ensemble: Ensemble | None = None
+        self._ensemble: Posterior | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
         self._warned_of: Provenance | None = None
@@ -75,7 +75,7 @@ class SampledModel(ExplainsAttributes):
     def from_ensemble(cls, ensemble: Ensemble) -> Self:
         """The fitted model that an `Ensemble` describes."""
         model = cls.from_spec(ensemble.spec)
-        model._ensemble = ensemble
+        model._ensemble = Posterior.of(ensemble)
         return model
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class SampledModel(ExplainsAttributes):
         return self._ensemble if self._earlier is None and self.spec.earlier else self._earlier
 
     @property
-    def posterior(self) -> Ensemble:
+    def posterior(self) -> Posterior:
         """The sampled networks: draws [C, S, P], sample_stats, chain_weights [C], to_arviz()."""
         return self._fitted()
 
@@ -597,7 +597,7 @@ class SampledModel(ExplainsAttributes):
         networks = moment_networks(self._fitted("to_onnx", allow_unsampled=False))
         write_onnx(networks, bar_constants(networks.ensemble), path)
 
-    def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Ensemble:
+    def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Posterior:
         """The Ensemble, with a warning, once, where it is not what was asked for.
 
         Args:
@@ -626,7 +626,7 @@ class SampledModel(ExplainsAttributes):
             warn(said)
         return ensemble
 
-    def _sampled(self) -> Ensemble:
+    def _sampled(self) -> Posterior:
         """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
@@ -644,7 +644,7 @@ class SampledModel(ExplainsAttributes):
         if not in_any_case and ensemble.provenance.not_sampled and self._ensemble is not None:
             if self._ensemble.provenance.not_sampled is None:
                 return
-        self._ensemble, self._training_rows = ensemble, rows
+        self._ensemble, self._training_rows = Posterior.of(ensemble), rows
 
     def rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
         """The training rows of a fit in this process.
