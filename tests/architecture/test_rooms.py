@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "dask": ("cluster",),
     "distributed": ("cluster",),
     "rich": ("run.progress",),
-    "arviz": ("posterior.arviz_data", "posterior.stacking"),
+    "arviz": ("posterior.arviz_data",),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),
 }

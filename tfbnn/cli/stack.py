@@ -1,9 +1,8 @@
 """Write a model whose chains are weighted by how well they predict held-out rows together.
 
 This is stacking, for chains that do not mix, on rows that the fit has not seen. Every later prediction
-and score uses the weights. The mixture is not the posterior, and reports say so. Without VALIDATION the
-rows of a run folder are left out in turn, which needs ArviZ (tfbnn[arviz]). A calibration is dropped;
-calibrate the stacked model. Needs no TensorFlow.
+and score uses the weights. The mixture is not the posterior, and reports say so. A calibration is
+dropped; calibrate the stacked model. Needs no TensorFlow.
 
 example:
   tfbnn stack bnn.h5 validation.csv -o stacked.h5
@@ -11,7 +10,6 @@ example:
 """
 
 import argparse
-import os
 from functools import partial
 from typing import Annotated
 
@@ -32,29 +30,21 @@ class _Options(SavingOptions, RoleOptions, ModelOptions):
 
     Attributes:
         data: Rows with known targets; text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
-            from standard input; of a run folder it may be left out.
+            from standard input.
     """
 
-    data: Annotated[str | None, argument("VALIDATION")] = None
+    data: Annotated[str, argument("VALIDATION")]
 
 
 add_options = partial(add_fields, owner=_Options)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Weighs, saves and prints."""
+    """Weigh the chains, save the model and print the weights."""
     check_output(args.output, MODEL, [args.model, args.data])
-    if args.data is None and os.path.isfile(args.model):
-        raise ValueError(
-            f"{args.model} holds no rows: give VALIDATION, rows that the fit has not seen, or in "
-            "place of the file the folder of its run."
-        )
     model = load_model(args)
-    if args.data is None:
-        stacking = model.stack_chains()
-    else:
-        x, y, noise = read_rows(model, args)
-        stacking = model.stack_chains(x, y, noise_scale=noise)
+    x, y, noise = read_rows(model, args)
+    stacking = model.stack_chains(x, y, noise_scale=noise)
     names = ("method", "weights", "log_score_uniform", "log_score_stacked", "num_rows")
-    record = {name: getattr(stacking, name) for name in (*names, "unreliable_share")}
+    record = {name: getattr(stacking, name) for name in names}
     return save_and_tell(model, args, stacking.summary(), record)

@@ -19,7 +19,6 @@ from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
     checked_rows,
-    given_together,
     require_noise,
     untransformed_inputs,
 )
@@ -447,12 +446,12 @@ class SampledModel(ExplainsAttributes):
 
     def stack_chains(
         self,
-        x_validation: ArrayLike | None = None,
-        y_validation: ArrayLike | None = None,
+        x_validation: ArrayLike,
+        y_validation: ArrayLike,
         *,
         noise_scale: ArrayLike | None = None,
     ) -> Stacking:
-        """Weighs the chains by how well they predict held-out rows together: stacking.
+        """Weigh the chains by how well they predict held-out rows together: stacking.
 
         For chains that do not mix. The weights maximise the mean log score of the mixture of the
         chains' predictive densities on the held-out rows (Yao, Vehtari and Gelman 2022, JMLR 23,
@@ -461,54 +460,28 @@ class SampledModel(ExplainsAttributes):
         stay as they are, so that stacking again starts from scratch.
 
         Args:
-            x_validation: Inputs [N, D] of rows that the fit has not seen. Default: the training
-                rows, each left out in turn by PSIS-LOO, which needs the extra `arviz`, the model
-                as it was fitted (a file holds no rows), and some tenths of a millisecond per chain
-                and row.
-            y_validation: Their targets [N, K] or [N], original units; given with `x_validation`.
+            x_validation: Inputs [N, D] of rows that the fit has not seen.
+            y_validation: Their targets [N, K] or [N], original units.
             noise_scale: Known standard deviations of the validation rows, [N] or [N, K], in the
                 units of y; required after a fit that had them.
 
         Returns:
             `Stacking`: weights [C], method, log_score_uniform, log_score_stacked, num_rows,
-            pareto_k, `summary()`. The scores are of the very rows the weights were fitted
+            `summary()`. The scores are of the very rows the weights were fitted
             to: judge the mixture with `evaluate` on others.
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When PSIS-LOO is asked for and ArviZ is not installed.
-            TypeError, ValueError: For unusable rows, one of inputs and targets without the other,
-                neither of them after loading, for networks that are not sampled or for a coarsened
-                posterior, a row to which
-                every chain gives density zero, and after `fit_laplace`, which has no chains.
-
-        Warns:
-            UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
+            TypeError, ValueError: For unusable rows, a row to which every chain gives density zero,
+                and after `fit_laplace`, which has no chains.
         """
         from tfbnn.posterior.stacking import stack
 
-        ensemble, row_groups = self._fitted("stack_chains"), None
-        if given_together("stack_chains", x_validation=x_validation, y_validation=y_validation):
-            _, transformed = checked_rows(
-                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
-            )
-        else:
-            power, reason = ensemble.spec.likelihood_power, None
-            if ensemble.provenance.not_sampled is not None:
-                reason = "draws of the posterior, which this model has none of"
-            elif power < 1.0:
-                reason = f"rows that count as a whole, received likelihood_power={power!r}"
-            if reason is not None:
-                raise ValueError(
-                    f"stack_chains without validation rows leaves out rows, which needs {reason}. Pass "
-                    "x_validation and y_validation."
-                )
-            names = "x_validation and y_validation"
-            rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
-            transformed, row_groups = ensemble.transform(rows), rows.groups
-        stacking = stack(
-            ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
+        ensemble = self._fitted("stack_chains")
+        _, transformed = checked_rows(
+            ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
         )
+        stacking = stack(ensemble, transformed)
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
