@@ -286,12 +286,11 @@ class Ensemble:
             raise ValueError("These draws are networks of their own, without a mode.")
         return self.with_draws(self.mode.astype(np.float64)[None, None])
 
-    def require_networks(self, what: str, instead: str = "Use predict") -> None:
-        """Refuses what takes draws for networks where they are directions around a mode.
+    def require_networks(self, what: str) -> None:
+        """Refuse what takes draws for networks where they are directions around a mode.
 
         Args:
             what: What needs networks, to begin a sentence with.
-            instead: What to do, to begin one with.
 
         Raises:
             ValueError: Says so.
@@ -300,7 +299,7 @@ class Ensemble:
             raise ValueError(
                 f"{what} needs draws that are networks, received those of "
                 f"{self.provenance.not_sampled}: as networks they would predict something else. "
-                f"{instead}, or fit_posterior for networks."
+                "Use predict, or fit_posterior for networks."
             )
 
     def input_scales(self, index: int) -> Array:

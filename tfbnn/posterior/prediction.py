@@ -166,15 +166,14 @@ def predict(
     x: Array,
     wanted: Summary,
     row_noise: Array | None = None,
-    backend: str = "numpy",
 ) -> Prediction:
-    """Summarises the predictive distribution at transformed inputs x [N, D].
+    """Summarise the predictive distribution at transformed inputs x [N, D].
 
-    What is wanted, the noise and the backend are those of `BayesianMLP.predict`, checked.
+    The summary and the noise are those that `BayesianMLP.predict` was asked for, checked.
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
     ensemble = ensemble.weighted.mirrored
-    forward = forward_pass(ensemble, len(x), backend)
+    forward = forward_pass(ensemble, len(x))
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
 
     def summarise(tiles: list[slice]) -> None:

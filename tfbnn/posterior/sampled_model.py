@@ -161,7 +161,6 @@ class SampledModel(ExplainsAttributes):
         quantiles: ArrayLike | None = None,
         space: str = "original",
         noise_scale: ArrayLike | None = None,
-        backend: str = "auto",
         return_trust: bool = False,
         calibrated: bool | str = "auto",
         allow_unsampled: bool = False,
@@ -181,6 +180,9 @@ class SampledModel(ExplainsAttributes):
         Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
         the second label.
 
+        NumPy computes the networks' outputs, as fast as XLA does on a CPU; for large batches
+        TensorFlow, where it is imported already and sees a GPU. The two are equal to 1e-5.
+
         Args:
             x: Inputs [N, D]; of a data frame the columns of the fit, found by name. After a fit to
                 columns of text, a data frame with them, or the numbers of `code_inputs`.
@@ -193,10 +195,6 @@ class SampledModel(ExplainsAttributes):
                 classes the logits, with Categorical less their mean over classes.
             noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
                 required with `include_noise` after a fit that had them.
-            backend: What computes the networks' outputs, equal to 1e-5: "numpy", which needs
-                nothing else and is as fast as XLA on a CPU, "tensorflow", or "auto" (default):
-                TensorFlow for large batches where it is imported already and sees a GPU, else
-                NumPy. After `fit_laplace` NumPy alone.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
             calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
@@ -232,17 +230,13 @@ class SampledModel(ExplainsAttributes):
             require_noise(ensemble, noise, "include_noise=True")
         calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         check_choice("space", space, {"original", "transformed"})
-        if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
-            ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
-        if backend == "numpy":
-            perceptron(ensemble.spec, "backend='numpy'")
         if quantiles is not None:
             quantiles = [
                 check_number("quantiles", q, above=0, below=1)
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
-        prediction = predict(ensemble, x, wanted, noise, backend).shaped(ensemble.as_fitted)
+        prediction = predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted)
         trust = trust_levels(ensemble.training_inputs, x) if return_trust else None
         labels = labels_of(ensemble, given, quantiles, space)
         return replace(prediction, trust=trust, labels=labels)
