@@ -71,7 +71,7 @@ def measure(row, minutes, quick, seed, folder):
         "labels": found.labels.tolist(),
         "log_evidence": found.log_evidence.tolist(),
         "log_evidence_stderr": found.log_evidence_stderr.tolist(),
-        "is_bridged": found.is_bridged.tolist(),
+        "is_bridged": np.isfinite(found.log_evidence_stderr).tolist(),
         "log_weights": found.log_weights.tolist(),
         "log_weight_stderr": found.log_weight_stderr.tolist(),
         "nats_outside": found.nats_outside,

@@ -128,7 +128,7 @@ def prediction(number):
     x = np.random.default_rng(number).normal(size=(256, 5))
 
     def mean(rows):
-        return model.predict(rows, backend="numpy", space="transformed").mean
+        return model.predict(rows, space="transformed").mean
 
     alone = np.concatenate([mean(row[None]) for row in x])
     return (lambda: mean(x)), alone, 1e-5

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from common import add_common_options, output_folder
@@ -24,6 +25,7 @@ from prediction_report import report
 import tfbnn
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import fit_pipeline
+from tfbnn.posterior import forward
 from tfbnn.posterior.ensemble import Ensemble
 
 NUM_CHAINS, NUM_RESULTS, WIDTH = 4, 250, 50
@@ -96,9 +98,9 @@ def time_prediction(model, num_points, repeats):
     """A row: model, points, seconds of NumPy in both spaces, of TensorFlow and of XLA alone."""
     x = np.random.default_rng(1).normal(size=(num_points, 5))
     functions = (
-        lambda: model.predict(x, backend="numpy"),
-        lambda: model.predict(x, backend="numpy", space="transformed"),
-        lambda: model.predict(x, backend="tensorflow", space="transformed"),
+        lambda: predict(model, x, "original"),
+        lambda: predict(model, x, "transformed"),
+        lambda: predict(model, x, "transformed", by_tensorflow=True),
         xla_moments(model, x),
     )
     repeats = max(3, repeats // (1 + num_points // 1000))
@@ -106,6 +108,13 @@ def time_prediction(model, num_points, repeats):
     names = ("original", "transformed", "tensorflow", "xla")
     medians = dict(zip(names, np.median(seconds, axis=1)))
     return {"layers": model.spec.layer_sizes, "points": num_points} | medians
+
+
+def predict(model, x, space, by_tensorflow=False):
+    """A prediction by NumPy or by TensorFlow, whatever its size and wherever it runs."""
+    with mock.patch.object(forward, "_gpu_is_at_hand", lambda: by_tensorflow):
+        with mock.patch.object(forward, "_GPU_VALUES", 1):
+            return model.predict(x, space=space)
 
 
 def xla_moments(model, x):

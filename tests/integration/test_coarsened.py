@@ -84,11 +84,6 @@ def test_everything_says_so(coarsened, tmp_path, capsys):
     assert "to the power 0.1" in capsys.readouterr().out
 
 
-def test_a_row_is_not_left_out_of_it_by_importance(coarsened):
-    with pytest.raises(ValueError, match=r"likelihood_power=0.1. Pass x_validation"):
-        coarsened[0].stack_chains()
-
-
 @pytest.mark.statistics
 def test_the_next_fit_has_a_power_of_its_own(coarsened, tmp_path):
     """Also of a model that was loaded, and of baselines."""

@@ -103,7 +103,6 @@ class TestUse:
             "to_onnx": lambda: model.to_onnx(tmp_path / "m.onnx"),
             "to_savedmodel": lambda: model.to_savedmodel(tmp_path / "m"),
             "fit_laplace": lambda: model.fit_laplace(x, y),
-            "backend='numpy'": lambda: model.predict(x, backend="numpy"),
         }.items():
             with pytest.raises(ValueError, match=f"{what} needs"):
                 call()

@@ -5,7 +5,7 @@ import numpy as np
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.likelihoods import Gaussian
-from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.arviz_data import Posterior
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
 from tfbnn.run.definition import FitDefinition
@@ -57,7 +57,7 @@ def make_ensemble(spec, draws, x, y, statistics, **fields):
         x_reference=x[:10].copy(),
         training_inputs=summarise_inputs(x_pipeline.forward(x)),
     )
-    return Ensemble(**(made | fields))
+    return Posterior(**(made | fields))
 
 
 def random_statistics(shape, generator):

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import make_rows
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.ensemble import Readouts
-from tfbnn.posterior.prediction import Prediction
+from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.priors import ARD, HierarchicalNormal, Laplace, Normal, Uniform
 
 LOG = ["log10", "standardize"]

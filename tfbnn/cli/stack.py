@@ -1,9 +1,8 @@
 """Write a model whose chains are weighted by how well they predict held-out rows together.
 
 This is stacking, for chains that do not mix, on rows that the fit has not seen. Every later prediction
-and score uses the weights. The mixture is not the posterior, and reports say so. Without DATA the
-rows of a run folder are left out in turn, which needs ArviZ (tfbnn[arviz]). A calibration is dropped;
-calibrate the stacked model. Needs no TensorFlow.
+and score uses the weights. The mixture is not the posterior, and reports say so. A calibration is
+dropped; calibrate the stacked model. Needs no TensorFlow.
 
 example:
   tfbnn stack bnn.h5 validation.csv -o stacked.h5
@@ -11,31 +10,30 @@ example:
 """
 
 import argparse
-import os
+from typing import Annotated
 
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.options import RowOptions, SavingOptions, load_model
+from tfbnn.cli.options import RoleOptions, SavingOptions, argument, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 
 
-class Options(SavingOptions, RowOptions):
-    """Options of the command."""
+class Options(SavingOptions, RoleOptions):
+    """Options of the command.
+
+    Attributes:
+        data: Rows with known targets; text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+            from standard input.
+    """
+
+    data: Annotated[str, argument("VALIDATION")]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Weighs, saves and prints."""
+    """Weigh the chains, save the model and print the weights."""
     check_output(args.output, MODEL, [args.model, args.data])
-    if args.data is None and os.path.isfile(args.model):
-        raise ValueError(
-            f"{args.model} holds no rows: give DATA, rows that the fit has not seen, or in "
-            "place of the file the folder of its run."
-        )
     model = load_model(args)
-    if args.data is None:
-        stacking = model.stack_chains()
-    else:
-        x, y, noise = read_rows(model, args)
-        stacking = model.stack_chains(x, y, noise_scale=noise)
+    x, y, noise = read_rows(model, args)
+    stacking = model.stack_chains(x, y, noise_scale=noise)
     names = ("method", "weights", "log_score_uniform", "log_score_stacked", "num_rows")
-    record = {name: getattr(stacking, name) for name in (*names, "unreliable_share")}
+    record = {name: getattr(stacking, name) for name in names}
     return save_and_tell(model, args, stacking.summary(), record)

@@ -19,13 +19,13 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.fit.methods import BaselineMethods, DensityMethods
-from tfbnn.posterior.at_rows import PriorMethods
 from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
+from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tfbnn.data.labels import label_array
 from tfbnn.data.validation import check_integer
@@ -31,24 +32,85 @@ _ROW = "row"
 SAMPLE = ("chain", "draw")
 
 
-def to_arviz(ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, seed: int) -> Any:
-    """See `Ensemble.to_arviz`."""
-    ensemble.require_networks("to_arviz")
-    for module in ("arviz", "xarray"):
-        required(module, *_NEED)  # before anything is computed
-    if ensemble.num_draws == 0:
-        raise NotFittedError("There are no draws to hand over to ArviZ.")
-    seed = check_integer("seed", seed, minimum=0)
-    for name, value in (("y", y), ("noise_scale", noise_scale)):
-        if x is None and value is not None:
-            raise ValueError(f"{name} belongs to rows, received x=None. Pass their inputs as x.")
-    groups = groups_of_draws(ensemble)
-    if x is not None:
-        points = Points.checked(ensemble, x, y, noise_scale)
-        with_density = points.rows is not None and _has_density(ensemble, points.rows)
-        add_rows(groups, ensemble, points, at_rows(ensemble, points, with_density, seed))
-    _warn_of_weights(ensemble)
-    return arviz_object(groups, coordinates(ensemble))
+@dataclass(frozen=True, eq=False)
+class Posterior(Ensemble):
+    """The ensemble as users have it, `model.posterior`: with its way to ArviZ."""
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Posterior:
+        """Return an ensemble as a Posterior."""
+        return ensemble if isinstance(ensemble, cls) else cls(**ensemble.__getstate__())
+
+    def to_arviz(
+        self,
+        x: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        *,
+        noise_scale: npt.ArrayLike | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """The draws under names, as ArviZ data; needs the extra `arviz`.
+
+        The group `posterior` has, per layer, `dense_1_kernel` [chain, draw, feature, dense_1_unit]
+        and `dense_1_bias`, of the last layer with the names of the targets; `noise_scale` and sampled
+        prior scales such as `dense_1_kernel_scale` as positive numbers; and `theta` [chain, draw,
+        param], all of it as it was sampled, scales as logarithms. `sample_stats` has the statistics
+        of the kernel. Attributes say where the draws come from; those of warm-up are not kept.
+
+        With rows, `posterior` also has the function there, original units: `f` [chain, draw, row],
+        of classes `probability`, by whose R-hat and ESS chains should be judged. With x and y the
+        groups `log_likelihood`, `posterior_predictive`, `observed_data` and `constant_data` are those
+        that `az.loo` and `az.plot_ppc` look for. With x alone, of rows whose targets are not known,
+        there are `predictions` and `predictions_constant_data`. Two targets and more have a
+        dimension `target` in all of them; class labels are their numbers.
+
+        `log_likelihood` is the log density of all targets of a row together, in original units, the
+        Jacobian of the target transform included: models with other transforms can be compared. Of
+        the rows of the fit it is what `az.loo` needs. It is left out, with a warning, of a coarsened
+        posterior and of networks that are not sampled. New observations are draws of the posterior
+        predictive distribution; a calibration does not enter.
+
+        Args:
+            x: Inputs [N, D] as in `predict`, or None.
+            y: Targets [N] or [N, K] as in `evaluate`, or None.
+            noise_scale: Known standard deviations of the rows in the units of y; required with rows
+                after a fit that had them.
+            seed: Non-negative integer, of the noise in new observations, default 0.
+
+        Returns:
+            `arviz.InferenceData`.
+
+        Raises:
+            ImportError: When ArviZ is not installed.
+            TypeError, ValueError: For unusable rows, rows whose values of all draws would take more
+                than 4 GB, and for draws of `fit_laplace`, which a posterior's tools would misread.
+
+        Warns:
+            UserWarning: Where rows took no part in the fit, which `az.loo` cannot leave out, and
+                where chains have unequal weights, which ArviZ does not know.
+
+        Example:
+            data = model.posterior.to_arviz(x, y)
+            print(az.summary(data, var_names=["noise_scale", "f"]), az.loo(data))
+        """
+        self.require_networks("to_arviz")
+        for module in ("arviz", "xarray"):
+            required(module, *_NEED)  # before anything is computed
+        if self.num_draws == 0:
+            raise NotFittedError("There are no draws to hand over to ArviZ.")
+        seed = check_integer("seed", seed, minimum=0)
+        for name, value in (("y", y), ("noise_scale", noise_scale)):
+            if x is None and value is not None:
+                raise ValueError(
+                    f"{name} belongs to rows, received x=None. Pass their inputs as x."
+                )
+        groups = groups_of_draws(self)
+        if x is not None:
+            points = Points.checked(self, x, y, noise_scale)
+            with_density = points.rows is not None and _has_density(self, points.rows)
+            add_rows(groups, self, points, at_rows(self, points, with_density, seed))
+        _warn_of_weights(self)
+        return arviz_object(groups, coordinates(self))
 
 
 def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:

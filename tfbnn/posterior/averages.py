@@ -54,18 +54,16 @@ def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[fl
 
 
 def log_mean_exp(values: Array, weights: Array) -> Array:
-    """log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+    """Return the log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+
+    It is -inf where all values are.
 
     Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
     others below the smallest number.
     """
     with np.errstate(divide="ignore"):  # log 0 of a chain without weight
         logarithms = np.log(weights)
-    return log_sum_exp(values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1)))
-
-
-def log_sum_exp(values: Array) -> Array:
-    """log of the sum of exp(values) over the first axis; -inf where all of them are."""
+    values = values + logarithms.reshape(-1, *[1] * (np.ndim(values) - 1))
     largest = values.max(axis=0)
     shift = np.where(np.isneginf(largest), 0.0, largest)
     with np.errstate(divide="ignore"):

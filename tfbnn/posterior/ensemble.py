@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -286,12 +286,11 @@ class Ensemble:
             raise ValueError("These draws are networks of their own, without a mode.")
         return self.with_draws(self.mode.astype(np.float64)[None, None])
 
-    def require_networks(self, what: str, instead: str = "Use predict") -> None:
-        """Refuses what takes draws for networks where they are directions around a mode.
+    def require_networks(self, what: str) -> None:
+        """Refuse what takes draws for networks where they are directions around a mode.
 
         Args:
             what: What needs networks, to begin a sentence with.
-            instead: What to do, to begin one with.
 
         Raises:
             ValueError: Says so.
@@ -300,7 +299,7 @@ class Ensemble:
             raise ValueError(
                 f"{what} needs draws that are networks, received those of "
                 f"{self.provenance.not_sampled}: as networks they would predict something else. "
-                f"{instead}, or fit_posterior for networks."
+                "Use predict, or fit_posterior for networks."
             )
 
     def input_scales(self, index: int) -> Array:
@@ -374,18 +373,18 @@ class Ensemble:
             readouts=None,
         )
 
-    def picked(self, pick: Callable[[Array], Array]) -> Ensemble:
+    def picked(self, pick: Callable[[Array], Array]) -> Self:
         """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""
         statistics = {name: pick(values) for name, values in self.sample_stats.items()}
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
-    def with_draws(self, draws: Array) -> Ensemble:
+    def with_draws(self, draws: Array) -> Self:
         """The same model with networks [C, S, P] for draws, equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
         nothing: dict[str, Any] = dict.fromkeys(("readouts", "mode", "calibration", "basins"))
         return replace(self, draws=draws, sample_stats={}, chain_weights=weights, **nothing)
 
-    def with_chain_weights(self, weights: npt.ArrayLike) -> Ensemble:
+    def with_chain_weights(self, weights: npt.ArrayLike) -> Self:
         """The same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else self.basins.under(weights)
@@ -396,62 +395,6 @@ class Ensemble:
             basins=basins,
             diagnostics=without_predictions(self.diagnostics),
         )
-
-    def to_arviz(
-        self,
-        x: npt.ArrayLike | None = None,
-        y: npt.ArrayLike | None = None,
-        *,
-        noise_scale: npt.ArrayLike | None = None,
-        seed: int = 0,
-    ) -> Any:
-        """The draws under names, as ArviZ data; needs the extra `arviz`.
-
-        The group `posterior` has, per layer, `dense_1_kernel` [chain, draw, feature, dense_1_unit]
-        and `dense_1_bias`, of the last layer with the names of the targets; `noise_scale` and sampled
-        prior scales such as `dense_1_kernel_scale` as positive numbers; and `theta` [chain, draw,
-        param], all of it as it was sampled, scales as logarithms. `sample_stats` has the statistics
-        of the kernel. Attributes say where the draws come from; those of warm-up are not kept.
-
-        With rows, `posterior` also has the function there, original units: `f` [chain, draw, row],
-        of classes `probability`, by whose R-hat and ESS chains should be judged. With x and y the
-        groups `log_likelihood`, `posterior_predictive`, `observed_data` and `constant_data` are those
-        that `az.loo` and `az.plot_ppc` look for. With x alone, of rows whose targets are not known,
-        there are `predictions` and `predictions_constant_data`. Two targets and more have a
-        dimension `target` in all of them; class labels are their numbers.
-
-        `log_likelihood` is the log density of all targets of a row together, in original units, the
-        Jacobian of the target transform included: models with other transforms can be compared. Of
-        the rows of the fit it is what `az.loo` needs. It is left out, with a warning, of a coarsened
-        posterior and of networks that are not sampled. New observations are draws of the posterior
-        predictive distribution; a calibration does not enter.
-
-        Args:
-            x: Inputs [N, D] as in `predict`, or None.
-            y: Targets [N] or [N, K] as in `evaluate`, or None.
-            noise_scale: Known standard deviations of the rows in the units of y; required with rows
-                after a fit that had them.
-            seed: Non-negative integer, of the noise in new observations, default 0.
-
-        Returns:
-            `arviz.InferenceData`.
-
-        Raises:
-            ImportError: When ArviZ is not installed.
-            TypeError, ValueError: For unusable rows, rows whose values of all draws would take more
-                than 4 GB, and for draws of `fit_laplace`, which a posterior's tools would misread.
-
-        Warns:
-            UserWarning: Where rows took no part in the fit, which `az.loo` cannot leave out, and
-                where chains have unequal weights, which ArviZ does not know.
-
-        Example:
-            data = model.posterior.to_arviz(x, y)
-            print(az.summary(data, var_names=["noise_scale", "f"]), az.loo(data))
-        """
-        from tfbnn.posterior.arviz_data import to_arviz
-
-        return to_arviz(self, x, y, noise_scale, seed)
 
     @property
     def _flat(self) -> Array:

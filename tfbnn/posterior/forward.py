@@ -25,30 +25,20 @@ _HIDDEN_VALUES = 250_000
 _GPU_VALUES = 1_000_000
 
 
-def forward_pass(ensemble: Ensemble, num_rows: int, backend: str) -> Callable[[Array], Array]:
-    """The function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
+def forward_pass(ensemble: Ensemble, num_rows: int) -> Callable[[Array], Array]:
+    """Return the function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
 
     Args:
         ensemble: Ensemble.
-        num_rows: Rows that will be predicted in all.
-        backend: As in `BayesianMLP.predict`; of a Keras model always TensorFlow.
-
-    Raises:
-        ValueError: For "tensorflow" where the draws are no networks.
+        num_rows: Rows that will be predicted in all: many of them go to a GPU, where there is one.
     """
-    if ensemble.mode is not None:
-        if backend == "tensorflow":
-            ensemble.require_networks("backend='tensorflow'", "Leave backend='auto'")
-        ensemble.effective_tangents  # noqa: B018 - as below
-        return partial(linearised_outputs, ensemble)
-    if not isinstance(ensemble.spec, ModelSpec):
-        return _forward_of_tensorflow(ensemble)
-    if backend == "auto":
-        values = num_rows * ensemble.num_draws
-        backend = "tensorflow" if values >= _GPU_VALUES and _gpu_is_at_hand() else "numpy"
-    if backend == "tensorflow":
-        return _forward_of_tensorflow(ensemble)
-    ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    are_networks = ensemble.mode is None
+    if isinstance(ensemble.spec, ModelSpec):
+        is_large = num_rows * ensemble.num_draws >= _GPU_VALUES
+        if are_networks and is_large and _gpu_is_at_hand():
+            return _forward_of_tensorflow(ensemble)
+        # Cached now, or every thread would compute them.
+        ensemble.effective_weights if are_networks else ensemble.effective_tangents  # noqa: B018
     return partial(network_outputs, ensemble)
 
 
@@ -59,7 +49,7 @@ def _forward_of_tensorflow(ensemble: Ensemble) -> Callable[[Array], Array]:
 
 
 def _gpu_is_at_hand() -> bool:
-    """Whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
+    """Return whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
     if sys.modules.get("tensorflow") is None:  # None is how an import is forbidden
         return False
     from tfbnn.engine.basis.compile import has_gpu

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
-from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
@@ -24,7 +22,7 @@ from tfbnn.posterior.function_moments import (
     sample_noisy,
     target_unit,
 )
-from tfbnn.posterior.prediction_frame import FrameLabels, to_frame
+from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
@@ -39,73 +37,6 @@ _TILE_VALUES = 4_000_000
 # there have to be at least, for the threads.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
-# Numbers of an array that a Prediction shows.
-_MOST_SHOWN = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
-
-    Where the target was fitted as [N], users get mean and stddev [N] and quantiles [Q, N]. Of
-    classes everything is about probabilities: K is then the number of columns M of Categorical.
-
-    Attributes:
-        mean: [N, K] or [N].
-        stddev: The same; of the function alone (epistemic), or with noise where that was asked for.
-        quantiles: [Q, N, K] or [Q, N], or None.
-        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
-            for.
-        labels: What `to_frame` calls columns and rows.
-    """
-
-    mean: Array
-    stddev: Array
-    quantiles: Array | None = None
-    trust: Array | None = None
-    labels: FrameLabels | None = field(default=None, repr=False)
-
-    def __repr__(self) -> str:
-        """A line per array: its shape and first numbers."""
-        lines = [f"Prediction of {counted(len(self.mean), 'row')}"]
-        for name in ("mean", "stddev", "quantiles", "trust"):
-            values = getattr(self, name)
-            if values is not None:
-                numbers = [f"{value:.4g}" for value in values.ravel()[:_MOST_SHOWN]]
-                more = [] if values.size <= _MOST_SHOWN else ["..."]
-                text = ", ".join([*numbers, *more])
-                lines.append(f"  {name:<10} {list(values.shape)!s:<14} {text}")
-        return "\n".join(lines)
-
-    def __iter__(self) -> Iterator[Array]:
-        return iter((self.mean, self.stddev))
-
-    @property
-    def columns(self) -> Prediction:
-        """The same with a column per target, [N, K], whatever the shape of the fitted target."""
-        return self if self.mean.ndim == 2 else self.shaped(lambda values: values[..., None])
-
-    def to_frame(self) -> Any:
-        """A pandas.DataFrame with a row for each row of x, and its index where x was a frame.
-
-        Columns are those of `tfbnn predict`: mean, stddev, q0.16, trust, with the name of the target
-        before them where there are several; of classes p_LABEL, p_LABEL_stddev, and so on.
-
-        Raises:
-            ImportError: When pandas is not installed.
-            ValueError: For what `model.predict` did not give.
-
-        Example:
-            table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
-        """
-        if self.labels is None:
-            raise ValueError("Only what model.predict gives has names for the columns of a frame.")
-        return to_frame(self, self.labels)
-
-    def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
-        """The same with `shape` of mean, stddev and quantiles."""
-        quantiles = None if self.quantiles is None else shape(self.quantiles)
-        return replace(self, mean=shape(self.mean), stddev=shape(self.stddev), quantiles=quantiles)
 
 
 class Summary(NamedTuple):
@@ -235,15 +166,14 @@ def predict(
     x: Array,
     wanted: Summary,
     row_noise: Array | None = None,
-    backend: str = "numpy",
 ) -> Prediction:
-    """Summarises the predictive distribution at transformed inputs x [N, D].
+    """Summarise the predictive distribution at transformed inputs x [N, D].
 
-    What is wanted, the noise and the backend are those of `BayesianMLP.predict`, checked.
+    The summary and the noise are those that `BayesianMLP.predict` was asked for, checked.
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
     ensemble = ensemble.weighted.mirrored
-    forward = forward_pass(ensemble, len(x), backend)
+    forward = forward_pass(ensemble, len(x))
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
 
     def summarise(tiles: list[slice]) -> None:

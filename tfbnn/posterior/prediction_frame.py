@@ -1,21 +1,23 @@
-"""Predictions as tables: their numbers in columns, what these are called, and pandas' data frames."""
+"""`Prediction`, which `predict` returns, and its table: columns, their names, pandas' data frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.system.arrays import Array
 
-if TYPE_CHECKING:
-    from tfbnn.posterior.prediction import Prediction
+# Numbers of an array that a Prediction shows.
+_MOST_SHOWN = 5
 
 
 class FrameLabels(NamedTuple):
-    """What a Prediction knows of its table.
+    """Labels of a prediction's table.
 
     Attributes:
         columns: Names of the columns but that of trust.
@@ -26,17 +28,90 @@ class FrameLabels(NamedTuple):
     index: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
+
+    Where the target was fitted as [N], users get mean and stddev [N] and quantiles [Q, N]. Of
+    classes everything is about probabilities: K is then the number of columns M of Categorical.
+
+    Attributes:
+        mean: [N, K] or [N].
+        stddev: The same; of the function alone (epistemic), or with noise where that was asked for.
+        quantiles: [Q, N, K] or [Q, N], or None.
+        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
+            for.
+        labels: What `to_frame` calls columns and rows.
+    """
+
+    mean: Array
+    stddev: Array
+    quantiles: Array | None = None
+    trust: Array | None = None
+    labels: FrameLabels | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """Return a line per array: its shape and first numbers."""
+        lines = [f"Prediction of {counted(len(self.mean), 'row')}"]
+        for name in ("mean", "stddev", "quantiles", "trust"):
+            values = getattr(self, name)
+            if values is not None:
+                numbers = [f"{value:.4g}" for value in values.ravel()[:_MOST_SHOWN]]
+                more = [] if values.size <= _MOST_SHOWN else ["..."]
+                text = ", ".join([*numbers, *more])
+                lines.append(f"  {name:<10} {list(values.shape)!s:<14} {text}")
+        return "\n".join(lines)
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.mean, self.stddev))
+
+    @property
+    def columns(self) -> Prediction:
+        """The prediction with a column per target, [N, K], whatever the shape of the fitted target."""
+        return self if self.mean.ndim == 2 else self.shaped(lambda values: values[..., None])
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for each row of x, and its index where x was a frame.
+
+        Columns are those of `tfbnn predict`: mean, stddev, q0.16, trust, with the name of the target
+        before them where there are several; of classes p_LABEL, p_LABEL_stddev, and so on.
+
+        Raises:
+            ImportError: When pandas is not installed.
+            ValueError: For what `model.predict` did not give.
+
+        Example:
+            table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
+        """
+        if self.labels is None:
+            raise ValueError("Only what model.predict gives has names for the columns of a frame.")
+        try:
+            import pandas
+        except ImportError as error:
+            message = "to_frame needs pandas, which is not installed: pip install pandas."
+            raise ImportError(message) from error
+        names, trust = self.labels.columns, self.trust
+        names = names if trust is None else (*names, "trust")
+        frame = pandas.DataFrame(values_of(self), columns=list(names), index=self.labels.index)
+        return frame if trust is None else frame.astype({"trust": trust.dtype})
+
+    def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
+        """Return the prediction with `shape` of mean, stddev and quantiles."""
+        quantiles = None if self.quantiles is None else shape(self.quantiles)
+        return replace(self, mean=shape(self.mean), stddev=shape(self.stddev), quantiles=quantiles)
+
+
 def labels_of(
     ensemble: Ensemble, x: Any, quantiles: Sequence[float] | None, space: str
 ) -> FrameLabels:
-    """The FrameLabels of a prediction for x, as the user has passed it."""
+    """Return the FrameLabels of a prediction for x, as the user has passed it."""
     index = getattr(x, "index", None)
     index = None if callable(index) else index  # a method of lists
     return FrameLabels(tuple(value_names(ensemble, quantiles or (), space)), index)
 
 
 def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:
-    """What stands before the names of columns: a target where there are several, or where asked for."""
+    """Return the beginnings of column names: a target where there are several, or where asked for."""
     names = ensemble.target_names
     return [f"{name}_" for name in names] if is_named or len(names) > 1 else [""]
 
@@ -44,7 +119,7 @@ def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:
 def value_names(
     ensemble: Ensemble, quantiles: Sequence[float], space: str, is_named: bool = False
 ) -> list[str]:
-    """Names of the columns of `values_of` but trust: mean, stddev, q0.16, ..; of classes p_a, p_a_stddev, ..
+    """Return the names of the columns of `values_of` but trust: mean, stddev, q0.16, ..; of classes p_a, p_a_stddev, ..
 
     Before them stand `target_prefixes`; of two classes only the second is there.
     """
@@ -64,23 +139,10 @@ def value_names(
 
 
 def values_of(prediction: Prediction) -> Array:
-    """Numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
+    """Return numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
     prediction = prediction.columns
     found = () if prediction.quantiles is None else prediction.quantiles
     parts = [prediction.mean, prediction.stddev, *found]
     # [N, K, statistics], so that all about one target stands together.
     values = np.stack(parts, axis=2).reshape(len(prediction.mean), -1)
     return values if prediction.trust is None else np.column_stack([values, prediction.trust])
-
-
-def to_frame(prediction: Prediction, labels: FrameLabels) -> Any:
-    """A pandas.DataFrame of `values_of`, with an integer column of trust where it was asked for."""
-    try:
-        import pandas
-    except ImportError as error:
-        message = "to_frame needs pandas, which is not installed: pip install pandas."
-        raise ImportError(message) from error
-    trust = prediction.trust
-    names = labels.columns if trust is None else (*labels.columns, "trust")
-    frame = pandas.DataFrame(values_of(prediction), columns=list(names), index=labels.index)
-    return frame if trust is None else frame.astype({"trust": trust.dtype})

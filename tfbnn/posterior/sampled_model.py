@@ -14,11 +14,11 @@ from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
+from tfbnn.posterior.arviz_data import Posterior
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
     checked_rows,
-    given_together,
     require_noise,
     untransformed_inputs,
 )
@@ -26,14 +26,13 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
-    Prediction,
     Summary,
     function_draws,
     inverse_draws,
     predict,
     row_tiles,
 )
-from tfbnn.posterior.prediction_frame import labels_of
+from tfbnn.posterior.prediction_frame import Prediction, labels_of
 from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
@@ -59,7 +58,7 @@ class SampledModel(ExplainsAttributes):
 
     def __init__(self, spec: NetworkSpec):
         self._asked = spec  # what is open in it each fit chooses anew
-        self._ensemble: Ensemble | None = None
+        self._ensemble: Posterior | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
         self._warned_of: Provenance | None = None
@@ -75,7 +74,7 @@ class SampledModel(ExplainsAttributes):
     def from_ensemble(cls, ensemble: Ensemble) -> Self:
         """The fitted model that an `Ensemble` describes."""
         model = cls.from_spec(ensemble.spec)
-        model._ensemble = ensemble
+        model._ensemble = Posterior.of(ensemble)
         return model
 
     def __repr__(self) -> str:
@@ -139,7 +138,7 @@ class SampledModel(ExplainsAttributes):
         return self._ensemble if self._earlier is None and self.spec.earlier else self._earlier
 
     @property
-    def posterior(self) -> Ensemble:
+    def posterior(self) -> Posterior:
         """The sampled networks: draws [C, S, P], sample_stats, chain_weights [C], to_arviz()."""
         return self._fitted()
 
@@ -162,7 +161,6 @@ class SampledModel(ExplainsAttributes):
         quantiles: ArrayLike | None = None,
         space: str = "original",
         noise_scale: ArrayLike | None = None,
-        backend: str = "auto",
         return_trust: bool = False,
         calibrated: bool | str = "auto",
         allow_unsampled: bool = False,
@@ -182,6 +180,9 @@ class SampledModel(ExplainsAttributes):
         Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
         the second label.
 
+        NumPy computes the networks' outputs, as fast as XLA does on a CPU; for large batches
+        TensorFlow, where it is imported already and sees a GPU. The two are equal to 1e-5.
+
         Args:
             x: Inputs [N, D]; of a data frame the columns of the fit, found by name. After a fit to
                 columns of text, a data frame with them, or the numbers of `code_inputs`.
@@ -194,10 +195,6 @@ class SampledModel(ExplainsAttributes):
                 classes the logits, with Categorical less their mean over classes.
             noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
                 required with `include_noise` after a fit that had them.
-            backend: What computes the networks' outputs, equal to 1e-5: "numpy", which needs
-                nothing else and is as fast as XLA on a CPU, "tensorflow", or "auto" (default):
-                TensorFlow for large batches where it is imported already and sees a GPU, else
-                NumPy. After `fit_laplace` NumPy alone.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
             calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
@@ -233,17 +230,13 @@ class SampledModel(ExplainsAttributes):
             require_noise(ensemble, noise, "include_noise=True")
         calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         check_choice("space", space, {"original", "transformed"})
-        if check_choice("backend", backend, {"auto", "numpy", "tensorflow"}) == "tensorflow":
-            ensemble.require_networks("backend='tensorflow'", "Use backend='auto'")
-        if backend == "numpy":
-            perceptron(ensemble.spec, "backend='numpy'")
         if quantiles is not None:
             quantiles = [
                 check_number("quantiles", q, above=0, below=1)
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
-        prediction = predict(ensemble, x, wanted, noise, backend).shaped(ensemble.as_fitted)
+        prediction = predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted)
         trust = trust_levels(ensemble.training_inputs, x) if return_trust else None
         labels = labels_of(ensemble, given, quantiles, space)
         return replace(prediction, trust=trust, labels=labels)
@@ -447,12 +440,12 @@ class SampledModel(ExplainsAttributes):
 
     def stack_chains(
         self,
-        x_validation: ArrayLike | None = None,
-        y_validation: ArrayLike | None = None,
+        x_validation: ArrayLike,
+        y_validation: ArrayLike,
         *,
         noise_scale: ArrayLike | None = None,
     ) -> Stacking:
-        """Weighs the chains by how well they predict held-out rows together: stacking.
+        """Weigh the chains by how well they predict held-out rows together: stacking.
 
         For chains that do not mix. The weights maximise the mean log score of the mixture of the
         chains' predictive densities on the held-out rows (Yao, Vehtari and Gelman 2022, JMLR 23,
@@ -461,54 +454,28 @@ class SampledModel(ExplainsAttributes):
         stay as they are, so that stacking again starts from scratch.
 
         Args:
-            x_validation: Inputs [N, D] of rows that the fit has not seen. Default: the training
-                rows, each left out in turn by PSIS-LOO, which needs the extra `arviz`, the model
-                as it was fitted (a file holds no rows), and some tenths of a millisecond per chain
-                and row.
-            y_validation: Their targets [N, K] or [N], original units; given with `x_validation`.
+            x_validation: Inputs [N, D] of rows that the fit has not seen.
+            y_validation: Their targets [N, K] or [N], original units.
             noise_scale: Known standard deviations of the validation rows, [N] or [N, K], in the
                 units of y; required after a fit that had them.
 
         Returns:
             `Stacking`: weights [C], method, log_score_uniform, log_score_stacked, num_rows,
-            pareto_k, `summary()`. The scores are of the very rows the weights were fitted
+            `summary()`. The scores are of the very rows the weights were fitted
             to: judge the mixture with `evaluate` on others.
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When PSIS-LOO is asked for and ArviZ is not installed.
-            TypeError, ValueError: For unusable rows, one of inputs and targets without the other,
-                neither of them after loading, for networks that are not sampled or for a coarsened
-                posterior, a row to which
-                every chain gives density zero, and after `fit_laplace`, which has no chains.
-
-        Warns:
-            UserWarning: When many leave-one-out densities are unreliable (Pareto k above 0.7).
+            TypeError, ValueError: For unusable rows, a row to which every chain gives density zero,
+                and after `fit_laplace`, which has no chains.
         """
         from tfbnn.posterior.stacking import stack
 
-        ensemble, row_groups = self._fitted("stack_chains"), None
-        if given_together("stack_chains", x_validation=x_validation, y_validation=y_validation):
-            _, transformed = checked_rows(
-                ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
-            )
-        else:
-            power, reason = ensemble.spec.likelihood_power, None
-            if ensemble.provenance.not_sampled is not None:
-                reason = "draws of the posterior, which this model has none of"
-            elif power < 1.0:
-                reason = f"rows that count as a whole, received likelihood_power={power!r}"
-            if reason is not None:
-                raise ValueError(
-                    f"stack_chains without validation rows leaves out rows, which needs {reason}. Pass "
-                    "x_validation and y_validation."
-                )
-            names = "x_validation and y_validation"
-            rows = self.rows_of_the_fit(noise_scale, "stack_chains without validation rows", names)
-            transformed, row_groups = ensemble.transform(rows), rows.groups
-        stacking = stack(
-            ensemble, transformed, leave_one_out=x_validation is None, row_groups=row_groups
+        ensemble = self._fitted("stack_chains")
+        _, transformed = checked_rows(
+            ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
         )
+        stacking = stack(ensemble, transformed)
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(
             ensemble.with_chain_weights(stacking.weights),
@@ -597,7 +564,7 @@ class SampledModel(ExplainsAttributes):
         networks = moment_networks(self._fitted("to_onnx", allow_unsampled=False))
         write_onnx(networks, bar_constants(networks.ensemble), path)
 
-    def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Ensemble:
+    def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Posterior:
         """The Ensemble, with a warning, once, where it is not what was asked for.
 
         Args:
@@ -626,7 +593,7 @@ class SampledModel(ExplainsAttributes):
             warn(said)
         return ensemble
 
-    def _sampled(self) -> Ensemble:
+    def _sampled(self) -> Posterior:
         """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
@@ -644,7 +611,7 @@ class SampledModel(ExplainsAttributes):
         if not in_any_case and ensemble.provenance.not_sampled and self._ensemble is not None:
             if self._ensemble.provenance.not_sampled is None:
                 return
-        self._ensemble, self._training_rows = ensemble, rows
+        self._ensemble, self._training_rows = Posterior.of(ensemble), rows
 
     def rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
         """The training rows of a fit in this process.

@@ -20,6 +20,8 @@ FORMER = {
     "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
     "kind='evolution').",
     "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
+    "backend": "predict hands large batches to a GPU that TensorFlow sees, and computes all others with NumPy; "
+    "CUDA_VISIBLE_DEVICES=-1 hides the GPU.",
     "stein": "Use method='kernel_thinning', the default, which keeps predictions better.",
     "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
     "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",

@@ -124,7 +124,7 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("compress named.h5 --method thinning -o out.h5", "kernel_thinning"),
         ("stack named.h5 new.csv -o named.h5", "would be lost"),
         ("stack named.h5 new.csv -o new.csv", "would be lost"),
-        ("stack named.h5 -o out.h5", "holds no rows: give DATA"),
+        ("stack named.h5 -o out.h5", "VALIDATION"),
         ("export named.h5 -o named.h5", "'.h5'"),
         ("export named.h5 -o named.tflite", "expected .onnx, or a folder's name"),
         ("export named.h5 -o full", "holds something"),

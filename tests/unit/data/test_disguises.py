@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.entries import (
     NOISE,
-    NUM_ROWS,
     TAKE_X,
     TAKE_Y,
     THETA,
@@ -167,16 +166,14 @@ def test_row_noise_in_any_disguise_gives_the_same_bits(entry, disguise, fitted, 
     assert content(noise) == before
 
 
-def test_a_fit_keeps_copies_of_its_rows_for_stacking(engine):
-    pytest.importorskip("arviz")
+def test_a_fit_keeps_copies_of_its_rows(engine):
     x, y = X.copy(), Y.copy()
     model = BayesianMLP([2, 5, 1])
     fake_fit(model, x, y, noise_scale=NOISE)
     x[:], y[:] = np.nan, np.nan
-    with pytest.warns(UserWarning, match="Pareto k"):  # six draws per chain are too few
-        stacking = model.stack_chains()
-    assert stacking.num_rows == NUM_ROWS and stacking.pareto_k.shape == (2, NUM_ROWS)
-    np.testing.assert_array_equal(model.posterior.chain_weights, stacking.weights)
+    rows = model.rows_of_the_fit(None, "this", "x and y")
+    np.testing.assert_array_equal(rows.x, X)
+    np.testing.assert_array_equal(rows.y, Y)
 
 
 def test_integers_are_numbers(fitted):

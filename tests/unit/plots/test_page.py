@@ -157,7 +157,6 @@ def test_what_is_stored_is_shown():
         labels=np.array([0, 1]),
         log_evidence=np.array([0.0, -9.0]),
         log_evidence_stderr=np.array([0.1, 0.2]),
-        is_bridged=np.array([True, True]),
         rhat_within=np.ones((2, 10, 1)),
         chain_weights=np.array([0.5, 0.5]),
     )

@@ -32,23 +32,31 @@ def test_no_product_has_two_transposed_factors(
     monkeypatch.setattr(
         np, "matmul", lambda *both, **options: factors.append(both) or multiply(*both, **options)
     )
-    model.predict(np.asfortranarray(x), backend="numpy")
+    model.predict(np.asfortranarray(x))
     if make is None:
         model.predict_gradient(x)
     assert factors
     assert not [both for both in factors if all(map(is_transposed, both))]
 
 
+@pytest.fixture
+def with_gpu(monkeypatch):
+    """A GPU, as far as predictions can see, and every batch is large enough for it."""
+    monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
+    return lambda: monkeypatch.setattr("tfbnn.posterior.forward._GPU_VALUES", 1)
+
+
 @each_configuration
-def test_tensorflow_agrees_with_numpy(synthetic_ensemble, configuration):
+def test_tensorflow_agrees_with_numpy(synthetic_ensemble, configuration, with_gpu):
     ensemble = synthetic_ensemble(**configuration)
     model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=11)
     options = {"quantiles": [0.1, 0.9], "include_noise": True}
-    expected = model.predict(x, **options, backend="numpy")
-    assert_same(model.predict(x, **options, backend="tensorflow"), expected, rtol=1e-5)
+    expected = model.predict(x, **options)
+    with_gpu()
+    assert_same(model.predict(x, **options), expected, rtol=1e-5)
 
 
-def test_few_programs_are_compiled_and_draws_are_tiled(single, monkeypatch):
+def test_few_programs_are_compiled_and_draws_are_tiled(single, monkeypatch, with_gpu):
     from tfbnn.engine.export import forward
 
     model, x = single
@@ -57,17 +65,17 @@ def test_few_programs_are_compiled_and_draws_are_tiled(single, monkeypatch):
         "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
     )  # 30 draws of 80, then 20
     forward._compiled_outputs.cache_clear()
+    with_gpu()
     for num_rows in (60, 33, 40, 64, 50):
-        found = model.predict(x[:num_rows], backend="tensorflow")
+        found = model.predict(x[:num_rows])
         assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
     function = forward._compiled_outputs(model.posterior.spec)
     assert function.experimental_get_tracing_count() == 2
 
 
-def test_auto_takes_a_gpu_for_large_batches_only(single, monkeypatch):
+def test_a_gpu_gets_large_batches_only(single, monkeypatch, with_gpu):
     model, x = single
     used = []
-    monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
     monkeypatch.setattr(
         "tfbnn.engine.export.forward.make_forward",
         lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
@@ -79,13 +87,7 @@ def test_auto_takes_a_gpu_for_large_batches_only(single, monkeypatch):
     assert used
 
 
-def test_an_unknown_backend_is_refused(single):
-    model, x = single
-    with pytest.raises(ValueError, match="backend must be one of.*numpy"):
-        model.predict(x, backend="torch")
-
-
-def test_auto_predicts_large_batches_where_tensorflow_is_forbidden(single, monkeypatch):
+def test_numpy_predicts_large_batches_where_tensorflow_is_forbidden(single, monkeypatch):
     model, x = single
     expected = model.predict(x).mean
     monkeypatch.setitem(sys.modules, "tensorflow", None)

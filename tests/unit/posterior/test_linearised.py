@@ -141,7 +141,6 @@ REFUSED = {
     "to_onnx": lambda model, path: model.to_onnx(path),
     "to_savedmodel": lambda model, path: model.to_savedmodel(path),
     "to_arviz": lambda model, path: model._ensemble.to_arviz(),
-    "backend='tensorflow'": lambda model, path: model.predict(ROWS[0], backend="tensorflow"),
     "This": lambda model, path: model._ensemble.effective_weights,
 }
 

@@ -8,7 +8,7 @@ import tfbnn
 from tests.support.builders import make_rows
 from tests.support.entries import NOISE, NUM_ROWS, X, Y, fake_fit
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.prediction import Prediction
+from tfbnn.posterior.prediction_frame import Prediction
 
 LOG = ["log10", "standardize"]
 QUANTILES = [0.16, 0.5, 0.84]

@@ -11,7 +11,7 @@ from tests.support.builders import synthetic_ensemble
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.fit_checking import diagnose_ensemble
-from tfbnn.posterior.prediction import Prediction
+from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.stacking import Stacking

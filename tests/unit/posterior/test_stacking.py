@@ -1,8 +1,6 @@
 """Stacking of chains: held-out densities, and what becomes of the weights."""
 
 import json
-import sys
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,6 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking import (
     chain_log_densities,
-    loo_log_densities,
     weighting_note,
 )
 from tfbnn.spec.rows import Rows
@@ -64,78 +61,6 @@ def test_densities_are_those_of_every_chain_by_itself():
     expected = special.logsumexp(logs, axis=1) - np.log(20)
     found = chain_log_densities(constant_ensemble(means), rows_of(y))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-def test_leave_one_out_densities_are_near_the_exact_ones():
-    """A normal mean under a flat prior: without row i it is N(mean of the others, 1 / (n - 1))."""
-    pytest.importorskip("arviz")
-    generator = np.random.default_rng(0)
-    y = generator.normal(size=30)
-    means = y.mean() + generator.normal(size=(2, 4000)) / np.sqrt(30)
-    found, pareto_k = loo_log_densities(constant_ensemble(means), rows_of(y))
-    others = (y.sum() - y) / 29
-    exact = stats.norm.logpdf(y, others, np.sqrt(1 + 1 / 29))
-    np.testing.assert_allclose(found, np.tile(exact, (2, 1)), atol=0.03)
-    assert pareto_k.shape == (2, 30) and pareto_k.max() < 0.7
-
-
-def test_rows_of_a_group_are_left_out_together():
-    """Against the exact density of a constant with a flat prior, of both rows of each pair."""
-    pytest.importorskip("arviz")
-    generator = np.random.default_rng(0)
-    y, pairs = generator.normal(size=30), np.repeat(np.arange(15), 2)
-    means = y.mean() + generator.normal(size=(2, 4000)) / np.sqrt(30)
-    found, _ = loo_log_densities(constant_ensemble(means), rows_of(y), pairs)
-    covariance = np.eye(2) + 1 / 28
-    exact = [
-        stats.multivariate_normal.logpdf(pair, [(y.sum() - pair.sum()) / 28] * 2, covariance)
-        for pair in y.reshape(15, 2)
-    ]
-    np.testing.assert_allclose(found, np.tile(exact, (2, 1)), atol=0.06)
-
-
-def test_leave_one_out_and_validation_rows_nearly_agree():
-    pytest.importorskip("arviz")
-    generator = np.random.default_rng(1)
-
-    def sample(count):
-        return np.where(generator.uniform(size=count) < 0.75, -1.5, 2.0) + generator.normal(
-            size=count
-        )
-
-    means = np.array([[-1.5], [2.0], [30.0]]) + 0.05 * generator.normal(size=(3, 200))
-    model = tfbnn.BayesianMLP.from_ensemble(constant_ensemble(means))
-    model._keep(rows_of(sample(300)), model.posterior)
-    y = sample(300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no Pareto k is high
-        inside = model.stack_chains()
-    outside = model.stack_chains(np.zeros((300, 1)), y)
-    np.testing.assert_allclose(inside.weights, [0.75, 0.25, 0.0], atol=0.06)
-    np.testing.assert_allclose(inside.weights, outside.weights, atol=0.06)
-    assert (inside.method, outside.method) == (
-        "stacking by PSIS-LOO",
-        "stacking on validation rows",
-    )
-    assert inside.pareto_k.shape == (3, 300) and outside.pareto_k is None
-    assert "\nPareto k     above 0.7 for 0." in inside.summary()
-
-
-def test_many_high_pareto_k_are_reported(ensemble):
-    pytest.importorskip("arviz")
-    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
-    model._keep(Rows(X, Y, None, None), ensemble)
-    with pytest.warns(UserWarning, match=r"Pareto k is above 0.7 for 100.0 %"):
-        assert model.stack_chains().unreliable_share > 0.05
-
-
-def test_without_arviz_the_message_names_the_extra(ensemble, monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
-    model._keep(Rows(X, Y, None, None), ensemble)
-    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[arviz\]', or pass validation rows"):
-        model.stack_chains()
-    assert model.posterior is ensemble
 
 
 # What becomes of the weights.

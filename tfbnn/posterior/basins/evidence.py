@@ -1,8 +1,8 @@
-"""Which chains represent the same functions, and how much of the posterior is where they are."""
+"""Group chains by the functions that they represent, and find the mass of the posterior there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,15 +16,13 @@ FAR = 2.0
 # Draws of a chain that are looked at, half of them for the proposal; and the fewest of which anything
 # can be said.
 MOST_DRAWS, FEWEST_DRAWS = 800, 8
-# Of the normal distributions whose Jensen bound is tried, and draws to try one by.
-_SCALES, _TRIES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08), 32
 # Fewer draws than these in the overlap of both densities tell no error, not even their own.
 FEWEST_IN_OVERLAP = 20.0
 _MOST_STEPS, _TOLERANCE = 1000, 1e-10
 
 
 def group_chains(function: Array) -> Array:
-    """Numbers of the groups that chains belong to, in the order of their first chains: [C].
+    """Return the numbers of the groups that chains belong to, in the order of their first chains: [C].
 
     Chains that are nearer to each other than FAR are in one group, and so are those that others
     connect.
@@ -41,7 +39,7 @@ def group_chains(function: Array) -> Array:
 
 
 def distances(function: Array) -> Array:
-    """How far the mean functions of chains are apart, in their own standard deviations [C, C].
+    """Return the distances of the mean functions of chains, in their own standard deviations [C, C].
 
     Root mean square over the reference inputs; infinite where a value is not finite, and where
     constant functions differ.
@@ -76,32 +74,16 @@ class Evidence(NamedTuple):
 
     Attributes:
         value: Natural logarithm, of one of the H! 2^H copies of a basin.
-        stderr: Its standard error; where `is_bridged` is false, half of the distance of two bounds
-            with `value` in the middle, infinite where there is no lower one.
-        is_bridged: Whether it is by bridge sampling.
+        stderr: Its standard error; infinite where bridge sampling fails, and `value` is then a bound
+            from above.
     """
 
     value: float
     stderr: float
-    is_bridged: bool
-
-
-class _Part(NamedTuple):
-    """What one half of a chain says, by a proposal from the other.
-
-    Attributes:
-        value, stderr, is_reliable: Of bridge sampling.
-        upper: A bound of the log evidence, its error added.
-    """
-
-    value: float
-    stderr: float
-    is_reliable: bool
-    upper: float
 
 
 def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
-    """The Evidence of the basin in which chains are.
+    """Return the Evidence of the basin in which chains are.
 
     Every chain is brought into one copy of its networks, and says by itself what the mass of that
     copy is: so the masses of all copies are equal, and what chains of one basin disagree about is
@@ -109,84 +91,48 @@ def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
     covariance shrunk to the inverse of the Gauss-Newton matrix at the best of its draws and their
     mean, is held against the other half by bridge sampling, and then the other way about.
 
-    Where they hardly overlap two bounds remain, both by Jensen's inequality, with p the posterior in
-    the basin, Z its mass, and q a normalised density: E_q[log p Z - log q] <= log Z <=
-    E_p[log p Z - log q]. Below, q is the best of some normal distributions around that centre.
+    Where they hardly overlap a bound remains, by Jensen's inequality, with p the posterior in
+    the basin, Z its mass, and q a normalised density: log Z <= E_p[log p Z - log q].
 
     Args:
         target: Target.
         chains: Draws [S, P] of each, at least 8.
     """
-    parts: list[_Part] = []
-    lower: list[float] = []
+    parts: list[Bridge] = []
     for number, draws in enumerate(chains):
         chosen = np.linspace(0, len(draws) - 1, min(len(draws), MOST_DRAWS)).round().astype(int)
-        found, least = _of_chain(target, draws[chosen].astype(float), number)
-        parts += found
-        lower.append(least)
+        parts += _of_chain(target, draws[chosen].astype(float), number)
     reliable = [part for part in parts if part.is_reliable]
-    if reliable:
-        values, errors = np.array([part[:2] for part in reliable]).T
-        count = len(values)
-        between = values.var(ddof=1) / count if count > 1 else 0.0
-        error = float(np.sqrt(np.square(errors).mean() / count + between))
-        return Evidence(float(values.mean()), error, True)
-    highest = float(np.mean([part.upper for part in parts]))
-    half = 0.5 * (highest - max(lower))
-    if not np.isfinite(half):
-        return Evidence(highest, np.inf, False)
-    return Evidence(highest - half, abs(half), False)
+    if not reliable:
+        return Evidence(float(np.mean([part.upper for part in parts])), np.inf)
+    values, errors = np.array([part[:2] for part in reliable]).T
+    count = len(values)
+    between = values.var(ddof=1) / count if count > 1 else 0.0
+    error = float(np.sqrt(np.square(errors).mean() / count + between))
+    return Evidence(float(values.mean()), error)
 
 
-def _of_chain(target: Target, draws: Array, number: int) -> tuple[list[_Part], float]:
-    """(_Part of each half of the draws [S, P] of a chain, lower bound of its log evidence)."""
+def _of_chain(target: Target, draws: Array, number: int) -> list[Bridge]:
+    """Return what each half of the draws [S, P] of a chain says, by a proposal from the other."""
     log_prob = target.log_prob(draws)
     best = draws[np.argmax(log_prob)]
     draws, _ = target.aligned(draws, best)
     # In many dimensions every draw is far below the mode, and the mean near it unless the basin bends.
     centre = max(best, draws.mean(axis=0), key=lambda theta: target.log_prob(theta[None])[0])
     frame, generator = Frame(centre, target.factor(centre)), np.random.default_rng([number, 17])
-
-    def ratio(normal: Normal, count: int) -> Array:
-        """Log target less log proposal at draws of the proposal, minus infinity in other copies."""
-        sample = normal.sample(generator, count)
-        in_copy = ~target.aligned(sample, best)[1]
-        found = np.full(count, -np.inf)
-        if in_copy.any():
-            found[in_copy] = (target.log_prob(sample) - normal.log_density(sample))[in_copy]
-        return found
-
     half = len(draws) // 2
     parts = []
     for one, other in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
         proposal = frame.fitted(draws[one], effective_size(log_prob[one]))
         at_draws = log_prob[other] - proposal.log_density(draws[other])
-        found = bridge(at_draws, ratio(proposal, len(at_draws)))
-        error = float(at_draws.std() / np.sqrt(effective_size(at_draws)))
-        parts.append(_Part(found.value, found.stderr, found.is_reliable, at_draws.mean() + error))
-    if any(part.is_reliable for part in parts):
-        return parts, -np.inf  # nobody asks
-    return parts, _lower_bound(frame, ratio, half)
-
-
-def _lower_bound(frame: Frame, ratio: Callable[[Normal, int], Array], count: int) -> float:
-    """The best of the bounds by normal distributions around the centre, its error taken off."""
-    normals = [frame.shrunk(scale) for scale in _SCALES]
-    best = max(normals, key=lambda normal: _jensen(ratio(normal, _TRIES))[0])
-    bound, error = _jensen(ratio(best, count))
-    return bound - error
-
-
-def _jensen(ratio: Array) -> tuple[float, float]:
-    """(Lower bound of a log mass, its error) by log target less log proposal [M].
-
-    The proposal is cut to where the target is: its own mass there is the share of such draws.
-    """
-    inside = ratio[ratio > -np.inf]
-    if not len(inside):
-        return -np.inf, np.inf
-    share = np.log(len(inside) / len(ratio))
-    return float(inside.mean() + share), float(inside.std() / np.sqrt(len(inside)))
+        sample = proposal.sample(generator, len(at_draws))
+        in_copy = ~target.aligned(sample, best)[1]
+        # Minus infinity in other copies.
+        at_sample = np.full(len(sample), -np.inf)
+        if in_copy.any():
+            at_sample[in_copy] = (target.log_prob(sample) - proposal.log_density(sample))[in_copy]
+        parts.append(bridge(at_draws, at_sample))
+    return parts
 
 
 class Frame(NamedTuple):
@@ -204,18 +150,8 @@ class Frame(NamedTuple):
         """theta [M, P] -> z [M, P]."""
         return (theta - self.centre) @ self.factor
 
-    def normal(self, mean: Array, spread: Array) -> Normal:
-        """N(mean, spread spread^T) of z, as a distribution of theta."""
-        log_det = np.log(np.diag(spread)).sum() - np.log(np.diag(self.factor)).sum()
-        return Normal(self, mean, spread, float(log_det))
-
-    def shrunk(self, scale: float) -> Normal:
-        """The normal distribution with this curvature, its lengths times `scale`."""
-        count = len(self.centre)
-        return self.normal(np.zeros(count), scale * np.eye(count))
-
     def fitted(self, draws: Array, size: float) -> Normal:
-        """With the mean of draws, and their covariance as far as so few can tell it from H^-1.
+        """Return the one with the mean of draws, and their covariance as far as so few can tell it from H^-1.
 
         It is that of so many draws and P more whose covariance is H^-1: with far fewer draws than
         parameters no other has an inverse.
@@ -228,7 +164,9 @@ class Frame(NamedTuple):
         mean, count = z.mean(axis=0), len(self.centre)
         covariance = size * np.cov(z, rowvar=False, bias=True).reshape(count, count)
         covariance = (covariance + count * np.eye(count)) / (size + count)
-        return self.normal(mean, np.linalg.cholesky(covariance))
+        spread = np.linalg.cholesky(covariance)
+        log_det = np.log(np.diag(spread)).sum() - np.log(np.diag(self.factor)).sum()
+        return Normal(self, mean, spread, float(log_det))
 
 
 class Normal(NamedTuple):
@@ -266,21 +204,23 @@ class Bridge(NamedTuple):
         value: Natural logarithm.
         stderr: Its standard error.
         overlap: Effective number of draws in the overlap of the two densities, the smaller of both.
+        upper: The bound from above by Jensen's inequality.
     """
 
     value: float
     stderr: float
     overlap: float
+    upper: float
 
     @property
     def is_reliable(self) -> bool:
-        """Whether value and standard error mean something."""
+        """True where value and standard error mean something."""
         is_finite = np.isfinite(self.value) and np.isfinite(self.stderr)
         return bool(is_finite and self.overlap >= FEWEST_IN_OVERLAP)
 
 
 def bridge(of_target: Array, of_proposal: Array) -> Bridge:
-    """The log mass under a target density, by draws of it and of a normalised proposal.
+    """Return the log mass under a target density, by draws of it and of a normalised proposal.
 
     The optimal bridge function of Meng and Wong 1996, Statistica Sinica 6, 831, found by iteration;
     the error is the relative mean square error of Fruehwirth-Schnatter 2004, Econometrics Journal 7,
@@ -291,7 +231,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
         of_proposal: The same at independent draws of the proposal [M], minus infinity where the
             target is zero.
     """
-    size = effective_size(of_target)
+    size, upper = effective_size(of_target), float(of_target.mean())
     share = size / (size + len(of_proposal))
     # Differences are taken from one place, or they would overflow.
     origin = float(np.median(of_target))
@@ -302,7 +242,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
         above, below = _terms(target, proposal, value, share)
         value += _log_mean(above) - _log_mean(below)
         if not np.isfinite(value):
-            return Bridge(np.nan, np.inf, 0.0)
+            return Bridge(np.nan, np.inf, 0.0, upper)
         if abs(value - last) < _TOLERANCE:
             break
     # Their sizes do not matter, but the largest must not be rounded to zero.
@@ -310,7 +250,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
     error = _relative_variance(above) / len(above)
     error += _relative_variance(below) / effective_size(below)
     overlap = min(_weight(above), _weight(below) * size / len(below))
-    return Bridge(origin + value, float(np.sqrt(error)), overlap)
+    return Bridge(origin + value, float(np.sqrt(error)), overlap, upper)
 
 
 def _terms(target: Array, proposal: Array, value: float, share: float) -> tuple[Array, Array]:
@@ -333,7 +273,7 @@ def _relative_variance(values: Array) -> float:
 
 
 def _weight(values: Array) -> float:
-    """How many equal values have the same mean and variance of the mean."""
+    """Return how many equal values have the same mean and variance of the mean."""
     return float(np.square(values.sum()) / np.square(values).sum())
 
 

@@ -48,8 +48,8 @@ class BasinMethods(SampledModel):
         1996, Statistica Sinica 6, 831) between up to 800 draws of each chain and a normal
         distribution beside them, made of half of the draws and the Gauss-Newton matrix at the best
         one, with its relative mean square error (Fruehwirth-Schnatter 2004, Econometrics Journal 7,
-        143). Where the two hardly overlap, as with hundreds of parameters, it is known between two
-        bounds only, and the error says so.
+        143). Where the two hardly overlap, as with hundreds of parameters, it is not known: its error
+        is infinite.
 
         The H! 2^H copies of a network that are the same function (units in another order, signs
         turned where the activation is odd) are as many in every basin and cancel in the weights.
@@ -118,7 +118,7 @@ def find_basins(
         )
     labels = group_chains(function)
     groups = [np.flatnonzero(labels == group) for group in range(labels.max() + 1)]
-    found = [Evidence(0.0, 0.0, False)]
+    found = [Evidence(0.0, 0.0)]
     if len(groups) > 1:
         if draws.shape[2] > MOST_PARAMETERS:
             raise ValueError(
@@ -127,12 +127,11 @@ def find_basins(
             )
         found = [log_evidence(target, list(draws[group])) for group in groups]
     order = np.argsort([-one.value for one in found], kind="stable")
-    values, errors, bridged = zip(*(found[group] for group in order))
+    values, errors = zip(*(found[group] for group in order))
     return Basins(
         labels=np.argsort(order, kind="stable")[labels],
         log_evidence=np.array(values),
         log_evidence_stderr=np.array(errors),
-        is_bridged=np.array(bridged),
         rhat_within=np.stack([rhat(function[groups[group]]) for group in order]),
         chain_weights=np.full(len(draws), 1 / len(draws))
         if chain_weights is None

@@ -43,9 +43,8 @@ class Basins:
         log_evidence: Natural logarithm of the mass of one copy of each basin [B]: the integral of
             likelihood times prior, transformed targets, as `log_prob` has them. 0 with B = 1, where
             nobody asks.
-        log_evidence_stderr: Its standard errors [B]; half of the distance of two bounds where
-            `is_bridged` says no, infinite where there is no lower bound.
-        is_bridged: Whether an evidence is by bridge sampling [B].
+        log_evidence_stderr: Its standard errors [B]; infinite where only an upper bound is known, as
+            the draws and the normal distribution beside them hardly overlap.
         rhat_within: R-hat of the function over the chains of each basin, of a single chain over its
             halves, at the reference inputs of the model [B, N_ref, K].
         chain_weights: Weights of the chains in averages [C].
@@ -54,7 +53,6 @@ class Basins:
     labels: Array
     log_evidence: Array
     log_evidence_stderr: Array
-    is_bridged: Array
     rhat_within: Array
     chain_weights: Array
 
@@ -80,23 +78,26 @@ class Basins:
             raise ValueError(
                 f"basins.labels must give {len(chain_weights)} chains {counted(count, 'basin')}."
             )
-        errors = [np.inf if e is None else e for e in entries["log_evidence_stderr"]]
-        values, bridged = entries["log_evidence"], entries["is_bridged"]
+        values, errors, bridged = (
+            entries[name] for name in ("log_evidence", "log_evidence_stderr", "is_bridged")
+        )
         if {len(values), len(errors), len(bridged)} != {count}:
             raise ValueError(f"basins must have evidences of {counted(count, 'basin')}.")
+        # Of releases that had two bounds, in place of an error the half of their distance.
+        errors = [e if e is not None and known else np.inf for e, known in zip(errors, bridged)]
         if min(errors) < 0:
             raise ValueError("basins.log_evidence_stderr must be 0 or more.")
-        of_basins = np.array(values, float), np.array(errors, float), np.array(bridged)
-        return cls(labels, *of_basins, rhat_within, chain_weights)
+        evidence = np.array(values, float), np.array(errors, float)
+        return cls(labels, *evidence, rhat_within, chain_weights)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able, all but `rhat_within` and `chain_weights`."""
-        errors = self.log_evidence_stderr.tolist()
+        errors, known = self.log_evidence_stderr.tolist(), np.isfinite(self.log_evidence_stderr)
         return {
             "labels": self.labels.tolist(),
             "log_evidence": self.log_evidence.tolist(),
             "log_evidence_stderr": [e if np.isfinite(e) else None for e in errors],
-            "is_bridged": self.is_bridged.tolist(),
+            "is_bridged": known.tolist(),
         }
 
     def under(self, chain_weights: Array) -> Basins:
@@ -193,11 +194,11 @@ class Basins:
             )
         else:
             lines.append("the errors leave open which basin has most of the posterior's mass")
-        if not self.is_bridged.all():
-            basins = named("basin", np.flatnonzero(~self.is_bridged) + 1)
+        unknown = np.flatnonzero(np.isinf(self.log_evidence_stderr)) + 1
+        if len(unknown):
             lines.append(
-                f"of {basins} the evidence is known between two bounds only, as the draws and the "
-                "normal distribution beside them hardly overlap: the error is half of their distance"
+                f"the evidence of {named('basin', unknown)} is not known, as the draws and the normal "
+                "distribution beside them hardly overlap"
             )
         averaged = self.averaged_weights
         with np.errstate(divide="ignore"):

@@ -8,7 +8,6 @@ from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains, target_tiles
-from tfbnn.posterior.stacking import PARETO_K_LIMIT
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -16,8 +15,9 @@ from tfbnn.system.arrays import Array
 # prediction, and nothing is known of them without themselves.
 _LARGEST_LEVERAGE = 0.9
 # Rows that are left out together move the posterior further. Weights of draws that leave them out have
-# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it.
-_LARGEST_EIGENVALUE = PARETO_K_LIMIT
+# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it (Vehtari et al.
+# 2024, arXiv:1507.02646).
+_LARGEST_EIGENVALUE = 0.7
 # A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
 # weight leverage is at most a tenth on average, however small it seems to be.
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
