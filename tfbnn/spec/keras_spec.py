@@ -30,11 +30,10 @@ from tfbnn.spec.network_spec import (
     Readout,
     check_likelihood,
     check_likelihood_power,
-    check_scales,
+    check_priors,
 )
 from tfbnn.spec.own_classes import (
     check_known,
-    check_own,
     known_layers,
     with_custom,
 )
@@ -238,14 +237,6 @@ def check_keras_spec(spec: KerasSpec) -> None:
         raise ValueError("variables must have places of their own, and one of them be sampled")
     if sum(prod(one.shape) for one in spec.sampled) > MOST_NUMBERS:
         raise ValueError(f"more than {MOST_NUMBERS} weights are sampled")
-    for one in spec.sampled:
-        if one.prior.shape not in (None, one.shape):
-            raise ValueError(
-                f"{one.path!r} has shape {list(one.shape)}, received a prior with arrays of shape "
-                f"{list(one.prior.shape or ())}. Give it a prior of its own: prior={{{one.path!r}: ..}}."
-            )
-        if one.prior.per_input and (len(one.shape) != 2 or one.shape[0] != spec.num_inputs):
-            raise ValueError(no_scales_of_inputs(one))
     readout = spec.facts.readout
     if readout is not None:
         shapes = [one.shape for one in spec.sampled[readout : readout + 2]]
@@ -253,16 +244,7 @@ def check_keras_spec(spec: KerasSpec) -> None:
             raise ValueError("the readout must be a kernel and its bias")
         if shapes[0][1] != spec.num_outputs:
             raise ValueError(f"the readout must have {spec.num_outputs} outputs")
-    check_own(spec, REGISTRY)
-    check_scales(spec)
-
-
-def no_scales_of_inputs(variable: SampledVariable) -> str:
-    """Why a variable cannot have a prior with a scale for each input."""
-    return (
-        f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
-        f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
-    )
+    check_priors(spec)
 
 
 def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
