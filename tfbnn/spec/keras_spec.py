@@ -32,11 +32,7 @@ from tfbnn.spec.network_spec import (
     check_likelihood_power,
     check_priors,
 )
-from tfbnn.spec.own_classes import (
-    check_known,
-    known_layers,
-    with_custom,
-)
+from tfbnn.spec.own_classes import known_layers, with_custom
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import from_json, settings_to_json
 
@@ -200,9 +196,8 @@ class KerasSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
-        registry = with_custom(REGISTRY, custom)
-        check_known([entry["sampled"], entry["likelihood"]], registry)
-        found = {name: from_json(value, {**registry, **_PARTS}) for name, value in entry.items()}
+        registry = with_custom({**REGISTRY, **_PARTS}, custom)
+        found = {name: from_json(value, registry) for name, value in entry.items()}
         for name, kind in (("facts", KerasFacts), ("sampled", tuple), ("frozen", tuple)):
             if not isinstance(found[name], kind):
                 raise TypeError(f"{name} must be {kind.__name__}, found {entry[name]!r:.99}")

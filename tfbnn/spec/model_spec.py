@@ -28,7 +28,7 @@ from tfbnn.spec.network_spec import (
     common_settings,
 )
 from tfbnn.spec.other_libraries import activation_name
-from tfbnn.spec.own_classes import check_known, with_custom
+from tfbnn.spec.own_classes import with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -140,7 +140,6 @@ class ModelSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
         """
         registry = with_custom(REGISTRY, custom)
-        check_known([entry["priors"], entry["likelihood"]], registry)
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],

@@ -505,6 +505,10 @@ def _weight_prior(prior: object) -> WeightPrior:
     return prior
 
 
+# Axes of the arrays of EarlierRows, by the letters of its docstring.
+_AXES = {"x": "MD", "y": "MK", "noise": "MK", "weights": "M", "networks": "BP", "digests": "N"}
+
+
 @dataclass(frozen=True)
 class EarlierRows:
     """A factor of the prior: the likelihood of some rows, each to the power of its weight.
@@ -531,23 +535,17 @@ class EarlierRows:
     digests: FrozenArray | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
-        ranks = {"x": 2, "y": 2, "weights": 1, "networks": 2}
-        ranks |= {"noise": 2} if self.noise is not None else {}
-        ranks |= {"digests": 1} if self.digests is not None else {}
-        for name, rank in ranks.items():
+        sizes: dict[str, int] = {}
+        for name, axes in _AXES.items():
             array = getattr(self, name)
-            if not isinstance(array, FrozenArray) or len(array.shape) != rank:
+            if array is None and name in ("noise", "digests"):
+                continue
+            shape = array.shape if isinstance(array, FrozenArray) else ()
+            fits = all(sizes.setdefault(axis, size) == size for axis, size in zip(axes, shape))
+            if len(shape) != len(axes) or not fits:
                 raise ValueError(
-                    f"{name} of EarlierRows must be an array with {rank} axes, received {array!r:.100}."
-                )
-        shapes = {"y": (self.num_kept, self.y.shape[1]), "weights": (self.num_kept,)}
-        shapes["noise"] = shapes["y"]
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise ValueError(
-                    f"{name} of EarlierRows must have shape {list(shape)}, received "
-                    f"{list(array.shape)}."
+                    f"{name} of EarlierRows must be an array [{', '.join(axes)}] with sizes as of the "
+                    f"others, received {array!r:.100}."
                 )
         if self.weights.values.min() <= 0:
             raise ValueError("weights of EarlierRows must be positive.")
