@@ -148,9 +148,9 @@ def test_a_run_does_not_go_on_with_another_density(model, folder):
 
 
 def test_a_run_is_loaded_and_goes_on(model, folder):
-    with pytest.raises(tfbnn.RunFolderError, match=r"custom=\[StudentTPrior, AsymmetricLaplace\]"):
+    with pytest.raises(tfbnn.RunFolderError, match=r"custom=\[StudentTPrior\]"):
         tfbnn.load(folder / "run")
-    with pytest.raises(tfbnn.RunFolderError, match="StudentTPrior, AsymmetricLaplace in it is no"):
+    with pytest.raises(tfbnn.RunFolderError, match="StudentTPrior in it is no"):
         tfbnn.resume(folder / "run", verbose=0)
     there = tfbnn.load(folder / "run", custom=CLASSES)
     np.testing.assert_array_equal(there.posterior.draws, model.posterior.draws)
@@ -164,7 +164,7 @@ def test_a_run_is_loaded_and_goes_on(model, folder):
 
 @pytest.mark.parametrize("untrusted", [False, True])
 def test_a_file_without_the_class_is_refused_by_name(model, folder, untrusted):
-    words = r"model.h5'.*StudentTPrior, AsymmetricLaplace.*custom=\[StudentTPrior, Asym.*tfbnn.load"
+    words = r"model.h5'.*StudentTPrior.*custom=\[StudentTPrior\].*tfbnn.load"
     with pytest.raises(tfbnn.ModelFileError, match=words):
         tfbnn.load(folder / "model.h5", untrusted=untrusted)
     with pytest.raises(tfbnn.ModelFileError, match=r"AsymmetricLaplace in it.*custom=\[Asym"):

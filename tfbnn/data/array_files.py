@@ -17,7 +17,7 @@ from tfbnn.system.words import required
 Arrays = list[tuple[str, Array | None]]
 
 # A RuntimeError of zipfile says that the file is encrypted.
-_NPZ_FAULTS = (
+_NUMPY_FAULTS = (
     OSError,
     ValueError,
     EOFError,
@@ -29,41 +29,32 @@ _NPZ_FAULTS = (
 )
 
 
-def read_npz(path: str) -> Arrays:
-    """The arrays of an NPZ file.
+def read_numpy(path: str) -> Arrays:
+    """Read an NPY file, mapped for reading, or an NPZ file; each field of one array is a column.
 
     Raises:
-        ValueError: When it is none, encrypted, damaged, or too large for the memory.
+        ValueError: When it is none, of objects, which are pickles, encrypted, damaged, or too large for
+            the memory.
     """
+    is_npz = not path.lower().endswith(".npy")
     try:
         with open(path, "rb") as stream:
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array")
-            return [(name, _load_plain(file, name)) for name in file.files]
-    except _NPZ_FAULTS as error:
+            if is_npz:
+                file = np.load(stream, allow_pickle=False)
+            else:
+                file = np.load(path, mmap_mode="r", allow_pickle=False)
+            if isinstance(file, np.lib.npyio.NpzFile) is not is_npz:
+                raise ValueError(f"it is {'a single array' if is_npz else 'several arrays'}")
+            if is_npz:
+                return [(name, _load_plain(file, name)) for name in file.files]
+        if file.dtype.names is None:
+            return [("column", decoded(file))]
+        return [(name, decoded(file[name])) for name in file.dtype.names]
+    except _NUMPY_FAULTS as error:
+        kind, function = ("NPZ", "savez") if is_npz else ("NPY", "save")
         raise ValueError(
-            f"{path} is not a readable NPZ file ({error}). Write it with numpy.savez."
+            f"{path} is not a readable {kind} file ({error}). Write it with numpy.{function}."
         ) from error
-
-
-def read_npy(path: str) -> Arrays:
-    """The array of an NPY file, mapped for reading; of one with fields each field is a column.
-
-    Raises:
-        ValueError: When it is none, or of objects, which are pickles.
-    """
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("it holds several arrays")
-    except _NPZ_FAULTS as error:
-        raise ValueError(
-            f"{path} is not a readable NPY file ({error}). Write it with numpy.save."
-        ) from error
-    if array.dtype.names is None:
-        return [("column", decoded(array))]
-    return [(name, decoded(array[name])) for name in array.dtype.names]
 
 
 def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:

@@ -118,15 +118,14 @@ class TextLines:
         if not line.lstrip().startswith("#"):
             return False
         self._comment = line.lstrip("# \t")
-        self._warn_of_a_row()
+        if self._separator is not None and not self._has_warned:
+            self._warn_of_a_row(self._separator, self.columns or [])
         return True
 
-    def _warn_of_a_row(self) -> None:
-        if self._separator is None or self._has_warned or len(self.columns or ()) == 1:
-            return
-        cells = split(self._comment, self._separator)
-        if len(cells) == len(self.columns or ()) and _has_number(cells):
-            self._has_warned = True
+    def _warn_of_a_row(self, separator: str, columns: list[str]) -> None:
+        cells = split(self._comment, separator)
+        self._has_warned = len(cells) == len(columns) > 1 and _has_number(cells)
+        if self._has_warned:
             warn(
                 f"{self.source}, line {self.number}, begins with # and is skipped as a comment, "
                 "though it has as many cells as the rows; quote its first cell if it is one.",
@@ -179,7 +178,6 @@ def _has_number(cells: Iterable[str]) -> bool:
     return any(map(is_number, cells))
 
 
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 # Line number and cells.
 Line = tuple[int, list[str]]
 Lines = Sequence[Line]
@@ -203,7 +201,7 @@ class CsvRows:
     """
 
     def __init__(self, stream: Iterable[str], source: str) -> None:
-        self.source, self._has_warned = source, False
+        self.source = source
         self._lines = TextLines(stream, source)
         if self._lines.columns is None:
             raise ValueError(f"{source} is empty; expected a header line with the column names.")
@@ -252,9 +250,7 @@ class CsvRows:
         plain = all(only_plain_floats("".join(row)) for row in picked)
         if not (plain and np.isfinite(values).all()):
             values = self._odd_numbers(lines, names, places, may_lack)
-        values = values.reshape(len(lines), len(places))
-        self._warn_of_rounding(lines, names, places, values)
-        return values
+        return values.reshape(len(lines), len(places))
 
     def texts(self, lines: Lines, names: Names, *, are_labels: bool = True) -> dict[str, Array]:
         """The named columns of some rows as they are written: dict name -> text array.
@@ -301,25 +297,6 @@ class CsvRows:
                         f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
                     )
         return values
-
-    def _warn_of_rounding(
-        self, lines: Lines, names: Names, places: list[int], values: Array
-    ) -> None:
-        """Warns of an integer that float64 has no room for: different ones become equal."""
-        if self._has_warned:
-            return
-        for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
-            (line, cells), value = lines[row], values[row, column]
-            cell = cells[places[column]].strip()
-            if cell.lstrip("+-").isdigit() and len(cell) < 40 and int(cell) != int(value):
-                warn(
-                    f"{self.source}, line {line}, column {names[column]}: {cell} is beyond 2^53 and "
-                    f"becomes {int(value)}, as others may. Subtract a number from the column first, or leave "
-                    "it out if these are names.",
-                    DataWarning,
-                )
-                self._has_warned = True
-                return
 
 
 @contextlib.contextmanager
@@ -420,13 +397,8 @@ def column_places(
 
 def _remedy(cell: str, lines: Lines, place: int) -> str:
     """What to do about a cell that holds no number."""
-    if _THOUSANDS.fullmatch(cell.strip()):
-        return (
-            f"write {cell.strip().replace(',', '')} if commas group the digits, or a decimal point if they "
-            "are decimal commas, in the whole column alike"
-        )
-    if is_number(cell.replace(",", ".", 1)):
-        return "write decimal points, no commas"
+    if is_number(cell.replace(",", "")):
+        return "write decimal points, and no commas between digits, in the whole column alike"
     if cell.strip() and not any(is_number(decimal(cells[place])) for _, cells in lines):
         return TEXT_ADVICE
     return "repair or remove the row"

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.array_files import from_arrow
+from tfbnn.data.csv_tables import column_places
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import did_you_mean, warn
+from tfbnn.system.words import warn
 
 _MOST_SHOWN = 10
 
@@ -46,8 +47,7 @@ def plain_frame(value: Any, what: str) -> Any:
                 f"{value.schema.field(name).type}. Convert it, or leave the column out."
             )
         found[name] = column
-    if len(found) < len(value.column_names):
-        _refuse_repeated(value.column_names, value.column_names, what)
+    column_places(value.column_names, value.column_names, what)
     is_category = {field.name for field in value.schema if hasattr(field.type, "index_type")}
     return Table.of_columns(found, is_category)
 
@@ -84,14 +84,14 @@ def column_names(value: Any) -> tuple[str, ...] | None:
 
 
 def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
-    """`column_names`; ValueError for two columns of one name, of which none could be found again.
+    """Return `column_names`; ValueError for two columns of one name, of which none could be found again.
 
     Args:
         value: What the user passed.
         what: What messages call it.
     """
     names = column_names(value)
-    _refuse_repeated(names or (), names or (), what)
+    column_places(names or (), names or (), what)
     return names
 
 
@@ -113,15 +113,7 @@ def select_columns(
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
-    places = {name: place for place, name in enumerate(names)}
-    missing = [name for name in expected if name not in places]
-    if missing:
-        raise ValueError(
-            f"{what} must have the columns [{listed(expected)}], received [{listed(names)}], "
-            f"without {listed(missing)}.{did_you_mean(missing[0], names)} Rename or add the columns."
-        )
-    _refuse_repeated(names, expected, what)
-    wanted = set(expected)
+    places, wanted = column_places(expected, names, what), set(expected)
     ignored = [name for name in names if name not in wanted]
     if ignored and not others:
         warn(
@@ -130,7 +122,7 @@ def select_columns(
             DataWarning,
         )
     labels = list(value.columns)
-    return value[[labels[places[name]] for name in expected]]
+    return value[[labels[place] for place in places]]
 
 
 def targets_in_order(
@@ -208,13 +200,3 @@ def listed(names: Sequence[Any]) -> str:
     """Names or labels for a message, the first ten of them."""
     text = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return f"{text}, .." if len(names) > _MOST_SHOWN else text
-
-
-def _refuse_repeated(names: Sequence[str], needed: Sequence[str], what: str) -> None:
-    count = Counter(names)
-    for name in needed:
-        if count[name] > 1:
-            raise ValueError(
-                f"{what} must have a name of its own for each column, received {count[name]} "
-                f"columns {name!r}. Rename or drop them."
-            )

@@ -14,7 +14,6 @@ import numpy as np
 from h5py import h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
 from tfbnn.data.array_files import Arrays, decoded
-from tfbnn.data.frames import listed
 from tfbnn.system.arrays import Array
 
 MAX_CHUNK_BYTES = 64 * 2**20
@@ -87,13 +86,12 @@ def read_hdf5(path: str, texts: bool = False) -> Arrays:
         with h5py.File(path, "r") as file:
             root = h5o.open(file.id, b"/")
             found = list(_root_datasets(root, texts, os.path.getsize(path)))
-            elsewhere = _elsewhere(root)
     except (OSError, RuntimeError, KeyError, ValueError, MemoryError) as error:
         raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
-    if elsewhere and all(array is None for _, array in found):
+    if all(array is None for _, array in found):
         raise ValueError(
-            f"{path} must have columns as datasets at its root, found {elsewhere}. Read the table with what "
-            "wrote it, such as pandas.read_hdf, and write it as CSV or Parquet."
+            f"{path} must have columns as datasets of numbers at its root, found none. Read the table with "
+            "what wrote it, such as pandas.read_hdf, and write it as CSV or Parquet."
         )
     return found
 
@@ -111,18 +109,6 @@ def _root_datasets(root: h5g.GroupID, texts: bool, size: int) -> Iterator[tuple[
             if fault is not None:
                 raise ValueError(f"{name} {fault}")
             yield name, _read(h5py.Dataset(node), size) if is_column else None
-
-
-def _elsewhere(root: h5g.GroupID) -> str:
-    """The groups and compound datasets at the root, which may hold columns, for messages."""
-    found: dict[str, list[str]] = {"groups": [], "compound datasets": []}
-    for key in root:
-        node, name = h5o.open(root, key), key.decode(errors="replace")
-        if isinstance(node, h5g.GroupID):
-            found["groups"].append(name)
-        elif isinstance(node, h5d.DatasetID) and isinstance(node.get_type(), h5t.TypeCompoundID):
-            found["compound datasets"].append(name)
-    return " and ".join(f"the {kind} [{listed(names)}]" for kind, names in found.items() if names)
 
 
 def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:

@@ -43,14 +43,21 @@ class Table:
     categories: frozenset[str] = frozenset()
 
     @classmethod
-    def of_columns(cls, columns: Mapping[str, Array], categories: Collection[str] = ()) -> "Table":
-        """A Table of arrays [N] by their names, those of text and flags as `words`."""
-        words = frozenset(name for name, array in columns.items() if array.dtype.kind in "bUO")
+    def of_columns(
+        cls, columns: Mapping[str, Array], categories: Collection[str] = (), **others: Any
+    ) -> "Table":
+        """Return a Table of arrays [N] by their names, those of text, flags and categories as `words`."""
+        words = frozenset(
+            name
+            for name, array in columns.items()
+            if array.dtype.kind in "bUO" or name in categories
+        )
         values = np.empty((len(next(iter(columns.values()), ())), len(columns)), object)
         for place, array in enumerate(columns.values()):
             values[:, place] = array
         values = values if words else values.astype(np.float64)
-        return cls(tuple(columns), values, words=words, categories=words & frozenset(categories))
+        coded = words & frozenset(categories)
+        return cls(tuple(columns), values, words=words, categories=coded, **others)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -168,20 +175,13 @@ class Wanted(NamedTuple):
         self,
         names: tuple[str, ...],
         numbers: Array,
-        words: Mapping[str, Array],
+        words: dict[str, Array],
         **others: Any,
     ) -> Table:
-        """The Table of columns of numbers [N, columns], and of others [N] each."""
-        if words:
-            mixed = np.empty((len(numbers), len(names)), dtype=object)
-            mixed[:, [place for place, name in enumerate(names) if name not in words]] = numbers
-            for name, column in words.items():
-                mixed[:, names.index(name)] = column
-            numbers = mixed
-        return Table(
-            names,
-            numbers,
-            words=frozenset(words),
-            categories=frozenset(self.categories or ()) & set(words),
-            **others,
+        """Return the Table of columns of numbers [N, columns], and of others [N] each."""
+        if not words:
+            return Table(names, numbers, **others)
+        columns = dict(zip([name for name in names if name not in words], numbers.T)) | words
+        return Table.of_columns(
+            {name: columns[name] for name in names}, self.categories or (), **others
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.data.array_files import read_npy, read_npz, read_parquet, table_of_arrays
+from tfbnn.data.array_files import read_numpy, read_parquet, table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import decimal, is_gap, is_number
@@ -195,13 +195,14 @@ def _read_arrays(path: str, wanted: Wanted) -> Table:
 
         arrays = read_hdf5(path, bool(wanted.labels) or wanted.may_be_text)
     else:
-        arrays = {".npy": read_npy, ".npz": read_npz}.get(suffix, read_parquet)(path)
+        arrays = (read_numpy if suffix in _NUMPY else read_parquet)(path)
     return table_of_arrays(path, arrays, wanted)
 
 
 _TEXT = ("", ".csv", ".tsv", ".txt", ".dat")
 _HDF5 = (".h5", ".hdf5")
+_NUMPY = (".npy", ".npz")
 _READERS = {
     **dict.fromkeys(_TEXT, _read_csv),
-    **dict.fromkeys((".npy", ".npz", *_HDF5, ".parquet", ".pq"), _read_arrays),
+    **dict.fromkeys((*_NUMPY, *_HDF5, ".parquet", ".pq"), _read_arrays),
 }

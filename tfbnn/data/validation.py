@@ -260,8 +260,6 @@ def as_float_array(
         found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
         advice = _ADVICE.get(found, "Convert to float first.")
         raise TypeError(f"{name} must hold real numbers, received {found}. {advice}")
-    if array.dtype.kind in "iu":
-        _warn_of_rounding(array, name, names)
     if is_new or _has_no_other_owner(value) or mapped_file(array) is not None:
         return np.asarray(array, dtype=np.float64, order="C")
     return np.array(array, dtype=np.float64, order="C")
@@ -413,19 +411,6 @@ def _is_float(entry: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return np.ndim(entry) == 0
-
-
-def _warn_of_rounding(array: Array, name: str, names: Sequence[str] | None) -> None:
-    """Warns of integers [...] that float64 has no room for: different ones become equal."""
-    if not array.size or -(2**53) <= int(array.min()) and int(array.max()) <= 2**53:
-        return
-    rounded = np.argwhere((array > 2**53) | (array < -(2**53)))
-    warn(
-        f"{name} has integers beyond 2^53, which float64 rounds, so that different ones become equal: "
-        f"{len(rounded)}, the first in {_where(rounded[0].tolist(), names)}. Subtract a number from them "
-        "first, or leave the column out if they are names.",
-        DataWarning,
-    )
 
 
 def _refuse_non_finite(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.data.csv_tables import CsvRows, Lines, column_places, open_csv
+from tfbnn.data.tables import read_table
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
@@ -71,28 +71,19 @@ class Dataset:
         return self.x[rows], self.y[rows]
 
     def _check(self) -> None:
-        if self.x.ndim != 2:
-            raise ValueError(
-                f"x must have shape [rows, features], got shape {self.x.shape}; "
-                "reshape a single feature to [rows, 1]."
-            )
-        num_rows, num_features = self.x.shape
-        for name in ("y", "split"):
-            shape = getattr(self, name).shape
-            if shape != (num_rows,):
+        rows, columns = np.shape(self.x)[:1], len(self.feature_names)
+        wanted = {"x": (*rows, columns), "y": rows, "split": rows}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape or not rows:
                 raise ValueError(
-                    f"{name} must have shape ({num_rows},) to match the rows of x, got {shape}."
+                    f"{name} must have shape {list(shape)}, for {columns} feature_names and as many rows "
+                    f"as x has, received {list(np.shape(getattr(self, name)))}."
                 )
-        if len(self.feature_names) != num_features:
+        codes = np.unique(self.split)
+        if codes.dtype.kind not in "iu" or not np.isin(codes, SPLIT_CODES).all():
             raise ValueError(
-                f"x has {num_features} columns but feature_names has "
-                f"{len(self.feature_names)} entries; give one name per column."
-            )
-        codes = np.issubdtype(self.split.dtype, np.integer) and np.isin(self.split, SPLIT_CODES)
-        if not np.all(codes):
-            raise ValueError(
-                "split must hold the integers 0 for train, 1 for validation and 2 for test, got "
-                f"{np.unique(self.split)}."
+                "split must hold the integers 0 for train, 1 for validation and 2 for test, received "
+                f"{codes}."
             )
 
 
@@ -101,7 +92,7 @@ SPLIT_NAME = "split"
 
 
 def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Dataset:
-    """Read features, one target and the split from a comma-separated table.
+    """Read features, one target and the split from a table.
 
     The first line names the columns. Needed are ``m_chi10_GeV`` (signed mass, GeV), ``N11``,
     ``N12``, ``N13``, ``N14`` (mixings, no unit) and the target. A column ``split`` holds
@@ -122,28 +113,11 @@ def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Data
             cells, a number cannot be read or is not finite, a split code is unknown, or there
             are no rows.
     """
-    with open_csv(path) as table:
-        rows = list(table)
-        numbers = table.numbers(rows, (*FEATURE_NAMES, target))
-        split = _split_codes(table, rows)
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows; expected at least one row.")
+    wanted = (*FEATURE_NAMES, target)
+    table = read_table(path, lambda names: [*wanted, *({SPLIT_NAME} & {*names})])
+    split = np.full(len(table), TRAIN)
+    if SPLIT_NAME in table.columns:
+        codes = table.column(SPLIT_NAME)
+        split = codes.astype(int) if (codes == np.floor(codes)).all() else codes
+    numbers = table.numbers(wanted)
     return Dataset(numbers[:, :-1], numbers[:, -1], FEATURE_NAMES, target, split)
-
-
-def _split_codes(table: CsvRows, rows: Lines) -> Array:
-    """Return the split column as integers, shape [N]; all TRAIN if there is none."""
-    if SPLIT_NAME not in table.columns:
-        return np.full(len(rows), TRAIN)
-    (column,) = column_places([SPLIT_NAME], table.columns, table.source)
-    known = {str(code): code for code in SPLIT_CODES}
-    codes = []
-    for line, cells in rows:
-        text = cells[column].strip()
-        if text not in known:
-            raise ValueError(
-                f"{table.source}, line {line}, column {SPLIT_NAME}: expected 0 (train), "
-                f"1 (validation) or 2 (test), got {text!r}; correct the code."
-            )
-        codes.append(known[text])
-    return np.array(codes, dtype=int)

@@ -9,9 +9,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors import prior_per_input
 from tfbnn.system.arrays import Array
 
 _PROBABILITIES = (0.16, 0.5, 0.84)
@@ -56,13 +54,6 @@ def scales_of_inputs(spec: NetworkSpec) -> slice | None:
     return next(places, None)
 
 
-def _prior_per_input(spec: NetworkSpec) -> str:
-    """What to type for such a prior."""
-    if isinstance(spec, ModelSpec):
-        return prior_per_input(len(spec.priors))
-    return "prior={PATH: ARD()}, PATH that of a Dense kernel on the inputs"
-
-
 def relevance_of(ensemble: Ensemble) -> Relevance:
     """The scales of the first layer's kernel, of draws under the weights of their chains.
 
@@ -74,8 +65,8 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
         prior, _, _ = next(spec.weight_groups())
         raise ValueError(
             "relevance needs a sampled prior scale for every input, received a model with "
-            f"{type(prior).__name__} on the first kernel. Leave prior "
-            f"out, which has them, or fit with {_prior_per_input(spec)}."
+            f"{type(prior).__name__} on the first kernel. Leave prior out, or give that kernel ARD(): "
+            "prior=[{'kernel': ARD(), 'bias': Normal()}, Normal(), ..], of a Keras model prior={PATH: ARD()}."
         )
     log_scales = ensemble.draws[..., place].astype(np.float64)
     scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))

@@ -30,14 +30,9 @@ from tfbnn.spec.network_spec import (
     Readout,
     check_likelihood,
     check_likelihood_power,
-    check_scales,
+    check_priors,
 )
-from tfbnn.spec.own_classes import (
-    check_known,
-    check_own,
-    known_layers,
-    with_custom,
-)
+from tfbnn.spec.own_classes import known_layers, with_custom
 from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import from_json, settings_to_json
 
@@ -201,9 +196,8 @@ class KerasSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
-        registry = with_custom(REGISTRY, custom)
-        check_known([entry["sampled"], entry["likelihood"]], registry)
-        found = {name: from_json(value, {**registry, **_PARTS}) for name, value in entry.items()}
+        registry = with_custom({**REGISTRY, **_PARTS}, custom)
+        found = {name: from_json(value, registry) for name, value in entry.items()}
         for name, kind in (("facts", KerasFacts), ("sampled", tuple), ("frozen", tuple)):
             if not isinstance(found[name], kind):
                 raise TypeError(f"{name} must be {kind.__name__}, found {entry[name]!r:.99}")
@@ -238,14 +232,6 @@ def check_keras_spec(spec: KerasSpec) -> None:
         raise ValueError("variables must have places of their own, and one of them be sampled")
     if sum(prod(one.shape) for one in spec.sampled) > MOST_NUMBERS:
         raise ValueError(f"more than {MOST_NUMBERS} weights are sampled")
-    for one in spec.sampled:
-        if one.prior.shape not in (None, one.shape):
-            raise ValueError(
-                f"{one.path!r} has shape {list(one.shape)}, received a prior with arrays of shape "
-                f"{list(one.prior.shape or ())}. Give it a prior of its own: prior={{{one.path!r}: ..}}."
-            )
-        if one.prior.per_input and (len(one.shape) != 2 or one.shape[0] != spec.num_inputs):
-            raise ValueError(no_scales_of_inputs(one))
     readout = spec.facts.readout
     if readout is not None:
         shapes = [one.shape for one in spec.sampled[readout : readout + 2]]
@@ -253,16 +239,7 @@ def check_keras_spec(spec: KerasSpec) -> None:
             raise ValueError("the readout must be a kernel and its bias")
         if shapes[0][1] != spec.num_outputs:
             raise ValueError(f"the readout must have {spec.num_outputs} outputs")
-    check_own(spec, REGISTRY)
-    check_scales(spec)
-
-
-def no_scales_of_inputs(variable: SampledVariable) -> str:
-    """Why a variable cannot have a prior with a scale for each input."""
-    return (
-        f"{type(variable.prior).__name__} has one scale per input and is for the kernel of a Dense "
-        f"layer on the inputs, received it for {variable.path!r} of shape {list(variable.shape)}."
-    )
+    check_priors(spec)
 
 
 def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:

@@ -17,18 +17,18 @@ from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Layout
+from tfbnn.spec.layout import Layout, Slot
 from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
     Readout,
     check_likelihood_power,
     check_prior_sizes,
-    check_scales,
+    check_priors,
     common_settings,
 )
 from tfbnn.spec.other_libraries import activation_name
-from tfbnn.spec.own_classes import check_known, check_own, with_custom
+from tfbnn.spec.own_classes import with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -74,6 +74,10 @@ class ModelSpec(NetworkSpec):
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
         """Those of the first layer, if it is hidden."""
         return tuple(islice(self.weight_groups(), 2 if self.activations else 0))
+
+    def may_see_inputs(self, slot: Slot) -> bool:
+        """Tell whether a variable is the first kernel."""
+        return slot.weights.start == 0
 
     @property
     def readout(self) -> Readout:
@@ -136,7 +140,6 @@ class ModelSpec(NetworkSpec):
             KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
         """
         registry = with_custom(REGISTRY, custom)
-        check_known([entry["priors"], entry["likelihood"]], registry)
         spec = make_spec(
             entry["layer_sizes"],
             activation=entry["activations"],
@@ -171,29 +174,19 @@ def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
     )
 
 
-def make_spec(
-    layer_sizes: Any,
-    *,
-    activation: Any,
-    prior: Any,
-    likelihood: Any,
-    parameterization: Any,
-    x_transform: Any,
-    y_transform: Any,
-    dtype: Any,
-) -> ModelSpec:
-    """Validates the arguments of `BayesianMLP` and builds the spec they describe."""
+def make_spec(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpec:
+    """Validate the arguments of `BayesianMLP` and build the spec they describe.
+
+    Args:
+        layer_sizes, activation: As users pass them.
+        settings: The others, as of `common_settings`.
+    """
     sizes = _layer_sizes(layer_sizes)
     layer_priors, common = common_settings(
         sizes[-1],
         partial(default_prior, sizes),
         partial(priors.resolve_priors, num_layers=len(sizes) - 1),
-        prior=prior,
-        likelihood=likelihood,
-        parameterization=parameterization,
-        x_transform=x_transform,
-        y_transform=y_transform,
-        dtype=dtype,
+        **settings,
     )
     spec = ModelSpec(
         layer_sizes=sizes,
@@ -201,9 +194,7 @@ def make_spec(
         priors=layer_priors,
         **common,
     )
-    check_own(spec, REGISTRY)
-    priors.check_shapes(spec.priors, sizes)
-    check_scales(spec)
+    check_priors(spec)
     return spec
 
 

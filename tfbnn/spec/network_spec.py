@@ -14,17 +14,23 @@ from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
-from tfbnn.spec.defaults import settle, transform_choice
-from tfbnn.spec.layout import LayerSlot, Layout
+from tfbnn.spec.defaults import (
+    default_parameterization,
+    default_y_transform,
+    prior_text,
+    transform_choice,
+)
+from tfbnn.spec.layout import LayerSlot, Layout, Slot
 from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own_classes import (
+    check_own,
     import_name,
     own_classes_in,
     with_custom,
     without_layers,
 )
 from tfbnn.spec.own_densities import CustomNoise
-from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
+from tfbnn.spec.priors import EarlierRows, HalfNormal, LayerPrior, ScalePrior, WeightPrior
 from tfbnn.system.arrays import Array
 
 T = TypeVar("T")
@@ -92,6 +98,10 @@ class NetworkSpec(ABC):
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
         """Kernel and bias, as `weight_groups` has them, of a hidden layer that is known to see the inputs."""
         return ()
+
+    def may_see_inputs(self, slot: Slot) -> bool:
+        """Tell whether a variable may be the kernel of a layer on the inputs."""
+        return len(slot.shape) == 2 and slot.shape[0] == self.num_inputs
 
     @property
     def samples_input_scales(self) -> bool:
@@ -331,15 +341,29 @@ def common_settings(
     likelihood.check_outputs(num_outputs)
     dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
     _check_noise(likelihood.noise_scale, dtype)
-    settled = settle(num_outputs, default_prior, prior, parameterization, likelihood, y_transform)
-    prior, parameterization, likelihood, y_transform, choices = settled
+    choices, prior_is_chosen = [], is_auto(prior)
+    if prior_is_chosen:
+        prior, why = default_prior(likelihood)
+        choices.append(Choice("prior", prior_text(prior), why))
+    if is_auto(parameterization):
+        parameterization, why = default_parameterization(prior_is_chosen)
+        choices.append(Choice("parameterization", parameterization, why))
+    if is_auto(likelihood.scale_prior):
+        # Whatever its shape, noise is part of the spread of the targets.
+        scale_prior, why = HalfNormal(1.0), "noise is hardly larger than the spread of the targets"
+        likelihood = replace(likelihood, scale_prior=scale_prior)
+        if likelihood.num_noise_parameters(num_outputs):
+            choices.append(Choice("scale_prior", str(scale_prior), why))
+    if is_auto(y_transform) and (chosen := default_y_transform(likelihood)) is not None:
+        y_transform, why = chosen
+        choices.append(transform_choice(y_transform, why))
     return resolve_prior(prior), {
         "likelihood": likelihood,
         "parameterization": check_choice("parameterization", parameterization, PARAMETERIZATIONS),
         "x_transform": parse_names(x_transform, "x_transform"),
         "y_transform": _y_transform(y_transform, likelihood),
         "dtype": dtype,
-        "choices": choices,
+        "choices": tuple(choices),
     }
 
 
@@ -357,18 +381,35 @@ def _check_noise(scale: Any, dtype: str) -> None:
         )
 
 
-def check_scales(spec: NetworkSpec) -> None:
-    """Refuses priors without a scale where the network is to multiply weights by it.
+def check_priors(spec: NetworkSpec) -> None:
+    """Refuse priors that their weights cannot have.
 
     Raises:
-        ValueError: Names the prior.
+        TypeError, ValueError: Naming the weights, or the prior.
     """
-    unscaled = [prior for prior, _, _ in spec.weight_groups() if not prior.has_scale]
-    if spec.is_ntk and unscaled:
-        raise ValueError(
-            f"{unscaled[0]!r} has no scale that the ntk parameterisation could take out of the "
-            "weights, received parameterization='ntk'. Use parameterization='standard'."
-        )
+    check_own(spec, REGISTRY)
+    for slot, (prior, _, _) in zip(spec.layout.slots, spec.weight_groups()):
+        if prior.shape not in (None, slot.shape):
+            raise ValueError(
+                f"{slot.name!r} has shape {list(slot.shape)}, received a prior with arrays of shape "
+                f"{list(prior.shape or ())}. Give each kernel and bias a prior of its own."
+            )
+        if prior.per_input and not spec.may_see_inputs(slot):
+            raise ValueError(no_scales_of_inputs(prior, slot.name))
+        if spec.is_ntk and not prior.has_scale:
+            raise ValueError(
+                f"{prior!r} has no scale that the ntk parameterisation could take out of the "
+                "weights, received parameterization='ntk'. Use parameterization='standard'."
+            )
+
+
+def no_scales_of_inputs(prior: WeightPrior, name: str) -> str:
+    """Say why weights cannot have a prior with a scale for each input."""
+    return (
+        f"{type(prior).__name__} has one scale per input and is for the kernel of a layer on the inputs "
+        f"alone, received it for {name!r}. Pass prior=[{{'kernel': ARD(), 'bias': Normal()}}, Normal(), ..], "
+        "or of a Keras model prior={PATH: ARD()}."
+    )
 
 
 def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""Names for what other libraries hand over: their dtypes and activation functions.
-
-None of them is imported: whoever passes such a thing has done so.
-"""
+"""Names of dtypes, and of activation functions of NumPy, TensorFlow and Keras, which are not imported."""
 
 from typing import Any
 
@@ -10,45 +7,30 @@ import numpy as np
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.system.words import name_of
 
-# Where a function of a known name is the one of `ACTIVATIONS`.
-_LIBRARIES = {"jax", "keras", "numpy", "tensorflow", "tf_keras", "torch"}
-# What Keras calls otherwise.
-_OTHER_NAMES = {"linear": "identity"}
-# Their leaky ReLU has another slope than TensorFlow's.
-_LEAKY_BY_A_HUNDREDTH = ("jax", "torch")
-# Where a name is something else: another formula by default, a matrix.
-_UNLIKE = {
-    "gelu": ("jax", "keras.src.ops"),
-    "identity": ("jax._src.numpy", "jax.numpy", "keras.src.ops", "numpy"),
-}
-
 
 def dtype_name(dtype: Any) -> Any:
-    """The name of a dtype of NumPy, TensorFlow, JAX or PyTorch; all else is given back as it is."""
+    """Return the name of a dtype of NumPy or TensorFlow; all else is given back as it is."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     try:
         return np.dtype(dtype).name
     except TypeError:
-        pass
-    if type(dtype).__name__.lower() != "dtype":
-        return dtype
-    # TensorFlow's have a name, PyTorch's only the text "torch.float64".
-    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+        return getattr(dtype, "name", dtype)
 
 
 def activation_name(activation: Any) -> Any:
-    """The name of an activation function of another library; all else is given back as it is.
+    """Return the name of an activation function of NumPy, TensorFlow or Keras; all else is given back as it is.
 
     A function of the user's own is not understood, whatever it is called: predictions compute
     activations with NumPy, exports with the operations of their formats.
     """
-    name = _OTHER_NAMES.get(name_of(activation), name_of(activation))
+    name = name_of(activation)
+    name = "identity" if name == "linear" else name
     if isinstance(activation, str):
         return name
-    # Those of NumPy and PyTorch that are written in C say where they are from by their class only.
+    # Functions of NumPy that are written in C say by their class alone where they are from.
     place = getattr(activation, "__module__", None) or type(activation).__module__
-    if name == "leaky_relu" and place.startswith(_LEAKY_BY_A_HUNDREDTH):
-        name = "leaky_relu_0.01"
-    is_like = name in ACTIVATIONS and not place.startswith(_UNLIKE.get(name, ()))
-    return name if is_like and place.partition(".")[0] in _LIBRARIES else activation
+    # keras.ops has another formula by default, and both have a matrix.
+    is_unlike = name in ("gelu", "identity") and place.startswith(("keras.src.ops", "numpy"))
+    is_known = name in ACTIVATIONS and place.startswith(("tensorflow", "keras", "numpy"))
+    return name if is_known and not is_unlike else activation

@@ -34,6 +34,22 @@ class OwnClassError(ValueError):
     """Raised when a file needs a class that nobody passed; who reads the file names it."""
 
 
+class Classes(dict[str, type]):
+    """A table of classes by their names. One that is not in it is taken for a class of a user's own.
+
+    Raises:
+        OwnClassError: Naming it and what to do.
+    """
+
+    def __missing__(self, name: str) -> type:
+        if not name.isidentifier() or len(name) > _LONGEST_NAME:
+            raise KeyError(name)
+        raise OwnClassError(
+            f"{name} in it is no prior or likelihood of tfbnn but a class of its author, and files hold "
+            f"no code. In Python import it and pass custom=[{name}] to tfbnn.load or tfbnn.resume"
+        )
+
+
 def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
     """Yields the priors of all layers and the likelihood of a model that are of a user's own."""
     for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
@@ -46,8 +62,8 @@ def own_classes_in(spec: NetworkSpec) -> tuple[type, ...]:
     return tuple(dict.fromkeys(map(type, own_settings(spec))))
 
 
-def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Mapping[str, type]:
-    """A table of classes by their names, and those that a user passes as `custom` beside them.
+def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
+    """Return a table of classes by their names, with those that a user passes as `custom`.
 
     Classes that no file needs do no harm: a user may pass all that there are.
 
@@ -64,7 +80,7 @@ def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Mapping[
             raise ValueError(
                 f"custom has two classes {cls.__name__}. Files tell them by their names."
             )
-    return {**registry, **own}
+    return Classes({**registry, **own})
 
 
 def check_class(cls: Any, registry: Mapping[str, type]) -> None:
@@ -90,41 +106,6 @@ def check_class(cls: Any, registry: Mapping[str, type]) -> None:
             f"{cls.__name__} is the name of a class of tfbnn, and files tell classes by their names. "
             "Choose another name."
         )
-
-
-def check_known(entry: Any, registry: Mapping[str, type]) -> None:
-    """Refuses the JSON of settings, or a list of such, with classes that are not in the table, by name.
-
-    Args:
-        entry: What a file has there; what has no name is left to others.
-        registry: As of `with_custom`.
-
-    Raises:
-        OwnClassError: Naming such classes and what to do.
-    """
-    missing = [
-        name
-        for name in dict.fromkeys(_names_in(entry))
-        if name not in registry and name.isidentifier() and len(name) <= _LONGEST_NAME
-    ]
-    if missing:
-        listed = ", ".join(missing)
-        raise OwnClassError(
-            f"{listed} in it is no prior or likelihood of tfbnn but a class of its author, and files "
-            f"hold no code. In Python import it and pass custom=[{listed}] to tfbnn.load or tfbnn.resume"
-        )
-
-
-def _names_in(entry: Any) -> Iterator[str]:
-    """Names of the classes of settings, not of those inside of them but for layers and variables."""
-    if isinstance(entry, list):
-        for one in entry:
-            yield from _names_in(one)
-    elif isinstance(entry, dict):
-        inner = [entry[key] for key in ("kernel", "bias", "prior") if key in entry]
-        yield from _names_in(inner)
-        if not inner and isinstance(entry.get("name"), str):
-            yield entry["name"]
 
 
 def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import binascii
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite, prod, sqrt
@@ -463,7 +462,7 @@ REGISTRY["LayerPrior"] = LayerPrior
 
 
 def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
-    """Turns what the user passes as `prior` into one `LayerPrior` per layer.
+    """Turn what the user passes as `prior` into one `LayerPrior` per layer.
 
     Args:
         prior: A weight prior for everything, a dict {"kernel": .., "bias": ..}, or a list with one
@@ -474,57 +473,16 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
         Tuple of `num_layers` LayerPrior.
 
     Raises:
-        TypeError, ValueError: For what is none of these, and for a prior with one scale per input
-            that would be of anything but the first kernel.
+        TypeError, ValueError: For what is none of these.
     """
     if not isinstance(prior, (list, tuple)):
-        layers = (_layer_prior(prior),) * num_layers
-    elif len(prior) == num_layers:
-        layers = tuple(_layer_prior(entry) for entry in prior)
-    else:
+        return (_layer_prior(prior),) * num_layers
+    if len(prior) != num_layers:
         raise ValueError(
             f"prior must be one prior or a list of {num_layers}, one per layer with the output "
             f"layer last, received {len(prior)}."
         )
-    _check_per_input(layers)
-    return layers
-
-
-def check_shapes(layers: Sequence[LayerPrior], layer_sizes: Sequence[int]) -> None:
-    """Refuses priors with arrays that are not of the shape of their kernel or bias.
-
-    Raises:
-        ValueError: Naming the layer, the shape that it has, and that of the prior.
-    """
-    for number, layer in enumerate(layers, start=1):
-        kernel = tuple(layer_sizes[number - 1 : number + 1])
-        for kind, prior, shape in (
-            ("kernel", layer.kernel, kernel),
-            ("bias", layer.bias, kernel[1:]),
-        ):
-            if prior.shape not in (None, shape):
-                raise ValueError(
-                    f"The {kind} of layer {number} has shape {list(shape)}, received a prior with "
-                    f"arrays of shape {list(prior.shape or ())}. Give each layer its own: "
-                    'prior=[{"kernel": Normal(..), "bias": Normal(..)}, ..].'
-                )
-
-
-def prior_per_input(num_layers: int) -> str:
-    """What to type as `prior` of so many layers for one sampled scale per input."""
-    first = '{"kernel": ARD(), "bias": Normal()}'
-    return f"prior=[{', '.join([first, *['Normal()'] * (num_layers - 1)])}]"
-
-
-def _check_per_input(layers: Sequence[LayerPrior]) -> None:
-    for number, layer in enumerate(layers, start=1):
-        for kind, prior in (("kernel", layer.kernel), ("bias", layer.bias)):
-            if prior.per_input and (number, kind) != (1, "kernel"):
-                raise ValueError(
-                    f"{type(prior).__name__} has one scale per input and is for the kernel of the "
-                    f"first layer alone, received it for the {kind} of layer {number}. "
-                    f"Pass {prior_per_input(len(layers))}."
-                )
+    return tuple(map(_layer_prior, prior))
 
 
 def _layer_prior(entry: Any) -> LayerPrior:
@@ -545,6 +503,10 @@ def _weight_prior(prior: object) -> WeightPrior:
     if not isinstance(prior, WeightPrior):
         raise unknown_settings("prior must be made of tfbnn.priors", WEIGHT_PRIORS, prior)
     return prior
+
+
+# Axes of the arrays of EarlierRows, by the letters of its docstring.
+_AXES = {"x": "MD", "y": "MK", "noise": "MK", "weights": "M", "networks": "BP", "digests": "N"}
 
 
 @dataclass(frozen=True)
@@ -573,23 +535,17 @@ class EarlierRows:
     digests: FrozenArray | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
-        ranks = {"x": 2, "y": 2, "weights": 1, "networks": 2}
-        ranks |= {"noise": 2} if self.noise is not None else {}
-        ranks |= {"digests": 1} if self.digests is not None else {}
-        for name, rank in ranks.items():
+        sizes: dict[str, int] = {}
+        for name, axes in _AXES.items():
             array = getattr(self, name)
-            if not isinstance(array, FrozenArray) or len(array.shape) != rank:
+            if array is None and name in ("noise", "digests"):
+                continue
+            shape = array.shape if isinstance(array, FrozenArray) else ()
+            fits = all(sizes.setdefault(axis, size) == size for axis, size in zip(axes, shape))
+            if len(shape) != len(axes) or not fits:
                 raise ValueError(
-                    f"{name} of EarlierRows must be an array with {rank} axes, received {array!r:.100}."
-                )
-        shapes = {"y": (self.num_kept, self.y.shape[1]), "weights": (self.num_kept,)}
-        shapes["noise"] = shapes["y"]
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise ValueError(
-                    f"{name} of EarlierRows must have shape {list(shape)}, received "
-                    f"{list(array.shape)}."
+                    f"{name} of EarlierRows must be an array [{', '.join(axes)}] with sizes as of the "
+                    f"others, received {array!r:.100}."
                 )
         if self.weights.values.min() <= 0:
             raise ValueError("weights of EarlierRows must be positive.")

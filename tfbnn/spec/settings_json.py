@@ -57,20 +57,24 @@ def describe_settings(settings: Any) -> str:
 
 
 def settings_from_json(entry: Any, registry: Mapping[str, type]) -> Any:
-    """Rebuilds what `settings_to_json` wrote; class names are looked up in `registry` only.
+    """Rebuild what `settings_to_json` wrote; class names are looked up in `registry` only.
 
     Raises:
         ValueError: For names that are not in the registry.
         TypeError: For fields that the class does not have.
     """
-    if not isinstance(entry, dict) or entry.get("name") not in registry:
-        raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}")
-    values = {key: from_json(value, registry) for key, value in entry.items() if key != "name"}
-    return registry[entry["name"]](**values)
+    name = entry.get("name") if isinstance(entry, dict) else None
+    try:
+        kind = registry[name if isinstance(name, str) else ""]
+    except KeyError:
+        raise ValueError(f"expected one of {sorted(registry)}, received {entry!r:.200}") from None
+    return kind(
+        **{key: from_json(value, registry) for key, value in entry.items() if key != "name"}
+    )
 
 
 def from_json(value: Any, registry: Mapping[str, type]) -> Any:
-    """What one of the values in an entry stands for: settings, a tuple of values, or itself."""
+    """Return what a value in an entry stands for: settings, a tuple of values, or itself."""
     if isinstance(value, dict):
         return settings_from_json(value, registry)
     return tuple(from_json(one, registry) for one in value) if isinstance(value, list) else value

@@ -179,7 +179,7 @@ def test_hdf5_with_columns_elsewhere_says_where(tmp_path):
         file["df/block0_values"] = np.ones((3, 2))
         file["df/block0_items"] = np.array([b"mass", b"xsec"])
         file["table"] = np.array([(1.0, 2.0)], dtype=[("mass", "f8"), ("xsec", "f8")])
-    words = r"the groups \['df'\] and the compound datasets \['table'\]. .*CSV or Parquet"
+    words = r"columns as datasets of numbers at its root, found none. .*CSV or Parquet"
     with pytest.raises(ValueError, match=words):
         read_table(tmp_path / "t.h5")
     with h5py.File(tmp_path / "t.h5", "a") as file:

@@ -106,7 +106,7 @@ def test_rows_are_checked(synthetic_ensemble):
             plot(model, x[:, :1], y)
         with pytest.raises(ValueError, match="same number of rows"):
             plot(model, x[:-1], y)
-        with pytest.raises(ValueError, match="without 'b'"):
+        with pytest.raises(ValueError, match="has no column b"):
             plot(model, pandas.DataFrame(x, columns=["c", "a"]), y)
 
 

@@ -77,9 +77,7 @@ def test_unlike_inputs_are_told_apart_from_standardised_ones(log_scales):
 
 
 def test_a_model_without_scales_says_how_to_get_them(fitted):
-    with pytest.raises(
-        ValueError, match=r"with Normal .*Leave prior out, .*\[\{\"kernel\": ARD\(\)"
-    ):
+    with pytest.raises(ValueError, match=r"with Normal .*Leave prior out, .*\[\{'kernel': ARD\(\)"):
         fitted.relevance()
     hierarchical = synthetic_ensemble(prior=HierarchicalNormal())
     with pytest.raises(ValueError, match="with HierarchicalNormal on the first kernel"):

@@ -61,7 +61,7 @@ def test_draws_have_the_means_and_spreads_of_the_arrays():
 @pytest.mark.parametrize(
     "prior, message",
     [
-        (priors.Normal(loc=KERNEL), r"bias of layer 1 has shape \[3\], received .* \[2, 3\]"),
+        (priors.Normal(loc=KERNEL), r"'layer 1 bias' has shape \[3\], received .* \[2, 3\]"),
         (
             [priors.Normal(), {"kernel": priors.Normal([1, 1, 1]), "bias": priors.Normal()}],
             r"\[3, 1\]",

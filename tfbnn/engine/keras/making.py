@@ -26,10 +26,15 @@ from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
-from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec, no_scales_of_inputs
+from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, common_settings
+from tfbnn.spec.network_spec import (
+    NetworkSpec,
+    check_likelihood,
+    common_settings,
+    no_scales_of_inputs,
+)
 from tfbnn.spec.other_libraries import activation_name
 from tfbnn.spec.own_classes import known_layers
 
@@ -224,7 +229,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     )
     for one in sampled:
         if one.prior.per_input and one.index not in trial.on_inputs:
-            raise ValueError(no_scales_of_inputs(one))
+            raise ValueError(no_scales_of_inputs(one.prior, one.path))
     check_constraints(model.variables[one.index] for one in sampled)
     common["choices"] = (*common["choices"], *_left_out(model))
     places = [one.index for one in sampled]

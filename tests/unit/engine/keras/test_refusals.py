@@ -145,7 +145,7 @@ def test_a_scale_for_each_input_is_for_what_receives_the_inputs():
     inside = [layers.Dense(3), layers.LayerNormalization(), layers.Dense(3, name="second")]
     model = stack(*inside)
     with pytest.raises(
-        ValueError, match="layer on the inputs, received it for 'stack/second/kernel'"
+        ValueError, match="layer on the inputs alone, received it for 'stack/second/kernel'"
     ):
         tfbnn.BayesianModel(model, prior={"*second/kernel": ARD()})
 
