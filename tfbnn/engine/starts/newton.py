@@ -17,11 +17,15 @@ References:
     Marquardt 1963, J. SIAM 11, 431.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     GaussNewtonProduct,
@@ -31,6 +35,9 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
+from tfbnn.engine.starts.judge import Judge
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
 
 _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 4.0, 8
@@ -50,6 +57,11 @@ _TRIAL_ITERATIONS, _TRIAL_SHARE = 20, 0.5
 MAX_CG_STEPS = 60
 _CG_TOLERANCE = 1e-3
 
+# Theta [P] -> the smallest log noise scales [K] there.
+NoiseFloor: TypeAlias = Callable[[Array], Array]
+# Theta [P], its log density and gradient there, and the damping of the next iteration.
+Step: TypeAlias = tuple[Array, float, Array, float]
+
 
 class NewtonState(NamedTuple):
     """How far the polish of one start is.
@@ -63,28 +75,30 @@ class NewtonState(NamedTuple):
         scores: What the Judge said at the start and after every iteration; without one nothing.
     """
 
-    theta: np.ndarray
-    gradient: np.ndarray
+    theta: Array
+    gradient: Array
     damping: float
-    log_prob: list
-    best: np.ndarray
-    scores: list
+    log_prob: list[float]
+    best: Array
+    scores: list[float]
 
     @property
-    def gain(self):
+    def gain(self) -> float:
         """Log density above that of the start."""
         return self.log_prob[-1] - self.log_prob[0]
 
-    def is_over(self, num_iterations, least):
-        """Whether this was the last iteration, see `polish`."""
+    def is_over(self, num_iterations: int, least: float) -> bool:
+        """Return whether this was the last iteration, see `polish`."""
         history, done = self.log_prob, len(self.log_prob) - 1
         stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
         in_vain = done == _TRIAL_ITERATIONS and self.gain < _TRIAL_SHARE * least
         waited = len(self.scores) - 1 - int(np.argmax(self.scores)) if self.scores else 0
         return done >= num_iterations or stalled or in_vain or waited >= _JUDGE_PATIENCE
 
-    def after(self, theta, value, gradient, damping, judge):
-        """The next one, at another theta."""
+    def after(
+        self, theta: Array, value: float, gradient: Array, damping: float, judge: Judge | None
+    ) -> NewtonState:
+        """Return the next one, at another theta."""
         best, scores = theta, self.scores
         if judge is not None:
             scores = [*scores, judge.score(theta)]
@@ -93,19 +107,18 @@ class NewtonState(NamedTuple):
 
 
 def polish(
-    spec,
-    theta,
-    data,
-    num_iterations,
-    method,
-    notify,
-    least=-np.inf,
-    state=None,
+    spec: NetworkSpec,
+    theta: Array,
+    data: Data,
+    num_iterations: int,
+    method: str,
+    least: float = -np.inf,
+    state: NewtonState | None = None,
     *,
-    judge=None,
-    noise_floor=None,
-):
-    """Improves one start.
+    judge: Judge | None = None,
+    noise_floor: NoiseFloor | None = None,
+) -> Iterator[NewtonState]:
+    """Improve one start, and yield the state at the beginning and after each iteration.
 
     Args:
         spec: NetworkSpec.
@@ -113,16 +126,12 @@ def polish(
         data: Data.
         num_iterations: At most so many.
         method: How to solve with the Gauss-Newton matrix: "dense", "rows" or "products".
-        notify: Called as notify(NewtonState) after each iteration; true stops.
         least: Gain of log density below which the result is of no use: ends where it is plain that
             it will not be reached.
         state: NewtonState of this start to go on from, None for its beginning.
         judge: Judge with held-out rows, whose scores choose the best state and end the search; or
             None.
         noise_floor: Function theta [P] -> the smallest log noise scales [K] there, or None.
-
-    Returns:
-        The last NewtonState.
     """
     problem = _Problem(spec, data, CURVATURES[method], noise_floor)
     if state is None:
@@ -130,14 +139,13 @@ def polish(
         value, gradient = awaited(problem.value_and_gradient, theta)
         scores = [] if judge is None else [judge.score(theta)]
         state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
+    yield state
     while not state.is_over(num_iterations, least):
         step = awaited(problem.step, state.theta, state.log_prob[-1], state.gradient, state.damping)
         if step is None:
-            break
+            return
         state = state.after(*step, judge)
-        if notify(state):
-            break
-    return state
+        yield state
 
 
 class _Problem:
@@ -146,26 +154,30 @@ class _Problem:
     In ntk a sampled prior scale sits in the network and moves with the weights.
     """
 
-    def __init__(self, spec, data, make_curvature, noise_floor=None):
-        self.spec = spec
+    def __init__(
+        self,
+        spec: NetworkSpec,
+        data: Data,
+        make_curvature: type[Curvature],
+        noise_floor: NoiseFloor | None = None,
+    ) -> None:
+        self.spec, self.data, layout = spec, data, spec.layout
         self._noise_floor = noise_floor
-        self.data = data
-        layout = spec.layout
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
         self.scales = np.arange(layout.num_weights, end)
         self.free = np.delete(np.arange(layout.num_parameters), self.scales)
         self._make_curvature = make_curvature
         self._function = compiled_value_and_gradient(Potential(spec))
 
-    def value_and_gradient(self, theta):
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         value, gradient = self._function(tf.constant(theta[None]), self.data)
         return float(value[0]), gradient[0].numpy()
 
-    def curvature(self, theta):
+    def curvature(self, theta: Array) -> Curvature:
         return self._make_curvature(self.spec, theta, self.data, self.free)
 
-    def step(self, theta, value, gradient, damping):
-        """(theta, its log density and gradient, damping) after one iteration, None at the top."""
+    def step(self, theta: Array, value: float, gradient: Array, damping: float) -> Step | None:
+        """Return what one iteration comes to, None at the top."""
         curvature = self.curvature(theta)
         step = self.damped_step(theta, value, gradient, curvature, damping)
         if step is None or not len(self.scales):
@@ -174,8 +186,10 @@ class _Problem:
         theta = self.scale_step(theta, gradient, curvature)
         return theta, *self.value_and_gradient(theta), damping
 
-    def damped_step(self, theta, value, gradient, curvature, damping):
-        """(theta, its log density and gradient, damping) after a step uphill, or None.
+    def damped_step(
+        self, theta: Array, value: float, gradient: Array, curvature: Curvature, damping: float
+    ) -> Step | None:
+        """Return what a step uphill comes to, or None.
 
         It is sought until damping is above the stiffest curvature: then a step is one of plain gradient
         ascent, shorter than every scale.
@@ -190,8 +204,8 @@ class _Problem:
             damping *= _HARDEN
         return None
 
-    def scale_step(self, theta, gradient, curvature):
-        """theta after one Newton step of every scale."""
+    def scale_step(self, theta: Array, gradient: Array, curvature: Curvature) -> Array:
+        """Return theta after one Newton step of every scale."""
         step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
         theta = theta.copy()
         theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
@@ -200,8 +214,8 @@ class _Problem:
             theta[noise] = np.maximum(theta[noise], self._noise_floor(theta))
         return theta
 
-    def _expected_pull(self, theta, curvature):
-        """What the spread of the weights adds to the gradient in the scales: [P]."""
+    def _expected_pull(self, theta: Array, curvature: Curvature) -> Array:
+        """Return what the spread of the weights adds to the gradient in the scales: [P]."""
         layout = self.spec.layout
         # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
@@ -221,15 +235,15 @@ class _Problem:
 class DenseCurvature:
     """Cholesky factorisation of the whole matrix: about 2 N K P^2 + 3 P^3 operations."""
 
-    def __init__(self, spec, theta, data, free):
+    def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         matrix = gauss_newton_matrix(spec, theta, data)
         self.diagonal = np.diag(matrix)
         self._matrix = matrix[np.ix_(free, free)]
 
-    def solve(self, gradient, damping):
+    def solve(self, gradient: Array, damping: float) -> Array:
         return _solve_positive(self._matrix + damping * np.eye(len(gradient)), gradient)
 
-    def inverse_diagonal(self):
+    def inverse_diagonal(self) -> Array:
         return np.diag(_solve_positive(self._matrix, np.eye(len(self._matrix))))
 
 
@@ -240,22 +254,22 @@ class RowCurvature:
     (A^T A + D)^-1 = D^-1 - D^-1 A^T (I + A D^-1 A^T)^-1 A D^-1.
     """
 
-    def __init__(self, spec, theta, data, free):
+    def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._lines = scaled_jacobian(spec, theta, data)[:, free]
         self._prior = compiled_prior_curvature(spec)(tf.constant(theta)).numpy()[free]
 
-    def solve(self, gradient, damping):
+    def solve(self, gradient: Array, damping: float) -> Array:
         diagonal, inner = self._inner(damping)
         right = self._lines @ (gradient / diagonal)
         return (gradient - self._lines.T @ _solve_positive(inner, right)) / diagonal
 
-    def inverse_diagonal(self):
+    def inverse_diagonal(self) -> Array:
         diagonal, inner = self._inner(0.0)
         lines = self._lines / diagonal
         return 1.0 / diagonal - np.sum(lines * _solve_positive(inner, lines), axis=0)
 
-    def _inner(self, damping):
+    def _inner(self, damping: float) -> tuple[Array, Array]:
         diagonal = self._prior + damping
         return diagonal, np.eye(len(self._lines)) + (self._lines / diagonal) @ self._lines.T
 
@@ -268,11 +282,11 @@ class ProductCurvature:
     (Hutchinson 1990, Commun. Stat. Simul. 19, 433): good in sums over many parameters only.
     """
 
-    def __init__(self, spec, theta, data, free):
+    def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._free, self._product = free, GaussNewtonProduct(spec, theta, data)
 
-    def solve(self, gradient, damping):
+    def solve(self, gradient: Array, damping: float) -> Array:
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)
         solution, residual = np.zeros_like(gradient), gradient
         scaled = preconditioner * residual
@@ -290,20 +304,25 @@ class ProductCurvature:
             direction = scaled + size / previous * direction
         return solution
 
-    def inverse_diagonal(self):
+    def inverse_diagonal(self) -> Array:
         probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
         return probe * self.solve(probe, 0.0)
 
-    def _times(self, vector):
+    def _times(self, vector: Array) -> Array:
         padded = np.zeros_like(self.diagonal)
         padded[self._free] = vector
         return self._product(padded)[self._free]
 
 
-CURVATURES = {"dense": DenseCurvature, "rows": RowCurvature, "products": ProductCurvature}
+Curvature: TypeAlias = DenseCurvature | RowCurvature | ProductCurvature
+CURVATURES: dict[str, type[Curvature]] = {
+    "dense": DenseCurvature,
+    "rows": RowCurvature,
+    "products": ProductCurvature,
+}
 
 
-def _solve_positive(matrix, right):
+def _solve_positive(matrix: Array, right: Array) -> Array:
     # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
     factor, columns = tf.linalg.cholesky(matrix), right.reshape(len(right), -1)
     return tf.linalg.cholesky_solve(factor, columns).numpy().reshape(right.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +45,29 @@ class Ground(NamedTuple):
         return self.fitted if self.sample is None else self.sample
 
 
+def _watch(notify: Notifier, num_chains: int, total: int) -> Callable[[NewtonState, int], bool]:
+    """Return a function that reports a state after so many iterations of turns before, at most.
+
+    It returns whether to stop. `total` is the number of iterations of all turns, at most.
+    """
+    began = time.perf_counter()
+
+    def watch(state: NewtonState, before: int) -> bool:
+        seconds, done = time.perf_counter() - began, before + len(state.log_prob) - 1
+        event = NewtonEvent(
+            phase="newton",
+            transition=done,
+            num_transitions=total,
+            num_chains=num_chains,
+            seconds=seconds,
+            eta_seconds=seconds * (total - done) / done,
+            log_prob=state.log_prob[-1],
+        )
+        return notify(event)
+
+    return watch
+
+
 def polish_all(
     spec: NetworkSpec,
     ground: Ground,
@@ -61,46 +84,30 @@ def polish_all(
     that is closer to the maximum than P is as good as polished: further up, it would only fit the
     noise.
     """
-    began, interrupted, before = time.perf_counter(), False, 0.0
-    judge, turn, start = ground.judge, 0, 0
+    judge, interrupted = ground.judge, False
     reached: list[NewtonState] = []  # of each start that was tried
-
-    def show(state: NewtonState) -> bool:
-        reached[start : start + 1] = [state]
-        seconds, whole = time.perf_counter() - began, turns.planned(turns.count)
-        ended = turns.planned(turn)
-        event = NewtonEvent(
-            phase="newton",
-            transition=ended + len(state.log_prob) - 1 - turns.before(turn),
-            num_transitions=whole,
-            num_chains=len(adam.theta),
-            seconds=seconds,
-            # A turn may end early: only those before it tell how long one takes.
-            eta_seconds=max(before * whole / ended - seconds, 0.0) if turn else np.nan,
-            log_prob=state.log_prob[-1],
-        )
-        return notify(event)
-
+    watch = _watch(notify, len(adam.theta), turns.planned(turns.count))
     try:
-        while turn < turns.count and not notify.stopped:
-            before = time.perf_counter() - began
+        for turn in range(turns.count):
+            if notify.stopped:
+                break
             start = turns.start(turn, reached)
+            states = polish(
+                spec,
+                adam.theta[start],
+                ground.sought_on,
+                turns.most(turn),
+                plan.method,
+                least,
+                reached[start] if start < len(reached) else None,
+                judge=judge,
+                noise_floor=None if judge is None else judge.noise_floor,
+            )
             with notify.within(notify.seconds_left / (turns.count - turn)):
-                state = polish(
-                    spec,
-                    adam.theta[start],
-                    ground.sought_on,
-                    turns.most(turn),
-                    plan.method,
-                    show,
-                    least,
-                    reached[start] if start < len(reached) else None,
-                    judge=judge,
-                    noise_floor=None if judge is None else judge.noise_floor,
-                )
-            if not notify.stopped:
-                reached[start : start + 1] = [state]
-                turn += 1
+                for number, state in enumerate(states):
+                    reached[start : start + 1] = [state]
+                    if number and watch(state, turns.planned(turn) - turns.before(turn)):
+                        break
     except KeyboardInterrupt:
         interrupted = True
     theta = adam.theta.copy()
@@ -170,40 +177,25 @@ def refine_all(
         plan: NewtonPlan.
         notify: As in `find_starts`.
     """
-    began, total = time.perf_counter(), plan.num_iterations * len(polished)
-    noise, theta, ended = spec.layout.log_noise_scale, found.theta.copy(), 0
-
-    def show(state: NewtonState) -> bool:
-        seconds, done = time.perf_counter() - began, plan.num_iterations * ended
-        done += len(state.log_prob) - 1
-        event = NewtonEvent(
-            phase="newton",
-            transition=done,
-            num_transitions=total,
-            num_chains=len(found.theta),
-            seconds=seconds,
-            eta_seconds=seconds * (total - done) / done,
-            log_prob=state.log_prob[-1],
-        )
-        return notify(event)
-
-    interrupted = found.interrupted
+    began, theta, interrupted = time.perf_counter(), found.theta.copy(), found.interrupted
+    watch = _watch(notify, len(theta), plan.num_iterations * len(polished))
     try:
         for ended, chain in enumerate(polished):
             if notify.stopped:
                 break
-            start = theta[chain]
-            floor = start[noise].astype(np.float64)
+            floor = theta[chain, spec.layout.log_noise_scale].astype(np.float64)
+            states = polish(
+                spec,
+                theta[chain],
+                data,
+                plan.num_iterations,
+                plan.method,
+                noise_floor=lambda _, floor=floor: floor,
+            )
             with notify.within(notify.seconds_left / (len(polished) - ended)):
-                state = polish(
-                    spec,
-                    start,
-                    data,
-                    plan.num_iterations,
-                    plan.method,
-                    show,
-                    noise_floor=lambda _, floor=floor: floor,
-                )
+                for number, state in enumerate(states):
+                    if number and watch(state, plan.num_iterations * ended):
+                        break
             if not notify.stopped:
                 theta[chain] = state.theta
     except KeyboardInterrupt:

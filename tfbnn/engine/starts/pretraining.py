@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_log_likelihoods
 from tfbnn.engine.starts.adam import (
     AdamControl,
+    AdamState,
     Batches,
     Schedule,
     make_adam_steps,
@@ -48,21 +49,52 @@ _STEEPER = (6.0, 12.0, 24.0, 48.0)
 
 
 class PretrainingResult(NamedTuple):
-    """Starts of the chains and how they were reached.
+    """Starts of the chains, and how ADAM reached each of them.
 
     Attributes:
         theta: [C, P].
         epochs: Epochs whose result each chain kept [C].
-        validation_log_likelihood: Mean per row and chain [C], or None without validation rows.
+        scores: Validation log likelihood per row [C], NaN without validation rows.
         seconds: Of compilation and pretraining.
         interrupted: Whether the user asked to stop meanwhile.
+        scale: Prior scale of the first layer that a start began with [C], NaN of a draw of its prior.
+        misfit: As `misfits` [C], infinite where it is not a number; 0 where nobody asks.
     """
 
     theta: Array
     epochs: Array
-    validation_log_likelihood: Array | None
+    scores: Array
     seconds: Seconds
     interrupted: bool
+    scale: Array = np.array(np.nan)
+    misfit: Array = np.array(0.0)
+
+    def or_better(self, later: PretrainingResult, largest_misfit: float) -> PretrainingResult:
+        """The later attempt for each start where it misses less and this does not follow the rows."""
+        better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
+        return later._replace(
+            theta=np.where(better[:, None], later.theta, self.theta),
+            epochs=np.where(better, later.epochs, self.epochs),
+            scores=np.where(better, later.scores, self.scores),
+            seconds=self.seconds + later.seconds,
+            scale=np.where(better, later.scale, self.scale),
+            misfit=np.where(better, later.misfit, self.misfit),
+        )
+
+    @property
+    def text(self) -> str:
+        """A line on all starts."""
+        text = f"ADAM, {_range(self.epochs, '')} epochs"
+        steeper = np.isfinite(self.scale)
+        if steeper.any():
+            text += (
+                f" ({steeper.sum()} of {steeper.size} starts from first layers of prior scale "
+                f"{_range(self.scale[steeper], 'g')}, as from draws too few followed the rows)"
+            )
+        if np.isfinite(self.scores).any():
+            low, high = self.scores.min(), self.scores.max()
+            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+        return text
 
 
 def pretrain(
@@ -150,9 +182,14 @@ def pretrain(
     if patience:
         theta, epochs = progress.best, progress.epochs
     theta = with_residual_noise(spec, theta, data)
-    last = progress.last if score is not None else None
     spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    return PretrainingResult(theta, epochs, last, spent, interrupted)
+    return PretrainingResult(theta, epochs, progress.last, spent, interrupted)
+
+
+# Parameters [M, C, P] that ADAM came by, and how many of them count: one per epoch where chains may stop.
+Looks: TypeAlias = tuple[Array, int]
+# Looks -> log likelihood per validation row of each that counts [m, C]; None without such rows.
+Score: TypeAlias = Callable[[Array, int], Array] | None
 
 
 class _Progress(NamedTuple):
@@ -167,30 +204,28 @@ class _Progress(NamedTuple):
     """
 
     epoch: int
-    states: list[Any]
+    states: list[AdamState]
     best: Array
     score: Array
     last: Array
     epochs: Array
 
     @classmethod
-    def begun(cls, theta, groups):
-        """At the start, theta [C, P]."""
+    def begun(cls, theta: Array, groups: list[list[int]]) -> _Progress:
+        """Return the progress at the start, theta [C, P]."""
         states = [start_adam(theta[group]) for group in groups]
         scores, unknown = np.full(len(theta), -np.inf), np.full(len(theta), np.nan)
         return cls(0, states, theta, scores, unknown, np.zeros(len(theta), np.int64))
 
     @property
-    def theta(self):
+    def theta(self) -> Array:
         """Parameters of all chains [C, P]."""
         return np.concatenate([state.theta.numpy() for state in self.states])
 
-    def after(self, epoch, states, looks, score, patience):
-        """After a call that brought ADAM to these states by this epoch.
-
-        `looks` are the parameters that it has seen [M, C, P], and how many of them count: one per
-        epoch where chains may stop.
-        """
+    def after(
+        self, epoch: int, states: list[AdamState], looks: Looks, score: Score, patience: int | None
+    ) -> _Progress:
+        """Return the progress after a call that brought ADAM to these states by this epoch."""
         new = self._replace(states=states)
         if score is None:
             return new._replace(epoch=epoch)
@@ -209,61 +244,18 @@ class _Progress(NamedTuple):
             )
         return new
 
-    def waits(self, patience):
-        """Whether chains have waited long enough for a better score [C]."""
+    def waits(self, patience: int | None) -> Array:
+        """Return whether chains have waited long enough for a better score [C]."""
         return self.epoch - self.epochs >= (patience or np.inf)
 
 
-def _make_score(spec, validation):
+def _make_score(spec: NetworkSpec, validation: Data | None) -> Score:
     if validation is None:
         return None
     log_likelihoods, weight = compiled_log_likelihoods(Potential(spec)), validation.total_weight
-
-    def score(theta, count):
-        found = log_likelihoods(tf.constant(theta), tf.constant(count), validation)
-        return found.numpy() / weight
-
-    return score
-
-
-class Attempts(NamedTuple):
-    """What ADAM has found for each start: of its attempts that which misses the rows by least.
-
-    Attributes:
-        theta: [C, P].
-        epochs: Epochs that were kept [C].
-        scores: Validation log likelihood per row [C], NaN without validation rows.
-        misfit: As `misfits` [C], infinite where it is not a number; 0 where nobody asks.
-        scale: Prior scale of the first layer that it began with [C], NaN of a draw of its prior.
-    """
-
-    theta: Array
-    epochs: Array
-    scores: Array
-    misfit: Array
-    scale: Array
-
-    def or_better(self, later: Attempts, largest_misfit: float) -> Attempts:
-        """Of each start the later attempt where this does not follow the rows, and that misses less."""
-        better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
-        theta = np.where(better[:, None], later.theta, self.theta)
-        rest = (np.where(better, new, old) for new, old in zip(later[1:], self[1:]))
-        return Attempts(theta, *rest)
-
-    @property
-    def text(self) -> str:
-        """A line on all."""
-        text = f"ADAM, {_range(self.epochs, '')} epochs"
-        steeper = self.scale[np.isfinite(self.scale)]
-        if len(steeper):
-            text += (
-                f" ({len(steeper)} of {len(self.scale)} starts from first layers of prior scale "
-                f"{_range(steeper, 'g')}, as from draws too few followed the rows)"
-            )
-        if np.isfinite(self.scores).any():
-            low, high = self.scores.min(), self.scores.max()
-            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
-        return text
+    return lambda theta, count: (
+        log_likelihoods(tf.constant(theta), tf.constant(count), validation).numpy() / weight
+    )
 
 
 def _range(values: Array, form: str) -> str:
@@ -296,25 +288,21 @@ def follow_rows(
     limit = np.inf
     if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
         scales, limit = (None, *_STEEPER), largest_misfit
-    best, seconds = None, Seconds()
+    best = None
     for scale in scales:
         try:
-            result = pretrain(scale)
-            misfit = np.zeros(len(result.theta))
+            found = pretrain(scale)
             if np.isfinite(limit):
-                misfit = misfits(spec, result.theta, data)
+                misfit = misfits(spec, found.theta, data)
                 misfit[np.isnan(misfit)] = np.inf
+                begun = np.full(len(misfit), np.nan if scale is None else scale)
+                found = found._replace(scale=begun, misfit=misfit)
         except KeyboardInterrupt:
             if best is None:
                 raise
-            return Starts(best.theta, best.text, seconds, interrupted=True)
-        seconds += result.seconds
-        unknown, scores = np.full(len(misfit), np.nan), result.validation_log_likelihood
-        scores = unknown if scores is None else scores
-        begun = unknown if scale is None else np.full(len(misfit), scale)
-        found = Attempts(result.theta, result.epochs, scores, misfit, begun)
-        best = found if best is None else best.or_better(found, limit)
-        suffices = np.sum(best.misfit <= limit) >= num_chains
-        if suffices or result.interrupted or notify.stopped:
+            best = best._replace(interrupted=True)
             break
-    return Starts(best.theta, best.text, seconds, result.interrupted)
+        best = found if best is None else best.or_better(found, limit)
+        if best.interrupted or notify.stopped or np.sum(best.misfit <= limit) >= num_chains:
+            break
+    return Starts(best.theta, best.text, best.seconds, best.interrupted)

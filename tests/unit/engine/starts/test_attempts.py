@@ -98,7 +98,7 @@ class Asked:
         self.stopped = scale == self.stop_in
         spent, epochs = Seconds(pretraining=1.0), np.full(len(missed), 10 + len(self.scales))
         theta = np.column_stack([missed, np.full(len(missed), scale or 0.0)])
-        return PretrainingResult(theta, epochs, None, spent, False)
+        return PretrainingResult(theta, epochs, np.full(len(missed), np.nan), spent, False)
 
 
 def follow(asked, limit=0.5, spec=SPEC):

@@ -140,16 +140,8 @@ class Prescribed:
 
 class TestPolish:
     def way(self, num_iterations, **settings):
-        states = []
-        newton.polish(
-            SPEC,
-            thetas()[0],
-            make_data(*rows(), SPEC.dtype),
-            num_iterations,
-            "dense",
-            states.append,
-            **settings,
-        )
+        data = make_data(*rows(), SPEC.dtype)
+        _, *states = newton.polish(SPEC, thetas()[0], data, num_iterations, "dense", **settings)
         return states
 
     def test_the_best_score_is_kept_and_waited_for_no_longer_than_twenty_iterations(self):
@@ -179,7 +171,7 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     def polish_of(spec, start, data, *_, **__):
         chain = int(np.flatnonzero((theta == start).all(axis=1))[0])
         history, scores = [0.0, 5.0], [[0.0, 1.0], [0.0, -1.0], [-np.inf, -9.0]][chain]
-        return newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)
+        return [newton.NewtonState(polished[chain], None, 1.0, history, polished[chain], scores)]
 
     monkeypatch.setattr(polishing, "polish", polish_of)
     plan = NewtonPlan(5, "dense", "as asked")
@@ -197,7 +189,7 @@ def test_only_what_was_polished_is_refined_with_no_less_noise(monkeypatch):
 
     def polish_of(spec, start, data, *_, noise_floor, **__):
         np.testing.assert_array_equal(noise_floor(None), start[NOISE])
-        return newton.NewtonState(start + 2.0, None, 1.0, [0.0, 9.0], start, [])
+        return [newton.NewtonState(start + 2.0, None, 1.0, [0.0, 9.0], start, [])]
 
     monkeypatch.setattr(polishing, "polish", polish_of)
     chosen = Starts(theta, "")

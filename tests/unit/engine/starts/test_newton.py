@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_approaches_a_stationary_point_of_the_weights(name):
     spec, generator = build(name), np.random.default_rng(25)
     data = make_data(*rows(), None, spec.dtype)
     theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    *_, result = polish(spec, theta, data, 100, "dense")
     assert result.log_prob[-1] > result.log_prob[0] + 20
     assert slope(spec, data, result.theta) < 0.05 * slope(spec, data, theta)
 
@@ -58,16 +59,16 @@ def test_noise_scale_survives_more_parameters_than_rows():
     ).spec
     data = make_data(*rows(40), None, spec.dtype)
     theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
-    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    *_, result = polish(spec, theta, data, 100, "dense")
     assert 1e-3 < np.exp(result.theta[-1]) < 0.5
 
 
-def test_stops_when_asked():
+def test_each_iteration_is_told():
     spec = build("gaussian_learned")
     data = make_data(*rows(), None, spec.dtype)
     theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-    result = polish(spec, theta, data, 100, "dense", lambda state: len(state.log_prob) == 3)
-    assert len(result.log_prob) == 3
+    first, second, third = islice(polish(spec, theta, data, 100, "dense"), 3)
+    assert [len(state.log_prob) for state in (first, second, third)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("weight", [1.0, 1e8])
@@ -76,7 +77,7 @@ def test_a_step_uphill_is_found_however_stiff_the_curvature(weight):
     spec, (x, y) = build("gaussian_learned"), rows()
     data = make_data(x, y, None, spec.dtype, np.full(len(x), weight))
     theta = 0.5 * np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-    result = polish(spec, theta, data, 1, "dense", lambda *_: False)
+    *_, result = polish(spec, theta, data, 1, "dense")
     assert result.log_prob[-1] > result.log_prob[0] + weight
 
 
@@ -87,7 +88,8 @@ def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
 
     def way(least):
-        return polish(spec, theta, data, 23, "dense", lambda *_: False, least).log_prob
+        *_, last = polish(spec, theta, data, 23, "dense", least)
+        return last.log_prob
 
     whole = way(-np.inf)
     gained = whole[20] - whole[0]
@@ -122,7 +124,7 @@ def test_sampled_prior_scales_move_and_do_not_collapse():
     theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
     scales = slice(spec.layout.log_noise_scale.stop, None)
     theta[scales] = 2.0  # far above what the weights ask for
-    result = polish(spec, theta, data, 100, "dense", lambda *_: False)
+    *_, result = polish(spec, theta, data, 100, "dense")
     assert np.all(result.theta[scales] < 1.9)
     assert np.all(result.theta[scales] > -5.0)
 
@@ -144,8 +146,8 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
     variances = np.diag(np.linalg.inv(gauss_newton_matrix(spec, theta, data)[weights, weights]))
     expected = variances[:8].reshape(2, 4).sum(axis=1) / np.exp([0.6, -0.4])
     np.testing.assert_allclose(pull, expected, rtol=1e-8)
-    polished = polish(spec, theta, data, 60, "dense", lambda *_: False).theta
-    acting, idle = np.exp(polished[place])
+    *_, polished = polish(spec, theta, data, 60, "dense")
+    acting, idle = np.exp(polished.theta[place])
     assert 0.2 < acting < 2.0 and 1e-4 < idle < 0.25 * acting
 
 
@@ -208,9 +210,9 @@ class TestSolvers:
         ).spec
         data = make_data(*rows(40), None, spec.dtype)
         theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
-        best = polish(spec, theta, data, 15, "dense", lambda *_: False).log_prob[-1]
-        result = polish(spec, theta, data, 15, method, lambda *_: False)
-        assert abs(result.log_prob[-1] - best) < 5.0
+        *_, best = polish(spec, theta, data, 15, "dense")
+        *_, result = polish(spec, theta, data, 15, method)
+        assert abs(result.log_prob[-1] - best.log_prob[-1]) < 5.0
         assert result.log_prob[-1] > result.log_prob[0] + 100.0
 
 
@@ -306,13 +308,13 @@ def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
     spec, theta = build("uniform"), np.arange(6.0, dtype=np.float32).reshape(3, 2)
     heights, calls = {0: 7.0, 1: 3.0, 2: 9.0}, []
 
-    def polish_of(spec, start, data, most, method, notify, least, state, **_):
+    def polish_of(spec, start, data, most, method, least, state, **_):
         number = int(start[0] / 2)
         history = [0.0] if state is None else state.log_prob
         calls.append((number, len(history) - 1, most))
         history = history + [heights[number]] * (most + 1 - len(history))
         place = start + len(history)
-        return newton.NewtonState(place, np.zeros(2), 1.0, history, place, [])
+        return [newton.NewtonState(place, np.zeros(2), 1.0, history, place, [])]
 
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", polish_of)
     adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
@@ -334,7 +336,7 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     """A start outside of a Uniform prior has no log density that could rise."""
     spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
     stays = newton.NewtonState(theta[0], np.zeros(3), 1.0, [-np.inf], theta[0], [])
-    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: stays)
+    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: [stays])
     plan = NewtonPlan(5, "dense", "as asked")
     adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
     found, _ = polishing.polish_all(
