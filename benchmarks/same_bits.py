@@ -4,8 +4,8 @@
     python benchmarks/same_bits.py --old CHECKOUT --new CHECKOUT --cases nuts,hmc
 
 Exits with 1 where anything differs. With --keep, what the old checkout comes to is left in a folder
-and used again. Cases are in same_bits_cases.py, what is compared of each in same_bits_side.py. Needs
-the libraries of the extras `arviz`, `onnx` and `cluster`.
+and used again. Cases are in same_bits_cases.py, what is made of each in same_bits_side.py, and what of
+texts is compared in same_bits_facts.py. Needs the libraries of the extras `arviz`, `onnx` and `cluster`.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,11 @@ import tarfile
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from common import add_common_options, keep, machine, markdown, output_folder, revision
+from same_bits_facts import facts, one_sided
 
 HERE = Path(__file__).parent
 QUICK = "nuts,collapsed,categorical"
@@ -44,6 +47,8 @@ USUAL = (
     "warnings",
     "model file",
 )
+# The scripts that make what is compared.
+SCRIPTS = ("cases", "seen", "side")
 # So many differences of a case are told.
 LISTED = 8
 
@@ -54,14 +59,26 @@ Tiny fits with the package of {old} (old) and of {new} (new), each in a process 
 the other on one machine. Compared by dtype, shape and bytes are
 
 - the fit: draws, chain weights, statistics of the sampler, predictions, scores, densities, diagnosis;
-  the run and its report, without times; warnings; the arrays and the JSON of its model file, without
-  times; and what else the column names, of run folders without times and the run's chance name;
+  the numbers of the run and its report; the categories and numbers of warnings; the arrays and the
+  JSON of its model file; and what else the column names;
 - its files: the predictions and so on of the model file and the run folder that were loaded, and of
   a run that was stopped and resumed, which must have the bits of the one that was not stopped;
 - old files: model files and run folders of the old side loaded by the new one, and runs that the
   old side began resumed by the new one, against what the old side makes of them itself.
 
-Numbers count arrays; the draws have the first digits of their SHA-256.
+Not compared are
+
+- words: sentences in reports, warnings and JSON, of which the numbers and the verdict are compared;
+- advice, which is a sentence after "Next:" with its numbers and names of folders;
+- times, dates, and the chance name of a run;
+- where draws in run folders are cut into segments, which goes by the clock: all segments of a chain
+  group are compared as one;
+- checkpoints in folders of finished runs, which hold chains on their way. Draws do not depend on when
+  they are taken, and the resumed runs have read checkpoints of both sides;
+- {entries};
+- {kernels}.
+
+Numbers count arrays and entries of JSON; the draws have the first digits of their SHA-256.
 """
 
 
@@ -84,14 +101,16 @@ def main(arguments=None):
         claim(old, checked_out, options.fresh)
         run_side(checked_out, old, *chosen)
         run_side(options.new, new, *chosen, "--files", old.resolve())
-        compared = {name: compare(old / name, new / name) for name in read_json(new / "cases.json")}
+        sides = [read_json(folder / "side.json") for folder in (old, new)]
+        cases = [name for name in sides[1]["cases"] if name in sides[0]["cases"]]
+        compared = {name: compare(old / name, new / name) for name in cases}
         names = options.old_revision or revision(checked_out), revision(options.new)
-    text = report(*names, compared)
+    text = report(names, [side["kernels"] for side in sides], compared)
     if target:
         keep("same_bits.md", text, target)
     else:
         print(text)
-    return int(any(differences for *_, differences in compared.values()))
+    return int(any(case.differences for case in compared.values()))
 
 
 @contextlib.contextmanager
@@ -113,7 +132,7 @@ def claim(folder, checked_out, fresh):
     label, package = folder / "made_by.json", Path(checked_out) / "tfbnn"
     made_by = {
         "package": digest(path.read_bytes() for path in sorted(package.rglob("*.py"))),
-        "cases": digest(path.read_bytes() for path in sorted(HERE.glob("same_bits_*.py"))),
+        "cases": digest((HERE / f"same_bits_{name}.py").read_bytes() for name in SCRIPTS),
         "machine": machine(),
     }
     if label.exists():
@@ -141,21 +160,50 @@ def run_side(checked_out, folder, *arguments):
         raise SystemExit(f"{log.read_text()[-2000:]}\nThe fits with {checked_out} did not end.")
 
 
+class Compared(NamedTuple):
+    """What comparing the two sides of a case has found.
+
+    Attributes:
+        found: Dict name -> array, what the new side has made.
+        of_old: The same, what the new side has made of files of the old one.
+        differences: Sentences.
+        ended: Names of entries of JSON that only the old side has.
+        added: Names of those that only the new side has.
+    """
+
+    found: dict
+    of_old: dict
+    differences: list
+    ended: list
+    added: list
+
+
 def compare(old, new):
-    """(arrays of the new side, its arrays of old files, differences) of a case's two folders."""
-    expected, found = load(old / "found.npz"), load(new / "found.npz")
-    of_old = load(new / "of_others.npz")
+    """A Compared of the folders of a case."""
+    paths = old / "found.npz", new / "found.npz", new / "of_others.npz"
+    raw = [load(path) for path in paths]
+    failures = [str(side["failure"]).splitlines()[-1] for side in raw if "failure" in side]
+    expected, found, of_old = map(facts, raw)
     own = {name: array for name, array in expected.items() if name.startswith(OF_FILES)}
     resumed = {name: array for name, array in found.items() if name.startswith(RESUMED)}
     whole = {name: found.get(name.split("/", 1)[1]) for name in resumed}
-    differences = [
+    differences, ended, added = [], [], []
+    for what, a, b in (("", expected, found), ("old ", own, of_old)):
+        (names, gone), (other_names, come) = one_sided(a, b), one_sided(b, a)
+        ended += names
+        added += other_names
+        differences += differing(what, a, b, gone | come)
+    differences += differing("new ", whole, resumed)
+    return Compared(found, of_old, failures + differences, ended, added)
+
+
+def differing(what, a, b, ignored=()):
+    """One sentence for each name at which two dicts name -> array differ."""
+    return [
         f"{what}{name}: {how}"
-        for what, a, b in (("", expected, found), ("old ", own, of_old), ("new ", whole, resumed))
         for name in a | b
-        if (how := difference(a.get(name), b.get(name)))
+        if name not in ignored and (how := difference(a.get(name), b.get(name)))
     ]
-    failures = [str(side["failure"]) for side in (expected, found, of_old) if "failure" in side]
-    return found, of_old, [text.splitlines()[-1] for text in failures] + differences
 
 
 def difference(old, new):
@@ -181,11 +229,11 @@ def text_difference(old, new):
     return f"{pair[0].strip()[-200:]!r} became {pair[1].strip()[-200:]!r}"
 
 
-def report(old, new, compared):
-    """The page that is kept."""
+def report(names, kernels, compared):
+    """The page that is kept, of pairs (old, new) of revisions and kernels, and of dict case -> Compared."""
     lines, listed = [], []
-    for name, (found, of_old, differences) in compared.items():
-        kinds = Counter(key.split("/")[0] for key in found)
+    for name, (found, of_old, differences, *_) in compared.items():
+        kinds = Counter(re.split("/| entry ", key)[0] for key in found)
         files = sum(kinds.pop(kind, 0) for kind in OF_FILES)
         fit = ", ".join([f"{kinds.total()} arrays", *(kind for kind in kinds if kind not in USUAL)])
         draws = digest([found["draws"].tobytes()])[:12] if "draws" in found else "none"
@@ -194,11 +242,33 @@ def report(old, new, compared):
         listed += [f"- {name}: {text}" for text in differences[:LISTED]]
         if len(differences) > LISTED:
             listed.append(f"- {name}: and {len(differences) - LISTED} more")
-    equal = sum(not differences for *_, differences in compared.values())
+    equal = sum(not case.differences for case in compared.values())
     header = ["case", "the fit", "its files", "old files", "draws", "equal"]
     total = f"{equal} of {len(compared)} cases are equal in every bit."
-    parts = [f"{INTRODUCTION.format(old=old, new=new)}\n{total}", markdown(header, lines)]
+    left_out = {
+        "entries": one_side_only(
+            "entries of JSON",
+            {entry(name) for case in compared.values() for name in case.ended},
+            {entry(name) for case in compared.values() for name in case.added},
+        ),
+        "kernels": one_side_only("kernels", *map(set, kernels)),
+    }
+    introduction = INTRODUCTION.format(old=names[0], new=names[1], **left_out)
+    parts = [f"{introduction}\n{total}", markdown(header, lines)]
     return "\n\n".join(parts + ["\n".join(listed)] * bool(listed))
+
+
+def entry(name):
+    """The name of an entry of JSON without the files that it is in."""
+    text, path = name.split(" entry ")
+    return f"{text.split('/')[-1]}/{path}"
+
+
+def one_side_only(what, old, new):
+    """A line on what only one side has."""
+    pairs = (("old", sorted(old - new)), ("new", sorted(new - old)))
+    parts = [f"of the {side}, {', '.join(names)}" for side, names in pairs if names]
+    return f"{what} that only one side has: {'; '.join(parts) or 'none'}"
 
 
 def digest(parts):

@@ -4,7 +4,7 @@
 
 FOLDER/NAME/found.npz has all that is to be compared; cases that have one are left as they are. With
 --files, the folder of another side, its model files and run folders are loaded and its stopped runs
-resumed: FOLDER/NAME/of_others.npz.
+resumed: FOLDER/NAME/of_others.npz. Cases of kernels that the package does not have are left out.
 """
 
 import argparse
@@ -29,28 +29,37 @@ def main(arguments=None):
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--files", type=Path)
     options = parser.parse_args(arguments)
-    check_package()
     names = options.cases.split(",")
     if unknown := sorted(set(names) - set(CASES)):
         raise SystemExit(f"--cases must be out of {', '.join(CASES)}; received {unknown}.")
+    available = check_package(options.files)
+    names = [name for name in names if name in available or name not in BY_KERNEL]
     for name in names:
         place = options.folder / name
         if not (place / "found.npz").exists():
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
             keep(place / "found.npz", fitted, CASES[name], place)
-        if options.files:
+        if options.files and (options.files / name).exists():
             keep(place / "of_others.npz", read, CASES[name], options.files / name, place)
-    (options.folder / "cases.json").write_text(json.dumps(names))
+    (options.folder / "side.json").write_text(json.dumps({"cases": names, "kernels": available}))
 
 
-def check_package():
-    """Refuses another package than that of the checkout, and kernels without a case."""
+def check_package(files):
+    """Names of the package's kernels.
+
+    Raises:
+        SystemExit: If the package is not that of the checkout, or it and the other side have a
+            kernel without a case.
+    """
     wanted, found = os.environ["PYTHONPATH"].split(os.pathsep)[0], Path(tfbnn.__file__).parents[1]
     if Path(wanted).resolve() != found.resolve():
         raise SystemExit(f"Expected the package of {wanted}, found that of {found}.")
-    if missing := sorted(set(tfbnn.kernels.available()) - set(BY_KERNEL)):
+    available = sorted(tfbnn.kernels.available())
+    others = json.loads((files / "side.json").read_text())["kernels"] if files else ()
+    if missing := sorted(set(available) & set(others) - set(BY_KERNEL)):
         raise SystemExit(f"These kernels have no case in same_bits_cases.py: {missing}.")
+    return available
 
 
 def keep(path, make, *arguments):
