@@ -1,7 +1,6 @@
 """With NumPy and h5py alone `import tfbnn` is light and a saved model is of full use."""
 
 import importlib.util
-import json
 
 import numpy as np
 import pytest
@@ -140,22 +139,6 @@ def test_predictions_are_the_same(without, tiny_model, rows):
     np.testing.assert_allclose(
         without["draws"], tiny_model.predict_draws(rows[0]), rtol=1e-5, atol=1e-6
     )
-
-
-@pytest.mark.processes
-def test_predictions_on_a_cluster_need_no_tensorflow(saved, tiny_model, rows):
-    pytest.importorskip("dask.array")
-    code = """
-import json
-import dask
-import dask.array
-import numpy as np
-import tfbnn
-both = tfbnn.cluster.predict(sys.argv[1], dask.array.from_array(np.array(json.loads(sys.argv[2]))))
-print(json.dumps([part.tolist() for part in dask.compute(*both, scheduler="synchronous")]))
-"""
-    found = run_without_tensorflow(code, saved, json.dumps(rows[0].tolist()), others=True)
-    np.testing.assert_allclose(found, tuple(tiny_model.predict(rows[0])), rtol=1e-5, atol=1e-6)
 
 
 def test_scores_are_the_same(without, tiny_model, rows):

@@ -395,11 +395,8 @@ def test_bad_arguments_are_refused_here(client, tmp_path, options, error, words)
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
         tfbnn.cluster.fit(small_model(), X, Y, client=None, output="run")
-    with pytest.raises(ImportError, match=r"pip install 'tfbnn\[cluster\]'"):
-        tfbnn.cluster.predict("model.h5", X)
 
 
 def test_chains_share_a_gpu_but_not_several(monkeypatch):
@@ -409,56 +406,24 @@ def test_chains_share_a_gpu_but_not_several(monkeypatch):
     assert compile.chain_groups(3, apart=False, many_devices=True) == [[0, 1, 2]]
 
 
-@pytest.fixture(scope="module")
-def saved(whole, tmp_path_factory):
-    """A model file."""
-    path = tmp_path_factory.mktemp("models") / "model.h5"
+def test_predictions_are_made_block_by_block(client, whole, tmp_path):
+    """As the guide does it, the name that has ended included."""
+    import dask.array
+
+    with pytest.raises(AttributeError, match="map_blocks"):
+        tfbnn.cluster.predict  # noqa: B018
+    x, path = np.random.default_rng(1).normal(size=(50, 2)), str(tmp_path / "model.h5")
     whole[0].save(path)
-    return path
-
-
-class TestPredict:
-    def test_equals_the_models(self, client, whole, saved):
-        import dask.array
-
-        x = np.random.default_rng(1).normal(size=(50, 2))
-        rows = dask.array.from_array(x, chunks=((20, 0, 23, 7), 2))
-        for options in ({}, {"include_noise": True, "space": "transformed"}):
-            mean, stddev = tfbnn.cluster.predict(saved, rows, **options)
-            assert mean.shape == stddev.shape == (50,) and mean.dtype == np.float64
-            found = client.compute([mean, stddev], sync=True)
-            for array, expected in zip(found, whole[0].predict(x, **options)):
-                # Blocks of other sizes are summed in another order.
-                np.testing.assert_allclose(array, expected, rtol=1e-5)
-        loads = client.run(prediction_loads)
-        assert sorted(loads.values())[-1] == 1
-
-    def test_refusals(self, client, saved, whole):
-        import dask.array
-
-        with pytest.raises(TypeError, match="dask.array.Array, received ndarray"):
-            tfbnn.cluster.predict(saved, X)
-        for shape, chunks in (((9, 3), (9, 3)), ((9, 2), (9, 1)), ((9,), (9,))):
-            with pytest.raises(ValueError, match=r"\[N, 2\] in blocks of whole rows"):
-                tfbnn.cluster.predict(saved, dask.array.zeros(shape, chunks=chunks))
-        with pytest.raises(ValueError, match="received the folder.*save"):
-            tfbnn.cluster.predict(whole[2], dask.array.zeros((9, 2)))
-
-    def test_a_file_that_was_replaced_is_refused(self, client, saved, tmp_path):
-        import dask.array
-
-        path = shutil.copy(saved, tmp_path)
-        mean, _ = tfbnn.cluster.predict(path, dask.array.zeros((9, 2)))
-        tfbnn.load(path).compress(10, "stride").save(path)
-        with pytest.raises(tfbnn.ModelFileError, match="not the file that predict was called with"):
-            client.compute(mean, sync=True)
-
-
-def prediction_loads():
-    """How many models this process has loaded for `tfbnn.cluster.predict`."""
-    from tfbnn.cluster import prediction
-
-    return prediction._load.cache_info().misses
+    rows = dask.array.from_array(x, chunks=((20, 23, 7), 2))
+    both = rows.map_blocks(
+        lambda block: np.stack(tfbnn.load(path).predict(block), axis=1),
+        chunks=(rows.chunks[0], (2,)),
+        dtype=float,
+        meta=np.empty((0, 2)),
+    )
+    # Blocks of other sizes are summed in another order.
+    expected = np.stack(whole[0].predict(x), axis=1)
+    np.testing.assert_allclose(client.compute(both, sync=True), expected, rtol=1e-5)
 
 
 def test_a_run_that_ends_when_it_has_enough_ends_as_in_one_process(client, tmp_path):

@@ -50,7 +50,6 @@ CALLS = {
     "tfbnn.cluster.fit": lambda model, path: tfbnn.cluster.fit(
         model, X, Y, client=None, output=path
     ),
-    "tfbnn.cluster.predict": lambda model, path: tfbnn.cluster.predict(path, X),
     "tfbnn.datasets.neutralino_pairs": lambda model, path: tfbnn.datasets.neutralino_pairs(5),
     "tfbnn.datasets.read_cross_sections": lambda model, path: tfbnn.datasets.read_cross_sections(
         path

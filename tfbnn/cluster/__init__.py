@@ -1,6 +1,13 @@
-"""Fits and predictions on a cluster, by Dask (the extra `cluster`)."""
+"""Fits on a cluster, by Dask (the extra `cluster`)."""
+
+from typing import Any
 
 from tfbnn.cluster.fitting import fit
-from tfbnn.cluster.prediction import predict
+from tfbnn.spec.habits import FORMER
 
-__all__ = ["fit", "predict"]
+__all__ = ["fit"]
+
+
+def __getattr__(name: str) -> Any:
+    ended = f" {FORMER['cluster.predict']}" if name == "predict" else ""
+    raise AttributeError(f"module 'tfbnn.cluster' has no attribute {name!r}.{ended}")

@@ -244,7 +244,7 @@ class SampledModel(ExplainsAttributes):
     def code_inputs(self, x: ArrayLike) -> Array:
         """Inputs as the numbers that they become where columns of text and flags are coded.
 
-        They are what exports, `tfbnn.cluster.predict` and programs without data frames take; each
+        They are what exports and programs without data frames take; each
         method of this class that takes inputs takes them, too. Their names are in
         `posterior.input_names`: "colour=red".
 

@@ -37,6 +37,8 @@ FORMER = {
     "read_cifar10 read_utkface": "Read the images with NumPy, and pass them to fit_posterior of a tfbnn.BayesianModel.",
     "plot_weight_planes": "ArviZ draws pairs of weights: az.plot_pair(model.posterior.to_arviz()).",
     "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
+    "cluster.predict": "Predict block by block: x.map_blocks(function) of a function that loads the model; "
+    "docs/guide/cluster.md has it.",
     "unit": "Figures take units from the names of columns, such as 'xsec_fb' or 'm [GeV]'.",
     "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
 }
