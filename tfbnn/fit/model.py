@@ -108,141 +108,70 @@ class SampledNetwork(
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
-        """Samples the posterior given the rows (x, y).
+        """Sample the posterior given the rows (x, y). The guide "Arguments of a fit" says more.
 
         Args:
-            x: Inputs [N, D]: NumPy arrays, nested lists, data frames, datasets of h5py. Float64 in a
-                file that NumPy has mapped for reading is not copied. The names of a frame's
-                columns are kept with the model, which then takes frames with these columns in any
-                order and ignores others. Columns of text and categories become an input of 0 and 1
-                for each value, one for two values; booleans one. D counts these inputs. The values
-                are kept with the model, which refuses others.
-            y: Targets [N, K], or [N] for one target, original units; what is given as [N] is also
-                predicted as [N]. For Categorical class labels [N], text or integers; for Bernoulli
-                0 and 1 or booleans [N, K], or two labels [N]. The labels are kept with the model:
-                0 .. M - 1 where all are such numbers, else those that occur, sorted. The names of a
-                frame or series are kept, too.
-            noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y
-                before transforms; not for class labels. It replaces a fixed noise scale of the
-                likelihood and adds in quadrature to a learned one.
-            groups: Labels [N] of rows that belong together, text or integers: repeated measurements
-                of one subject. Rows of one label stay together where some are held out for the starts
-                and where rows are left out for calibration, so that error bars hold for new subjects.
-                The likelihood counts every row as ever. None (default): each row stands for itself.
-            missing: Missing values (NaN, None, NA) in x, "refuse" (default), or "indicator": a column
-                of numbers gets its median for them and one more input, which is 1 there; of text they
-                are a category of their own. D counts these inputs. The model then takes missing values
-                in the columns that had some. Those of y are refused.
-            kernel: "auto" (default): HMC with 64 leapfrog steps, 256 where a pilot finds little
-                noise, 32 where N P is large; NUTS for 30 parameters or less. Or one of
+            x: Inputs [N, D]: arrays, nested lists, data frames, datasets of h5py. Columns of
+                text become an input of 0 and 1 for each value, which D counts.
+            y: Targets [N, K], or [N] for one target, original units; class labels [N] for Categorical,
+                0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
+            noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. It
+                replaces a fixed noise scale of the likelihood, and adds in quadrature to a learned one.
+            groups: Labels [N] of rows that belong together, such as measurements of one subject. They
+                are held out and left out together. None (default): all stand for themselves.
+            missing: Missing values in x, "refuse" (default), or "indicator": the median and one more
+                input that is 1 there, or a category in a column of text.
+            kernel: "auto" (default): HMC, or NUTS for 30 parameters or less. Or a name of
                 `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
-                target_log_prob_fn -> tfp.mcmc.TransitionKernel, whose target maps [C, P] to [C].
+                target_log_prob_fn -> tfp.mcmc.TransitionKernel.
             num_chains: Independent chains C, default 4.
             num_results: Draws S kept per chain, the most of them where `until` is given. "auto"
-                (default): the most that a fixed budget of gradients affords, some minutes on two
-                cores; 1000 with until=None.
+                (default): what a fixed budget of gradients affords; 1000 with until=None.
             until: When the run has enough: a `tfbnn.Until`; None: never before num_results draws;
                 "auto" (default): tfbnn.Until() where num_results is "auto", else None.
-            max_seconds: Wall-clock seconds from the call to the end; short for
-                until=Until(max_seconds=...), which says how they are planned. Default None: no
-                limit. A run that has no time for a single draw warns, and its model refuses to
-                predict.
-            num_burnin_steps: Warm-up transitions: the first 80 % adapt step size and preconditioner,
-                the last 20 % mix with everything frozen. "auto" (default): 1000, or fewer where so
-                many would take minutes, by the gradients that they cost.
-            num_steps_between_results: Transitions skipped between two kept draws. "auto"
-                (default): none, or what keeps a run with max_seconds at some thousand draws.
+            max_seconds: Wall-clock seconds from the call to the end, None (default) for no limit;
+                short for until=Until(max_seconds=...).
+            num_burnin_steps: Warm-up transitions: 80 % adapt step size and preconditioner, the others mix
+                with both frozen. "auto" (default): 1000, fewer where these take minutes.
+            num_steps_between_results: Transitions skipped between two kept draws. "auto" (default):
+                none, or what keeps a run with max_seconds at some thousand draws.
             pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
-                (default): a `Pretraining` of up to about 12000 steps, of more rows where there are
-                more. It holds out 15 % of the rows, at most 2000, more of few and none of less than
-                ten, or takes validation_data instead. They stop ADAM, judge starts and keep noise
-                scales from collapsing. Unless a pilot finds much noise, Levenberg-Marquardt is tried
-                after ADAM; where it finds next to none, two starts for every chain. Of more than 65536
-                rows, or ten to a weight where these are more, starts are sought on a sample. All rows
-                are sampled. A `Pretraining` of your own holds out nothing unless it has a
-                validation_split.
-            initial_state: Where the chains start, without pretraining; None (default): what
-                `pretraining` finds. An array [C, P] in theta, as `model.posterior.draws` are: a
-                chain from a draw of the posterior needs no convergence, and of targets that were
-                made by a network drawn from the prior, that network is one
-                (benchmarks/thermalisation.py). Or a number s: weights from N(0, s^2) in theta, which
-                in the ntk parameterisation are weights before their prior scale; noise scales and
-                sampled prior scales at the median of their prior. Or a fitted model of the same
-                sizes, activations, parameterisation, likelihood and names of transforms: each chain
-                starts from the function of the last draw of one of its chains, in turn. Its
-                transforms, class labels and names of inputs hold for the new rows; the priors may be
-                others. Or the Keras model that a BayesianModel was made of, after its training: every
-                chain starts at its weights, the noise at the residuals of the rows and prior scales at
-                the size of the weights. It has to be trained on rows as the network sees them:
-                transformed, or with x_transform=None and y_transform=None.
-            likelihood_power: Power of the likelihood in the density that is sampled, above 0 and at
-                most 1, default 1: the posterior. Below 1 every row counts for that share of itself,
-                the prior as before: a coarsened posterior, for a model that is right up to a misfit
-                that more rows would not take away (Miller and Dunson 2019, J. Am. Stat. Assoc. 114,
-                1113, arXiv:1506.06101). It is wider, and chains agree about it sooner; Gaussian
-                noise that is known is as if it had the variance noise_scale^2 / likelihood_power.
-                What predicts and scores has the likelihood's own noise. Pretraining aims at it as
-                well, and PowerPosterior's ladder ends there. Report, file, `tfbnn info` and `tfbnn
-                diagnose` say so.
-            effort: Share of the usual work, above 0 and at most 1, default 1: of the starts and steps of
-                pretraining, which below 0.5 is ADAM alone, of the steps of warm-up (100 at least) and of
-                the budget for draws, where these are "auto". For many fits, as in a search; draws are
-                judged as ever.
-            validation_data: (x, y) or (x, y, noise_scale), for early stopping and as reference
-                inputs of the diagnostics.
-            calibrate: Whether the fit ends with `calibrate(method="loo")`. It does so by stddev from 300
-                rows on: error bars are then held to the rows of the fit, each left out in turn, and
-                `calibrated=False` asks for those of the posterior. "auto" (default): where the noise
-                is learned, and so takes misfit for noise, from 150 rows on. Where most rows decide
-                their own predictions, or draws of chains that hardly moved do not tell how much, the
-                report notes it instead. It decides no draw.
+                (default): up to about 12000 steps of ADAM judged by held-out rows, then
+                Levenberg-Marquardt where noise is small. All rows are sampled.
+            initial_state: Where the chains start, without pretraining: an array [C, P] in theta; a
+                number s for weights from N(0, s^2); a fitted model of the same kind; or the trained
+                Keras model of a BayesianModel. None (default): what `pretraining` finds.
+            likelihood_power: Power of the likelihood, above 0 and at most 1 (default: the posterior).
+                Below 1 every row counts for that share of itself: a coarsened posterior.
+            effort: Share of the usual work, above 0 and at most 1 (default), of starts, warm-up and
+                draws where these are "auto".
+            validation_data: (x, y) or (x, y, noise_scale), for early stopping and the diagnosis.
+            calibrate: Whether the fit ends with `calibrate(method="loo")`. "auto" (default): where the
+                noise is learned, from 150 rows on. It decides no draw.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
-            output: Run folder: draws go there and not into memory, and a run that was killed goes
-                on from there. See "Long runs" in the documentation. It is made where there is none, and
-                refused where there is something in it, unless `resume`. None (default): draws are
-                kept in memory only.
-            resume: Go on with the run in `output`, or begin it there where that is empty or
-                missing, default False. The run must have been begun with the same rows and
-                arguments, on the same versions; `until` may be another one, and `num_results`
-                larger than it was. What comes out has the bits of a run that nothing interrupted.
+            output: Run folder: draws go there, and a run that was killed goes on from there. None
+                (default): draws are kept in memory only.
+            resume: Go on with the run in `output`, or begin it there, default False. Rows, versions and
+                arguments must be the same, but for another `until` and a larger `num_results`.
             commit_interval: Seconds after which the next block of transitions ends with a commit,
-                default 30: what a kill can lose at most, besides one block. Phases of the chains end
-                with one, and so does the search for starts; a kill before begins that again.
+                default 30: what a kill can lose, besides one block.
             jit_compile: Compile with XLA, default True.
-            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0:
-                silence; 2: as 1, and where a command prints the report, with all details.
-            callbacks: Each is called as callback(event: dict) between blocks, and once a second
-                during a longer one; returning True stops the run with the draws kept so far. Before
-                the first draw the model gets the pretrained networks, which say that they are no
-                draws, unless it has an earlier posterior. An event has the phase ("pretraining",
-                "newton", "warmup", "sampling"), "transition" of "num_transitions" in "unit",
-                "seconds" and "eta_seconds" of the phase, "total_eta_seconds" of the run, NaN where
-                unknown, and what `tfbnn.run.events` says of each phase. With `until`, the latest
-                "rhat" and "ess" are there from the first look at the draws on, "num_judged" of them
-                per chain; before it they are NaN. A callback of Keras, such as CSVLogger, TensorBoard
-                or EarlyStopping, takes every event for an epoch, one of ADAM where that may stop
-                early. Its logs have val_loss, log_prob, acceptance_rate, step_size, num_divergent,
-                num_kept, rhat and ess, each while there is one: EarlyStopping("ess", mode="max",
-                patience=2) counts looks. What it stops is the run: where it watches "val_loss",
-                before the chains move.
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0: silence; 2: as 1,
+                and commands report all details.
+            callbacks: Each is called as callback(event: dict) about once a second; True stops the run
+                with the draws kept so far. Callbacks of Keras take events for epochs.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
 
         Raises:
-            TypeError, ValueError: For unusable data or settings, before anything is compiled: of
-                initial_state numbers that are not finite, a wrong shape, weights outside the box of a
-                Uniform prior, a model that does not agree with this one, and a `Pretraining` besides.
+            TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite where a chain starts.
-            RunFolderError: When `output` holds something else, a run that is not to be resumed, or
-                one that was begun with other rows, settings or versions, which are named;
-                RunLockedError when another process is at work there.
-            ChainError: When a chain failed on the way; the draws of the others are in
-                `model.posterior`, and what the chain had committed is in `output`.
+            RunFolderError: When `output` holds something else, or another run.
+            RunLockedError: When another process is at work in `output`.
+            ChainError: When a chain failed; the draws of the others are kept.
             KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
-                seconds: a block that takes longer is left behind. What was kept so far is in
-                `model.posterior`, as after a callback's stop, and committed. Chains that failed
-                before or meanwhile are named in a warning.
+                seconds; the draws kept so far are in `model.posterior`, and committed.
         """
         from tfbnn.run.options import FitOptions
 
