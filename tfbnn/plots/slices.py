@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,8 @@ from tfbnn.plots.canvas import (
     LIGHT,
     MOST_VECTORS,
     ORANGE,
+    Axes,
+    Figure,
     Quantity,
     colors,
     line_looks,
@@ -25,10 +27,6 @@ from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Panels side by side.
 _PER_LINE = 3
