@@ -11,13 +11,7 @@ from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
 from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
-from tfbnn.plots.predictions import (
-    draw_intervals,
-    draw_pulls,
-    draw_tails,
-    draw_truth,
-    find_truths,
-)
+from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior import facts as known
