@@ -91,12 +91,10 @@ def smear(exact: Dataset) -> Dataset:
 def _show_data(data: Dataset, train: str, test: str) -> None:
     _heading("1. The data")
     _paragraph(
-        f"{len(data)} supersymmetric models. Each is described by the lightest neutralino's "
-        "signed mass in GeV and its four mixings N11 .. N14; the target is the leading-order "
-        "cross section of p p -> chi10 chi10 at 13 TeV, here from "
-        f"{data.y.min():.2g} to {data.y.max():.3g} fb. To make it realistic, every cross section "
-        f"is smeared by {100 * _SMEARING:.0f} %, the error of a very short Monte Carlo run. The "
-        "network is told neither the formula nor the size of that error."
+        f"{len(data)} supersymmetric models: the lightest neutralino's signed mass in GeV, its four "
+        "mixings N11 .. N14, and as target the leading-order cross section of p p -> chi10 chi10 at "
+        f"13 TeV, here from {data.y.min():.2g} to {data.y.max():.3g} fb. Each is smeared by "
+        f"{100 * _SMEARING:.0f} %. The network is told neither the formula nor this error."
     )
     for path, (x, y) in ((train, data.train), (test, data.test)):
         columns = (*data.feature_names, data.target_name)
@@ -108,17 +106,15 @@ def _fit(train: str, target: str, path: str) -> int:
     """Fits with nothing given but the lengths of the chains; returns the exit code."""
     _heading("2. The network, sampled (the long part)")
     _paragraph(
-        "Instead of one best set of weights, we sample many: each sampled network fits the data "
-        "about as well as the noise allows, and where they differ, the prediction is uncertain. "
-        "The size of the noise is sampled along with the weights. Nothing is set by hand here but "
-        "the length of the chains: what suits the rows is chosen, and the report says what and why."
+        "Many sets of weights are sampled: each network fits the data as well as the noise allows, and "
+        "where they differ, the prediction is uncertain. The noise is sampled, too. Only the length "
+        "of the chains is set by hand; the report says what else was chosen, and why."
     )
     code = _command("fit", train, "--target", target, *LENGTHS, "-o", path)
     _paragraph(
-        "How to read this: four independent chains should end up with the same predictions. "
-        "R-hat compares them: 1 is perfect, and an analysis should ask for less than 1.01. ESS is "
-        "the number of independent draws that the correlated ones are worth. Lines with ! say what "
-        "falls short, and what to do next. Section 3 tells how good the predictions are."
+        "Four independent chains should find the same predictions. R-hat compares them: 1 is perfect, "
+        "an analysis asks for less than 1.01. ESS is the number of independent draws that the "
+        "correlated ones are worth. Lines with ! say what falls short, and what to do next."
     )
     return code
 
@@ -142,10 +138,9 @@ def _show_exact(model: SampledModel, exact: Dataset) -> None:
     mean, stddev = model.predict(x, space="transformed").columns
     pulls = (pipeline.forward(y[:, None]) - mean) / stddev
     _paragraph(
-        f"Noise found: {100 * noise:.1f} % per row, put in: {100 * _SMEARING:.0f} %. The exact "
-        "cross sections, which the network never saw, are within one error bar of the function "
-        f"for {100 * np.mean(abs(pulls) < 1):.0f} % of the rows and within two for "
-        f"{100 * np.mean(abs(pulls) < 2):.0f} %; perfect would be 68 % and 95 %."
+        f"Noise found: {100 * noise:.1f} % per row, put in: {100 * _SMEARING:.0f} %. The exact cross "
+        f"sections are within one error bar of the function for {100 * np.mean(abs(pulls) < 1):.0f} % "
+        f"of the rows, within two for {100 * np.mean(abs(pulls) < 2):.0f} %; 68 and 95 % are right."
     )
 
 

@@ -93,16 +93,15 @@ def _groups(args: argparse.Namespace, table: Table) -> Array | None:
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
-    features, apart = args.features, [*args.target, *args.noise_column]
-    grouping = [] if args.groups is None else [args.groups]
+    features, grouping = args.features, [] if args.groups is None else [args.groups]
+    apart = [*args.target, *args.noise_column, *grouping]
     others = {*(features or ()), *args.ignore, *args.categories}
-    if len({*apart, *grouping}) < len(apart) + len(grouping) or others & {*apart, *grouping}:
-        raise ValueError(
-            "A column can be only one of feature, target, noise and groups, received targets "
-            f"{', '.join(args.target)}, noise {', '.join(args.noise_column) or 'none'}, groups "
-            f"{args.groups or 'none'}, features {', '.join(features or ['all others'])}."
-        )
-    columns = None if features is None else [*features, *apart, *grouping]
+    for name in apart:
+        if name in others or apart.count(name) > 1:
+            raise ValueError(
+                f"A column can be only one of feature, target, noise and groups, received {name} twice."
+            )
+    columns = None if features is None else [*features, *apart]
     table = read_table(
         args.data,
         columns,
@@ -110,13 +109,13 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         without=args.ignore,
         categories=args.categories,
         texts=True,
-        needed=apart,
+        needed=[*args.target, *args.noise_column],
         gaps=True,
     )
     # Refuses columns that are not there, or hold no numbers.
-    table.numbers([name for name in apart if name not in table.texts])
+    table.numbers([name for name in apart if name not in (*grouping, *table.texts)])
     if features is None:
-        features = [name for name in table.columns if name not in (*apart, *grouping)]
+        features = [name for name in table.columns if name not in apart]
         features = _without_names_of_rows(table, features)
     if missing := set(args.categories) - set(features):
         raise ValueError(

@@ -7,7 +7,6 @@ nothing but a report; the ending of its name says what it is.
 import argparse
 import contextlib
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,11 +122,7 @@ def save_and_tell(
 
 def is_device(path: str) -> bool:
     """Whether there is a pipe or a device, which is written to and never replaced."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _check_folder(path: str) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, TypeAlias
 
 from tfbnn.cli.columns import ModelInputs, as_noise
 from tfbnn.cli.console import DONE
@@ -116,21 +116,16 @@ def run(args: argparse.Namespace) -> int:
         _pieces(args.points, model.posterior, noise, args.keep) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
-        for piece in pieces:
-            prediction = model.predict(piece.x, noise_scale=piece.noise, **settings).columns
-            kept = piece.kept
+        for x, known, kept in pieces:
+            prediction = model.predict(x, noise_scale=known, **settings).columns
             if has_labels:
-                kept = [*kept, *model.posterior.most_probable(prediction.mean).T]
+                kept += [*model.posterior.most_probable(prediction.mean).T]
             write(values_of(prediction), kept)
     return DONE
 
 
-class _Piece(NamedTuple):
-    """Some rows: inputs, known noise or None, and each of the columns that are kept [n]."""
-
-    x: Table
-    noise: Array | None
-    kept: list[Array]
+# Some rows: inputs, known noise or None, and each of the columns that are kept [n].
+_Piece: TypeAlias = tuple[Table, Array | None, list[Array]]
 
 
 @contextlib.contextmanager
@@ -146,7 +141,7 @@ def _pieces(
 
     def split(table: Table) -> _Piece:
         kept = [table.labels([name])[:, 0] for name in keep]
-        return _Piece(inputs.of(table), as_noise(table, noise), kept)
+        return inputs.of(table), as_noise(table, noise), kept
 
     if not is_csv(path):
         table = read_table(path, pick, others, categories=inputs.categories, gaps=inputs.gaps)

@@ -70,24 +70,34 @@ class Interface:
             return f"--verbose 2, or later: tfbnn diagnose {file}"
         return "run.report(details=True)"
 
-    def more_draws(self, num_results: int, times: float) -> str:
-        """How to get so many draws per chain, which is so many times as many as there are."""
-        options = {} if self.is_out_of_time else {"num_results": num_results}
-        return self._go_on(options | self._longer(times))
+    def more(self, num_results: int | None, times: float) -> str:
+        """How to get more draws, or a longer warm-up; "" where there is nothing to say.
+
+        Args:
+            num_results: Draws per chain, which are `times` as many as there are. None: only where time
+                ended the run, a new fit with `times` the time. Its warm-up is longer then, while a
+                resumed run keeps what was tuned.
+            times: The factor; 0 for none.
+        """
+        longer = self._longer(times)
+        if num_results is None:
+            return self._same_fit(longer) if times and self.is_out_of_time else ""
+        return self._go_on(longer if self.is_out_of_time else {"num_results": num_results} | longer)
 
     def more_time(self) -> str:
         """How to go on with a run whose time was over before it had draws."""
         return self._go_on(self._longer(TIMES_TO_WARM_UP))
 
-    def anew(self, times: float) -> str:
-        """How to give a new fit so many times the time, where time ended the run; else "".
-
-        Its warm-up is longer then, while a resumed run keeps what was tuned.
-        """
-        return self._same_fit(self._longer(times)) if self.is_out_of_time else ""
-
     def _go_on(self, options: dict[str, int]) -> str:
-        return self._same_fit(options) if self.folder is None else self._resume(options)
+        if self.folder is None:
+            return self._same_fit(options)
+        if not self.is_command_line:
+            return f"tfbnn.resume({self.folder!r}, {_as_arguments(options)})"
+        # A folder that a fit keeps by itself has the name of its model.
+        own, ending = os.path.splitext(self.folder.rstrip("/"))
+        file = self.model_file or (own if ending == ".run" else "MODEL.h5")
+        command = f"tfbnn resume {shlex.quote(self.folder)} {_as_options(options)}"
+        return f"{command} -o {shlex.quote(file)}"
 
     def _longer(self, times: float) -> dict[str, int]:
         if self.max_seconds is None:
@@ -102,16 +112,6 @@ class Interface:
                 command = re.sub(r",max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
             return f"{command} {_as_options(options)}"
         return f"fit_posterior with {_as_arguments(options)}"
-
-    def _resume(self, options: dict[str, int]) -> str:
-        folder = self.folder or ""
-        if not self.is_command_line:
-            return f"tfbnn.resume({folder!r}, {_as_arguments(options)})"
-        # A folder that a fit keeps by itself has the name of its model.
-        own, ending = os.path.splitext(folder.rstrip("/"))
-        file = self.model_file or (own if ending == ".run" else "MODEL.h5")
-        command = f"tfbnn resume {shlex.quote(folder)} {_as_options(options)}"
-        return f"{command} -o {shlex.quote(file)}"
 
 
 def _as_options(options: dict[str, int]) -> str:
@@ -173,11 +173,7 @@ class Remedy:
 
     def words(self, interface: Interface) -> str:
         """What to do, in the words of an interface."""
-        more = ""
-        if self.num_results is not None:
-            more = interface.more_draws(self.num_results, self.times)
-        elif self.times:
-            more = interface.anew(self.times)
+        more = interface.more(self.num_results, self.times)
         other = on_command_line(self.text) if interface.is_command_line else self.text
         return "; ".join(text for text in (more, other) if text)
 

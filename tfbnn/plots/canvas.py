@@ -17,9 +17,12 @@ from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
+# Matplotlib is imported when a figure is drawn.
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Axes = Figure = Any
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"

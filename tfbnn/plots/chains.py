@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,9 @@ from numpy.typing import ArrayLike
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
+from tfbnn.plots.canvas import BLUE, GREY, ORANGE, Axes, Figure, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:

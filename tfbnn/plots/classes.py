@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, plain, styled_figure, target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, Figure, plain, styled_figure, target_quantities
 from tfbnn.plots.predictions import wilson_interval
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
 
 _NUM_BINS = 10
 # Shares of fewer rows say next to nothing.

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Quantity, target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, Quantity, target_quantities
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.rows import evenly_spaced
 from tfbnn.system.arrays import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _MAX_POINTS = 1000
 # Pulls are shown up to here.

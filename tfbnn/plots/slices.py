@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.wording import shown
-from tfbnn.plots.canvas import (
-    BLUE,
-    GREY,
-    LIGHT,
-    MOST_VECTORS,
-    ORANGE,
-    Quantity,
-    colors,
-    line_looks,
-    plain,
-    styled_figure,
-)
+from tfbnn.plots import canvas
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, plain, styled_figure
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Panels side by side.
 _PER_LINE = 3
@@ -111,7 +97,7 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
     """Draws one slice."""
     if piece.points is not None:
         style: dict[str, Any] = {"color": GREY, "markersize": 2.5, "linestyle": "none"}
-        many = len(piece.points[0]) > MOST_VECTORS
+        many = len(piece.points[0]) > canvas.MOST_VECTORS
         axis.plot(*piece.points, "o", **style, rasterized=many, label="rows")
     if piece.names is None:
         _draw_curves(axis, piece)
@@ -127,7 +113,7 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
 def _draw_curves(axis: Axes, piece: Slice) -> None:
     """Lines and bands along numbers."""
     several = len(piece.curves) > 1
-    for look, curve in zip(line_looks(len(piece.curves)), piece.curves):
+    for look, curve in zip(canvas.line_looks(len(piece.curves)), piece.curves):
         band: dict[str, Any] = {"color": look["color"] if several else BLUE, "linewidth": 0}
         if curve.noisy is not None:
             light = band | {"alpha": 0.18, "label": "new observation, 68 %"}
@@ -155,7 +141,7 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
     """Points with bars at values of text or flags, those of several classes side by side."""
     several = len(piece.curves) > 1
     shifts = (np.arange(len(piece.curves)) - (len(piece.curves) - 1) / 2) * 0.7 / len(piece.curves)
-    for color, shift, curve in zip(colors(len(piece.curves)), shifts, piece.curves):
+    for color, shift, curve in zip(canvas.colors(len(piece.curves)), shifts, piece.curves):
         bar: dict[str, Any] = {"color": color if several else BLUE}
         places = piece.values + shift
         if curve.noisy is not None:
@@ -206,7 +192,9 @@ def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     middle, places = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
     axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
-    axis.set_yticks(places, [Quantity.of_column(relevance.names[index]).symbol for index in order])
+    axis.set_yticks(
+        places, [canvas.Quantity.of_column(relevance.names[index]).symbol for index in order]
+    )
     axis.invert_yaxis()
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)

@@ -13,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import IO, cast
 
-# The lines of glog and Abseil: severity, date, time, thread, place, text.
-_NO_NEWS = re.compile(rb"[IW]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] ")
-# What Abseil writes before the first of them, and what TensorFlow calls an error where no driver
-# of NVIDIA's is installed (303: libcuda.so.1 cannot be loaded), as on most machines without a GPU.
-_COMMON = (
+_NO_NEWS = (
+    # The lines of glog and Abseil: severity, date, time, thread, place, text.
+    re.compile(rb"[IW]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] "),
+    # What Abseil writes before the first of them, and what TensorFlow calls an error where no driver
+    # of NVIDIA's is installed (303: libcuda.so.1 cannot be loaded), as on most machines without a GPU.
     re.compile(rb"WARNING: All log messages before absl::InitializeLog\(\) is called"),
     re.compile(rb"E\d{4} .*cuda_platform\.cc:\d+\] failed call to cuInit: .*\(303\)\s*$"),
 )
@@ -58,27 +59,22 @@ def only_news() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _filtered() -> Iterator[None]:
-    reading, writing = os.pipe()
-    with open(reading, "rb") as source, open(writing, "wb", buffering=0) as sink:
-        saved = os.dup(2)
-        try:
-            command = [sys.executable, "-I", "-S", __file__]
-            child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL)
+    saved = os.dup(2)
+    try:
+        command = [sys.executable, "-I", "-S", __file__]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        with cast(IO[bytes], child.stdin) as pipe:
             _flush()
-            os.dup2(sink.fileno(), 2)
-        except BaseException:
-            os.close(saved)
-            raise
-        source.close()
-        sink.close()
+            os.dup2(pipe.fileno(), 2)
         try:
             yield
         finally:
             _flush()
             os.dup2(saved, 2)
-            os.close(saved)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_LAST_LINES_SECONDS)
+    finally:
+        os.close(saved)
 
 
 def _flush() -> None:
@@ -88,7 +84,7 @@ def _flush() -> None:
 
 def is_news(line: bytes) -> bool:
     """Whether a line of the log is to be shown: errors are, and all that has not the log's form."""
-    return not (_NO_NEWS.match(line) or any(pattern.match(line) for pattern in _COMMON))
+    return not any(pattern.match(line) for pattern in _NO_NEWS)
 
 
 def filter_log() -> None:

@@ -24,14 +24,14 @@ import numpy as np
 from tfbnn.cli.console import DONE, print_json, say
 from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
+from tfbnn.cli.slha.points import find_spectra, of_spectra, of_table, paths_of_copies
 from tfbnn.cli.slha.results import citations, columns_of, records_of, values_of, write_copies
 from tfbnn.data.numbers import is_number
 from tfbnn.data.table_files import Writer
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.hep.process import Pids, Process, pid_pair
+from tfbnn.hep.process import Pids, pid_pair
 from tfbnn.hep.xsection_blocks import check_calculations
 
 _MOST_NAMED = 5
@@ -103,7 +103,10 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     processes = [*predictor.processes.values()]
-    copies = _copies(args, spectra, processes)
+    copies = None
+    if args.write is not None:  # looked at before any work is done
+        check_calculations(processes)
+        copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
     if args.table is None:
         batches = of_spectra(predictor, spectra, errors, args.skip_bad)
         if copies is not None:
@@ -129,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 records += records_of(columns, points, values)
             if copies is not None:
-                paths = {name: copies.path_of(name) for name in batch.names}
+                paths = {name: copies[name] for name in batch.names}
                 num_strangers += write_copies(paths, processes, sections, with_others)
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
@@ -176,18 +179,6 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
     if args.write is not None:
         raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
     return []
-
-
-def _copies(
-    args: argparse.Namespace, spectra: list[str], processes: Sequence[Process]
-) -> Copies | None:
-    """Where -w writes, looked at before any work is done."""
-    if args.write is None:
-        return None
-    check_calculations(processes)
-    copies = Copies.of(args.write, args.spectra, spectra)
-    copies.check(spectra, args.overwrite)
-    return copies
 
 
 @contextlib.contextmanager

@@ -49,60 +49,44 @@ def read_text(path: str) -> str:
         return file.read()
 
 
-@dataclass(frozen=True)
-class Copies:
-    """Where copies of spectra go.
+def paths_of_copies(
+    target: str, given: Sequence[str], spectra: Sequence[str], overwrite: bool
+) -> dict[str, str]:
+    """Return a dict spectrum -> its copy, refused where something would be lost.
 
-    Attributes:
-        target: Folder, or file of the only spectrum.
-        is_folder: Which of them.
+    Copies go into a folder, or where one spectrum was named and no folder is there, to a file.
+
+    Args:
+        target: As given with -w.
+        given: Files and folders, as given.
+        spectra: The files that are meant.
+        overwrite: Whether files that are there are replaced.
+
+    Raises:
+        ValueError: When two copies would have one name, or a file is there already.
+        OSError: When nothing could be written.
     """
-
-    target: str
-    is_folder: bool
-
-    @classmethod
-    def of(cls, target: str, given: Sequence[str], spectra: Sequence[str]) -> "Copies":
-        """The place that -w names: a file where one spectrum was named, and no folder is there.
-
-        Args:
-            target: As given.
-            given: Files and folders, as given.
-            spectra: The files that are meant.
-        """
-        is_file = list(given) == list(spectra) and len(spectra) == 1
-        return cls(target, not is_file or target.endswith("/") or os.path.isdir(target))
-
-    def path_of(self, spectrum: str) -> str:
-        """Path of the copy of a spectrum."""
-        if not self.is_folder:
-            return self.target
-        return os.path.join(self.target, os.path.basename(spectrum))
-
-    def check(self, spectra: Sequence[str], overwrite: bool) -> None:
-        """Refuses a place where something would be lost, or nothing can be written.
-
-        Raises:
-            ValueError: When two copies would have one name, or a file is there already.
-            OSError: When nothing could be written.
-        """
-        counts = Counter(map(self.path_of, spectra))
-        twice = [path for path, count in counts.items() if count > 1]
-        if twice:
-            raise ValueError(
-                f"-w {self.target}: {counts[twice[0]]} spectra would be {twice[0]}. Write those of "
-                "each folder to a folder of their own."
-            )
-        there = [path for path in counts if os.path.lexists(path)]
-        if there and not overwrite:
-            more = f", and {len(there) - 1} more" if len(there) > 1 else ""
-            raise ValueError(
-                f"-w {self.target}: {there[0]} is there already{more}. Choose another place, or "
-                "pass --overwrite."
-            )
-        if self.is_folder:
-            os.makedirs(self.target, exist_ok=True)
-        check_writable(self.path_of(spectra[0]))
+    is_file = list(given) == list(spectra) and len(spectra) == 1
+    is_folder = not is_file or target.endswith("/") or os.path.isdir(target)
+    paths = [
+        os.path.join(target, os.path.basename(one)) if is_folder else target for one in spectra
+    ]
+    twice, count = Counter(paths).most_common(1)[0]
+    if count > 1:
+        raise ValueError(
+            f"-w {target}: {count} spectra would be {twice}. Write those of each folder to a folder of "
+            "their own."
+        )
+    there = [path for path in paths if os.path.lexists(path)]
+    if there and not overwrite:
+        more = f", and {len(there) - 1} more" if len(there) > 1 else ""
+        raise ValueError(
+            f"-w {target}: {there[0]} is there already{more}. Choose another place, or pass --overwrite."
+        )
+    if is_folder:
+        os.makedirs(target, exist_ok=True)
+    check_writable(paths[0])
+    return dict(zip(spectra, paths))
 
 
 def write_text(path: str, text: str) -> None:

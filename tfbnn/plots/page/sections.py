@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted, percent
-from tfbnn.plots.canvas import add_legend, target_quantities
+from tfbnn.plots.canvas import Axes, add_legend, target_quantities
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
 from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
-from tfbnn.plots.predictions import (
-    draw_intervals,
-    draw_pulls,
-    draw_tails,
-    draw_truth,
-    find_truths,
-)
+from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior import facts as known
 from tfbnn.spec.summary import spec_facts, weight_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Figures of further targets, and inputs in a figure that names them, are left out.
 MOST_TARGETS, _MOST_INPUTS = 6, 40
