@@ -59,7 +59,8 @@ def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> N
         for index, one in enumerate(model.variables)
         if not is_seed(one)
     }
-    names = set(_names(json.loads(architecture)))
+    names: set[str | None] = set()  # of layers in the config
+    json.loads(architecture, object_hook=lambda config: names.add(config.get("name")))
     for index in sorted(own.keys() | named.keys()):
         expected, found = own.get(index), named.get(index)
         if expected is None or found is None or not _agree(found, expected, names):
@@ -75,7 +76,7 @@ def _text(place: Place | None) -> str:
     return f"{place.path!r:.200} of shape {list(place.shape)} at {place.index}"
 
 
-def _agree(found: Place, expected: Place, names: set[str]) -> bool:
+def _agree(found: Place, expected: Place, names: set[str | None]) -> bool:
     """Whether shapes are the same, and paths as far as both name the layers around.
 
     Names that Keras gives by itself, and no config holds, are counted on from model to model.
@@ -87,17 +88,6 @@ def _agree(found: Place, expected: Place, names: set[str]) -> bool:
     shared = min(len(ours), len(own))
     is_named = shared >= min(2, len(own)) and ours[-shared:] == own[-shared:]
     return is_named and found.shape == expected.shape
-
-
-def _names(config: Any) -> Iterator[str]:
-    """Names of layers in a config."""
-    if isinstance(config, dict):
-        if isinstance(config.get("name"), str):
-            yield config["name"]
-        config = list(config.values())
-    if isinstance(config, list):
-        for one in config:
-            yield from _names(one)
 
 
 _lock = threading.RLock()
@@ -227,17 +217,6 @@ def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Ten
 def has_own_layers(model: Any) -> bool:
     """Whether a layer of the model, or it itself, is of a class of the user's."""
     return not all(is_of_keras(type(layer)) for layer in all_layers(model))
-
-
-def state_after(model: Any, x: Tensor, dtype: str) -> list[Tensor]:
-    """What a prediction would make of the variables that are not trained."""
-    with precision(dtype, has_own_layers(model)), keras.StatelessScope() as scope:
-        model(x, training=False)
-    found = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
-    return [
-        variable.value if value is None else value
-        for variable, value in zip(model.non_trainable_variables, found)
-    ]
 
 
 def _to_be_built(config: Any, dtype: str, classes: Mapping[str, type]) -> Any:
