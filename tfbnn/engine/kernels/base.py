@@ -9,7 +9,7 @@ particular sampler. docs/developers/new_kernel.md shows how to write one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -22,6 +22,7 @@ from tfbnn.engine.kernels.transition import (
     with_next,
 )
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 # Every sampler by its name; `Kernel.__init_subclass__` fills it.
@@ -328,3 +329,54 @@ class TunedKernel(Kernel):
     def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return current(results).target_log_prob
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjustableKernel(TunedKernel):
+    """Settings of kernels that may accept every step, with an error that adaptation may bound.
+
+    Attributes:
+        adjusted: Accept or reject, default True; False gives biased draws.
+        bias_tolerance: Unadjusted only: the share by which variances may be off, see
+            `tfbnn.engine.kernels.transition`.
+        bias_without_tolerance: Of a class: how large the error is where there is no tolerance.
+    """
+
+    bias_without_tolerance: ClassVar[str]
+
+    adjusted: bool = True
+    bias_tolerance: float | None = field(default=None, metadata=ADDED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag("adjusted", self.adjusted)
+        if self.bias_tolerance is None:
+            return
+        check_number("bias_tolerance", self.bias_tolerance, above=0, below=1)
+        if self.adjusted:
+            raise ValueError(
+                f"bias_tolerance is for adjusted=False, received bias_tolerance={self.bias_tolerance:g} "
+                "with adjusted=True, which has no bias. Leave it out."
+            )
+        if not self.adapts or self.target_accept_prob is not None:
+            raise ValueError(
+                "bias_tolerance chooses the step size, received it with a step_size or "
+                "target_accept_prob. Leave these out, or pass adapt_step_size=True with the step_size."
+            )
+
+    @property
+    def bias_note(self) -> str | None:
+        """The line that reports of unadjusted runs carry, else None."""
+        if self.adjusted:
+            return None
+        error = self.bias_without_tolerance
+        if self.bias_tolerance is not None:
+            error = (
+                f"of variances by {self.bias_tolerance:.2g} of themselves (root mean square over "
+                "directions, for a nearly normal density, by the energy error of the steps)"
+            )
+        return (
+            "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
+            f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
+            "a run at half the step size."
+        )

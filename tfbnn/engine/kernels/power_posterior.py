@@ -154,9 +154,7 @@ class LadderKernel(TransitionKernel):
         log_likelihood = self._log_likelihood(z)
         order = sweep(log_likelihood, self.temperatures, swap_seed)
         num_chains, num_rungs = order.shape
-        rows = tf.reshape(
-            num_rungs * tf.range(num_chains)[:, None] + order, [-1]
-        )  # of the lane, [R]
+        rows = tf.reshape(num_rungs * tf.range(num_chains)[:, None] + order, [-1])  # of [R]
         z = self.target_log_prob_fn.gather(z, rows)
         return z, LadderResults(
             # Density and gradient that were cached before belong to the power of another rung.

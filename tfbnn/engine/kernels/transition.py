@@ -11,9 +11,8 @@ References:
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import Results, Tensor, tf
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.
@@ -63,11 +62,9 @@ def with_next(results: Results, **parameters: Tensor) -> Results:
 
 def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:
     """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C]."""
-    acceptance, diverging = (
-        acceptance_from_log_ratio(log_accept_ratio),
-        is_divergent(log_accept_ratio),
-    )
-    return TransitionStatistics(acceptance, n_steps, diverging, energy=unknown(log_accept_ratio))
+    acceptance = acceptance_from_log_ratio(log_accept_ratio)
+    diverging, energy = is_divergent(log_accept_ratio), unknown(log_accept_ratio)
+    return TransitionStatistics(acceptance, n_steps, diverging, energy)
 
 
 def acceptance_from_log_ratio(log_accept_ratio: Tensor) -> Tensor:
@@ -100,29 +97,6 @@ def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
     return tf.math.log(tf.random.stateless_uniform(shape, seed, dtype=dtype)) < log_accept_ratio
 
 
-def bias_of_unadjusted(adjusted: bool, tolerance: float | None, otherwise: str) -> str | None:
-    """The line that reports of unadjusted runs carry, else None.
-
-    Args:
-        adjusted: As in the kernels.
-        tolerance: Their `bias_tolerance`.
-        otherwise: How large the error is without it.
-    """
-    if adjusted:
-        return None
-    error = otherwise
-    if tolerance is not None:
-        error = (
-            f"of variances by {tolerance:.2g} of themselves (root mean square over directions, for a "
-            "nearly normal density, by the energy error of the steps)"
-        )
-    return (
-        "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
-        f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
-        "a run at half the step size."
-    )
-
-
 def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor) -> Tensor:
     """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
     noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
@@ -153,24 +127,3 @@ def with_error_as_acceptance(
     """
     acceptance = tf.exp(-(log_ratio**2) / (2.0 * size * energy_variance))
     return statistics._replace(acceptance_rate=acceptance)
-
-
-def check_bias_tolerance(kernel: Any, adjusted: bool, bias: float | None) -> None:
-    """Refuses a tolerance where there is no bias, or no step size that could obey it.
-
-    Raises:
-        TypeError, ValueError: Says which.
-    """
-    if bias is None:
-        return
-    check_number("bias_tolerance", bias, above=0, below=1)
-    if adjusted:
-        raise ValueError(
-            f"bias_tolerance is for adjusted=False, received bias_tolerance={bias:g} with adjusted=True, "
-            "which has no bias. Leave it out."
-        )
-    if not kernel.adapts or kernel.target_accept_prob is not None:
-        raise ValueError(
-            "bias_tolerance chooses the step size, received it with a step_size or target_accept_prob. "
-            "Leave these out, or pass adapt_step_size=True with the step_size."
-        )
