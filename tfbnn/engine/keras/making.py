@@ -1,4 +1,4 @@
-"""From a Keras model and settings to the spec of what is sampled.
+"""The spec of what is sampled, out of a Keras model and settings.
 
 Models that cannot be sampled are refused by name, most before anything is computed.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.validation import check_integer
-from tfbnn.engine.basis.libraries import keras, tf
+from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.describing import (
     Described,
     all_layers,
@@ -56,7 +56,15 @@ def check_keras_model(model: Any) -> None:
         TypeError: For what is no Keras 3 model.
         ValueError: For a model that cannot be sampled.
     """
-    _check_kind(model)
+    if any(kind.__module__.startswith("tf_keras.") for kind in type(model).__mro__):
+        raise TypeError(
+            f"{_WANTED}, received one of tf_keras, Keras 2. Use `import keras`, version 3."
+        )
+    if not isinstance(model, keras.Model):
+        found = "a layer" if isinstance(model, keras.Layer) else repr(model)
+        raise TypeError(
+            f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
+        )
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise ValueError(
@@ -77,27 +85,11 @@ def check_keras_model(model: Any) -> None:
             )
     for layer in all_layers(model):
         policy = layer.dtype_policy
-        if policy.variable_dtype != policy.compute_dtype or policy.compute_dtype not in (
-            "float32",
-            "float64",
-        ):
+        if {policy.variable_dtype, policy.compute_dtype} not in ({"float32"}, {"float64"}):
             raise ValueError(
                 f"{_WANTED} in float32 or float64, received {layer.name!r} with the dtype policy "
                 f"{policy.name!r}. Build the model without mixed precision or quantisation."
             )
-
-
-def _check_kind(model: Any) -> None:
-    places = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
-    if "tf_keras" in places:
-        raise TypeError(
-            f"{_WANTED}, received one of tf_keras, Keras 2. Build it with `import keras`, version 3."
-        )
-    if not isinstance(model, keras.Model):
-        found = "a layer" if isinstance(model, keras.Layer) else repr(model)
-        raise TypeError(
-            f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
-        )
 
 
 def check_constraints(variables: Iterable[Any]) -> None:
@@ -111,8 +103,7 @@ def check_constraints(variables: Iterable[Any]) -> None:
             raise ValueError(
                 "keras_model must have no constraints on weights that are sampled, which draws would "
                 f"not keep, received {type(variable.constraint).__name__} on {variable.path!r}. Leave "
-                "it out: weights above zero are softplus(kernel) in a layer of your own, and "
-                "layer.trainable = False keeps weights as they are."
+                "it out, or keep the weights as they are by layer.trainable = False."
             )
 
 
@@ -132,15 +123,13 @@ def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed
     """
     if ending in _LINKS and likelihood.has_classes:
         raise ValueError(
-            f"keras_model must give logits for {type(likelihood).__name__}, received {model.name!r}, "
-            f"which ends in {ending}: it would be applied twice. End it with Dense(K) without "
-            "activation: the likelihood has the link."
+            f"keras_model must give logits, received {model.name!r}, which ends in {ending}. End it "
+            "with Dense(K) without activation: the likelihood has the link."
         )
     if ending in _BOUNDED and is_transformed:
         raise ValueError(
-            "keras_model must give numbers of either sign and any size for targets that are transformed, "
-            f"received {model.name!r}, whose outputs are bounded. Pass y_transform=None, where targets "
-            "within these bounds keep their units, or end the model with a Dense layer without activation."
+            f"keras_model must give any number where targets are transformed, received {model.name!r}, "
+            "whose outputs are bounded. Pass y_transform=None, or end it with Dense without activation."
         )
 
 
@@ -190,7 +179,7 @@ def _given_shape(shape: Any) -> tuple[int, ...] | None:
 
 
 def _takes_plain_numbers(described: Described) -> bool:
-    """Whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
+    """Return whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
     looked_up = any("Embedding" in one.layers for one in described.variables)
     return len(described.input_shape) == 1 and not looked_up
 
@@ -242,7 +231,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         input_shape=shape,
         is_smooth=described.is_smooth,
         readout=_sampled_readout(trial, network, places),
-        no_jacobian=_jacobian_obstacle(model, described, sampled, network),
+        no_jacobian=_jacobian_obstacle(model, sampled, network),
         custom=described.custom,
         **trial.facts,
     )
@@ -260,7 +249,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
 
 
 def _left_out(model: Any) -> tuple[Choice, ...]:
-    """What Keras adds to its loss, of a model that was called: it is no part of a posterior."""
+    """Return what Keras adds to its loss, of a model that was called: it is no part of a posterior."""
     named = [layer.name for layer in inner_layers(model) if layer.losses]
     if not model.losses:
         return ()
@@ -280,24 +269,20 @@ def _sampled_readout(trial: Trial, network: KerasNetwork, places: list[int]) -> 
 
 
 def _jacobian_obstacle(
-    model: Any, described: Described, sampled: tuple[SampledVariable, ...], network: KerasNetwork
+    model: Any, sampled: tuple[SampledVariable, ...], network: KerasNetwork
 ) -> str | None:
     if any(isinstance(layer, keras.layers.RNN) for layer in inner_layers(model)):
         return "TensorFlow takes no derivatives of all rows of a recurrent layer at once"
-    by_index = {one.index: value for one, value in zip(described.variables, described.values)}
-    theta = np.concatenate([by_index[one.index].ravel() for one in sampled])
-    ends = np.cumsum([0, *(by_index[one.index].size for one in sampled)])
+    sizes = [prod(one.shape) for one in sampled]
 
-    def outputs(theta: Any, x: Any) -> Any:
-        values = {
-            one.index: tf.reshape(theta[start:stop], one.shape)
-            for one, start, stop in zip(sampled, ends[:-1], ends[1:])
-        }
+    def outputs(theta: Tensor, x: Tensor) -> Tensor:
+        parts = zip(sampled, tf.split(theta, sizes))
+        values = {one.index: tf.reshape(part, one.shape) for one, part in parts}
         return network.outputs(values, x)
 
-    rows = trial_rows(model, described.input_shape)
+    rows = trial_rows(model, network.input_shape)
     x = tf.constant(rows.reshape(len(rows), -1).T, "float64")
-    return jacobian_obstacle(outputs, tf.constant(theta, "float64"), x)
+    return jacobian_obstacle(outputs, tf.zeros([sum(sizes)], "float64"), x)
 
 
 _OFF = ("Dropout", "AlphaDropout", "GaussianDropout", "GaussianNoise", "ActivityRegularization")

@@ -59,7 +59,8 @@ def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> N
         for index, one in enumerate(model.variables)
         if not is_seed(one)
     }
-    names = set(_names(json.loads(architecture)))
+    names: set[str | None] = set()  # of layers in the config
+    json.loads(architecture, object_hook=lambda config: names.add(config.get("name")))
     for index in sorted(own.keys() | named.keys()):
         expected, found = own.get(index), named.get(index)
         if expected is None or found is None or not _agree(found, expected, names):
@@ -75,8 +76,8 @@ def _text(place: Place | None) -> str:
     return f"{place.path!r:.200} of shape {list(place.shape)} at {place.index}"
 
 
-def _agree(found: Place, expected: Place, names: set[str]) -> bool:
-    """Whether shapes are the same, and paths as far as both name the layers around.
+def _agree(found: Place, expected: Place, names: set[str | None]) -> bool:
+    """Return whether shapes are the same, and paths as far as both name the layers around.
 
     Names that Keras gives by itself, and no config holds, are counted on from model to model.
     """
@@ -87,17 +88,6 @@ def _agree(found: Place, expected: Place, names: set[str]) -> bool:
     shared = min(len(ours), len(own))
     is_named = shared >= min(2, len(own)) and ours[-shared:] == own[-shared:]
     return is_named and found.shape == expected.shape
-
-
-def _names(config: Any) -> Iterator[str]:
-    """Names of layers in a config."""
-    if isinstance(config, dict):
-        if isinstance(config.get("name"), str):
-            yield config["name"]
-        config = list(config.values())
-    if isinstance(config, list):
-        for one in config:
-            yield from _names(one)
 
 
 _lock = threading.RLock()
@@ -225,19 +215,8 @@ def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Ten
 
 
 def has_own_layers(model: Any) -> bool:
-    """Whether a layer of the model, or it itself, is of a class of the user's."""
+    """Return whether a layer of the model, or it itself, is of a class of the user's."""
     return not all(is_of_keras(type(layer)) for layer in all_layers(model))
-
-
-def state_after(model: Any, x: Tensor, dtype: str) -> list[Tensor]:
-    """What a prediction would make of the variables that are not trained."""
-    with precision(dtype, has_own_layers(model)), keras.StatelessScope() as scope:
-        model(x, training=False)
-    found = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
-    return [
-        variable.value if value is None else value
-        for variable, value in zip(model.non_trainable_variables, found)
-    ]
 
 
 def _to_be_built(config: Any, dtype: str, classes: Mapping[str, type]) -> Any:
@@ -286,7 +265,7 @@ class KerasNetwork:
         return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
 
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
-        """What the layer whose kernel is this variable receives [units, n]: of one that is called once."""
+        """Return what the layer whose kernel is this variable receives [units, n]: of one that is called once."""
         layer = self.layer_of(kernel)
         with recorded_calls([layer]) as calls:
             call(self.model, values, self.rows(x), self.dtype)
@@ -345,7 +324,7 @@ def built(
 
 
 def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """In one of its own: this one may be tracing a program, in which no variables can be made."""
+    """Call a function in a thread of its own: this one may be tracing a program, which makes no variables."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
 
@@ -395,7 +374,7 @@ def _silence() -> Iterator[None]:
 
 
 def jacobian_obstacle(outputs: Outputs, theta: Tensor, x: Tensor) -> str | None:
-    """Why `row_jacobians` cannot be taken of a network, or None where they can."""
+    """Return why `row_jacobians` cannot be taken of a network, or None where they can."""
     try:
         compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
     except Exception as error:  # whatever an operation without a vectorised form raises

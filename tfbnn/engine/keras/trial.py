@@ -8,7 +8,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.describing import Call, fan_in, inner_layers, recorded_calls
-from tfbnn.engine.keras.network import KerasNetwork, call, state_after
+from tfbnn.engine.keras.network import KerasNetwork, call, has_own_layers, precision
 from tfbnn.system.arrays import Array
 
 _NUM_ROWS = 3
@@ -19,7 +19,7 @@ _RANDOM = ("Dropout", "Noise", "Random")
 
 
 class Trial(NamedTuple):
-    """What a trial call has found.
+    """Findings of a trial call.
 
     Attributes:
         facts: Those of `KerasFacts` that it tells, by their names.
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
 def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
     """Rows [n, *input_shape] to try a model on: small whole numbers where it looks them up."""
     generator = np.random.default_rng(0)
-    sizes = [_num_words(one) for one in inner_layers(model) if _is_table(one)]
+    sizes = [int(one.input_dim) for one in inner_layers(model) if _is_table(one)]
     if sizes:
         return generator.integers(0, min(sizes), (_NUM_ROWS, *input_shape)).astype(np.float64)
     return generator.standard_normal((_NUM_ROWS, *input_shape))
@@ -66,15 +66,11 @@ def check_words(network: KerasNetwork, num_words: int | None) -> None:
 
 def _words_of(first: list[Any]) -> int | None:
     """Rows of the smallest table among the layers that receive the inputs, or None."""
-    return min(map(_num_words, filter(_is_table, first)), default=None)
+    return min((int(one.input_dim) for one in first if _is_table(one)), default=None)
 
 
 def _is_table(layer: Any) -> bool:
     return type(layer).__name__ == "Embedding"
-
-
-def _num_words(layer: Any) -> int:
-    return int(layer.input_dim)
 
 
 def try_model(model: Any, network: KerasNetwork) -> Trial:
@@ -91,9 +87,7 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
     x = tf.constant(trial_rows(model, network.input_shape), network.dtype)
     with recorded_calls(inner_layers(network.model)) as calls:
         given = call(network.model, {}, x, network.dtype)
-    before = [variable.value for variable in network.model.non_trainable_variables]
-    after = state_after(network.model, x, network.dtype)
-    _check_stays_as_it_is(before, after, network.model.non_trainable_variables)
+    _check_stays_as_it_is(network, x)
     _check_outputs(model, network, x, given)
     sizes = [size for one in calls for size in _row_sizes(one.given)]
     first = [one.layer for one in calls if np.array_equal(one.received, x)]
@@ -111,18 +105,18 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
     return Trial(facts, _readout(network, calls, given), on_inputs, _last_operation(network, x))
 
 
-def _check_stays_as_it_is(before: list[Any], after: list[Any], variables: list[Any]) -> None:
+def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:
     """Refuses a model whose state a prediction changes: one that draws random numbers, or counts.
 
-    Args:
-        before, after: Values of its variables around a prediction.
-        variables: The variables.
-
     Raises:
-        ValueError: Names the first that changes.
+        ValueError: Names the first variable that changes.
     """
-    for variable, old, new in zip(variables, before, after):
-        if np.any(old.numpy() != new.numpy()):
+    model = network.model
+    with precision(network.dtype, has_own_layers(model)), keras.StatelessScope() as scope:
+        model(x, training=False)
+    for variable in model.non_trainable_variables:
+        after = scope.get_current_value(variable)
+        if after is not None and np.any(variable.value.numpy() != after.numpy()):
             raise ValueError(
                 f"keras_model must predict the same each time, received one in which a prediction "
                 f"changes {variable.path!r}. Switch the random layer or the state off: leave training "
@@ -184,7 +178,7 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
 
 
 def _place(network: KerasNetwork, variable: Any) -> int:
-    """Of a variable among all of the model's."""
+    """Return the place of a variable among all of the model's."""
     return next(k for k, one in enumerate(network.model.variables) if one is variable)
 
 

@@ -1,4 +1,4 @@
-"""What a sampler is to the rest of the package: settings that say how transitions are made.
+"""Samplers as the rest of the package sees them: settings that say how transitions are made.
 
 A sampler is one file of this folder: a frozen dataclass of settings that builds a transition
 kernel, reads its statistics and, before every transition, puts its step size in place. The class
@@ -9,7 +9,7 @@ particular sampler. docs/developers/new_kernel.md shows how to write one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -22,6 +22,7 @@ from tfbnn.engine.kernels.transition import (
     with_next,
 )
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 # Every sampler by its name; `Kernel.__init_subclass__` fills it.
@@ -84,17 +85,17 @@ class Kernel(ABC):
 
     @property
     def adapts(self) -> bool:
-        """Whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
+        """Return whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
         return False
 
     @property
     def preconditioner(self) -> str:
-        """What makes the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
+        """Kind of the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
         return "identity"
 
     @property
     def preconditions(self) -> bool:
-        """Whether warm-up tunes a preconditioner."""
+        """Return whether warm-up tunes a preconditioner."""
         return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
@@ -105,7 +106,7 @@ class Kernel(ABC):
         return None, ""
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
-        """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
+        """Return what step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
         return acceptance
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
@@ -116,11 +117,11 @@ class Kernel(ABC):
 
     @property
     def bias_note(self) -> str | None:
-        """What every report must say of draws that do not have the posterior as distribution."""
+        """Line that every report has of draws that do not have the posterior as distribution, else None."""
         return None
 
     def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool:
-        """Whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
+        """Return whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
         return jit_compile and self.gains_from_xla(spec, num_rows)
 
     @property
@@ -130,7 +131,7 @@ class Kernel(ABC):
 
     @property
     def rung_obstacle(self) -> str | None:
-        """Why PowerPosterior cannot move its rungs with this kernel, or None."""
+        """Return why PowerPosterior cannot move its rungs with this kernel, or None."""
         if self.couples_chains:
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
@@ -154,8 +155,8 @@ class Kernel(ABC):
         """Refuses too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
-                f"{type(self).__name__} learns from what several chains do and needs num_chains of "
-                f"at least 2, received {num_chains}. Use more chains, or kernel='nuts'."
+                f"{type(self).__name__} needs num_chains of at least 2, as chains learn from each other, "
+                f"received {num_chains}. Use more chains, or kernel='nuts'."
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple["Kernel", str]:
@@ -168,7 +169,7 @@ class Kernel(ABC):
         return self, f"{self.preconditioner}, as asked"
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
+        """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return True
 
     def work(self, spec: Sampled) -> float:
@@ -210,11 +211,11 @@ class Kernel(ABC):
         """Statistics of the last transition."""
 
     def rung_log_likelihood(self, results: Results) -> Tensor:
-        """Log likelihoods of the current states of all m `temperatures` [C, m], float64."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has {len(self.temperatures)} temperatures and must say the log "
-            "likelihoods of its rungs. Define rung_log_likelihood."
-        )
+        """Log likelihoods of the current states of all m `temperatures` [C, m], float64.
+
+        To be defined where there are several.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.rung_log_likelihood")
 
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
@@ -277,7 +278,7 @@ class TunedKernel(Kernel):
 
     @property
     def adapts(self) -> bool:
-        """Whether warm-up tunes the step size."""
+        """Return whether warm-up tunes the step size."""
         return self.step_size is None or self.adapt_step_size
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
@@ -328,3 +329,54 @@ class TunedKernel(Kernel):
     def target_log_prob(self, results: Results) -> Tensor:
         """Log density of the current state [C]."""
         return current(results).target_log_prob
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjustableKernel(TunedKernel):
+    """Settings of kernels that may accept every step, with an error that adaptation may bound.
+
+    Attributes:
+        adjusted: Accept or reject, default True; False gives biased draws.
+        bias_tolerance: Unadjusted only: the share by which variances may be off, see
+            `tfbnn.engine.kernels.transition`.
+        bias_without_tolerance: Of a class: how large the error is where there is no tolerance.
+    """
+
+    bias_without_tolerance: ClassVar[str]
+
+    adjusted: bool = True
+    bias_tolerance: float | None = field(default=None, metadata=ADDED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag("adjusted", self.adjusted)
+        if self.bias_tolerance is None:
+            return
+        check_number("bias_tolerance", self.bias_tolerance, above=0, below=1)
+        if self.adjusted:
+            raise ValueError(
+                f"bias_tolerance is for adjusted=False, received bias_tolerance={self.bias_tolerance:g} "
+                "with adjusted=True, which has no bias. Leave it out."
+            )
+        if not self.adapts or self.target_accept_prob is not None:
+            raise ValueError(
+                "bias_tolerance chooses the step size, received it with a step_size or "
+                "target_accept_prob. Leave these out, or pass adapt_step_size=True with the step_size."
+            )
+
+    @property
+    def bias_note(self) -> str | None:
+        """The line that reports of unadjusted runs carry, else None."""
+        if self.adjusted:
+            return None
+        error = self.bias_without_tolerance
+        if self.bias_tolerance is not None:
+            error = (
+                f"of variances by {self.bias_tolerance:.2g} of themselves (root mean square over "
+                "directions, for a nearly normal density, by the energy error of the steps)"
+            )
+        return (
+            "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
+            f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
+            "a run at half the step size."
+        )

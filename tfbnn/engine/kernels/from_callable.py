@@ -17,7 +17,7 @@ from tfbnn.spec.density_spec import Sampled
 
 
 class CallableResults(NamedTuple):
-    """What a transition of a user's kernel leaves.
+    """Results of a transition of a user's kernel.
 
     Attributes:
         inner: The kernel's own results: any nested structure of tensors, an empty one too.
@@ -148,23 +148,20 @@ class CallableKernel(Kernel):
         """Statistics of the last transition, as far as the kernel reports them."""
         log_prob = results.log_prob
 
-        def find(name: str) -> Tensor | None:
-            return _find(results.inner, name, log_prob.shape)
+        def find(*names: str, otherwise: Tensor) -> Tensor:
+            found = (_find(results.inner, name, log_prob.shape) for name in names)
+            return next((one for one in found if one is not None), otherwise)
 
-        ratio, accepted = find("log_accept_ratio"), find("is_accepted")
-        if ratio is not None:
-            acceptance = acceptance_from_log_ratio(ratio)
-        elif accepted is not None:
-            acceptance = tf.cast(accepted, log_prob.dtype)
-        else:
-            acceptance = unknown(log_prob)
-        steps, diverging = find("leapfrogs_taken"), find("has_divergence")
-        if steps is None:
-            steps = find("num_leapfrog_steps")
-        if diverging is None:
-            diverging = tf.zeros(log_prob.shape, tf.bool)
-        steps = tf.ones(log_prob.shape, tf.int32) if steps is None else tf.cast(steps, tf.int32)
-        return TransitionStatistics(acceptance, steps, diverging, energy=unknown(log_prob))
+        nothing = unknown(log_prob)
+        accepted = tf.cast(find("is_accepted", otherwise=nothing), log_prob.dtype)
+        ratio = _find(results.inner, "log_accept_ratio", log_prob.shape)
+        steps = find("leapfrogs_taken", "num_leapfrog_steps", otherwise=tf.ones_like(log_prob))
+        return TransitionStatistics(
+            acceptance_rate=accepted if ratio is None else acceptance_from_log_ratio(ratio),
+            n_steps=tf.cast(steps, tf.int32),
+            diverging=find("has_divergence", otherwise=tf.zeros_like(log_prob, tf.bool)),
+            energy=nothing,
+        )
 
 
 def _takes_seed(function: Callable[..., Any]) -> bool:
@@ -205,10 +202,6 @@ def _find(results: Results, name: str, shape: Any) -> Tensor | None:
     found = _field(results, name)
     if tf.is_tensor(found) and found.shape in (shape, ()):
         return tf.broadcast_to(found, shape)
-    for inner in ("accepted_results", "inner_results"):
-        nested = _field(results, inner)
-        if nested is not None:
-            found = _find(nested, name, shape)
-            if found is not None:
-                return found
-    return None
+    nested = (_field(results, inner) for inner in ("accepted_results", "inner_results"))
+    found = (_find(inner, name, shape) for inner in nested if inner is not None)
+    return next((one for one in found if one is not None), None)

@@ -5,20 +5,18 @@ du = -(I - u u^T) grad U dt / (P - 1), keeps exp(-U) times the uniform density o
 Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
-from tfbnn.engine.kernels.base import TunedKernel
+from tfbnn.engine.kernels.base import AdjustableKernel
 from tfbnn.engine.kernels.transition import (
     ERROR_TARGET,
     TransitionKernel,
     TransitionStatistics,
     accepts,
-    bias_of_unadjusted,
-    check_bias_tolerance,
     energy_variance_of,
     minus_infinity_for_nan,
     partly_refreshed,
@@ -26,12 +24,11 @@ from tfbnn.engine.kernels.transition import (
     with_error_as_acceptance,
 )
 from tfbnn.spec.density_spec import Sampled
-from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 
 class Flight(NamedTuple):
-    """Where particles are, and what they have gained on the way.
+    """Places of particles, and the energy that they have gained on the way.
 
     Attributes:
         z: Positions [C, P].
@@ -122,7 +119,7 @@ _ENERGY_VARIANCE = 5e-4
 
 
 class MicrocanonicalResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
@@ -217,7 +214,7 @@ class MicrocanonicalKernel(TransitionKernel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Microcanonical(TunedKernel, name="microcanonical"):
+class Microcanonical(AdjustableKernel, name="microcanonical"):
     """Microcanonical HMC (adjusted) and microcanonical Langevin (unadjusted).
 
     A particle flies at speed one through the preconditioned coordinates and is turned by the
@@ -257,22 +254,19 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         adjusted one, with trajectories of random length and its target acceptance.
     """
 
-    adjusted: bool = True
     trajectory_length: float | None = None
     max_leapfrog_steps: int = 512
     energy_variance: float = _ENERGY_VARIANCE
-    bias_tolerance: float | None = field(default=None, metadata=ADDED)
 
     has_memory = True  # moments that its length follows from
+    bias_without_tolerance = "that grows with the step size"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_flag("adjusted", self.adjusted)
         if self.trajectory_length is not None:
             check_number("trajectory_length", self.trajectory_length, above=0)
         self._check_integer("max_leapfrog_steps", minimum=1)
         check_number("energy_variance", self.energy_variance, above=0)
-        check_bias_tolerance(self, self.adjusted, self.bias_tolerance)
         if self.bias_tolerance is not None and self.energy_variance != _ENERGY_VARIANCE:
             raise ValueError(
                 f"bias_tolerance={self.bias_tolerance:g} and energy_variance={self.energy_variance:g} "
@@ -297,20 +291,13 @@ class Microcanonical(TunedKernel, name="microcanonical"):
         return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
 
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
-        """What adaptation aims at, an acceptance rate or what stands in its place, and why."""
+        """Return what adaptation aims at, an acceptance rate or what stands in its place, and why."""
         target, why = super().accept_target(spec)
         if self.adjusted or self.target_accept_prob is not None:
             return target, why
         return (
             target,
             f"stands for an energy variance of {self.aimed_energy_variance:.3g} per parameter",
-        )
-
-    @property
-    def bias_note(self) -> str | None:
-        """The line that reports of unadjusted runs carry, else None."""
-        return bias_of_unadjusted(
-            self.adjusted, self.bias_tolerance, "that grows with the step size"
         )
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:

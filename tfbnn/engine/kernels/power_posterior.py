@@ -108,7 +108,7 @@ _LAST_CROWD = 0.5
 
 
 class LadderResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports; R rows, m rungs per chain.
+    """Results of a transition, for the next one and for the report; R rows, m rungs per chain.
 
     Attributes:
         inner: Results of the inner kernel, started anew after the swaps.
@@ -154,9 +154,7 @@ class LadderKernel(TransitionKernel):
         log_likelihood = self._log_likelihood(z)
         order = sweep(log_likelihood, self.temperatures, swap_seed)
         num_chains, num_rungs = order.shape
-        rows = tf.reshape(
-            num_rungs * tf.range(num_chains)[:, None] + order, [-1]
-        )  # of the lane, [R]
+        rows = tf.reshape(num_rungs * tf.range(num_chains)[:, None] + order, [-1])  # of [R]
         z = self.target_log_prob_fn.gather(z, rows)
         return z, LadderResults(
             # Density and gradient that were cached before belong to the power of another rung.

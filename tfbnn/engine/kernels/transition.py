@@ -1,4 +1,4 @@
-"""What a transition is to `tfp.mcmc` and to the runner, and what the samplers' own share.
+"""Transitions as `tfp.mcmc` and the runner see them, and what the samplers' own share.
 
 The bias of samplers that accept every step is told by their energy errors. Leapfrog steps of size e whose momenta are refreshed exactly leave, of a normal density of unit variance,
 one of variance 1 + b, e^2 / 4 = b / (1 + b), and the squared energy error of a step is
@@ -11,9 +11,8 @@ References:
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import Results, Tensor, tf
 
 # Energy errors beyond this count as divergent, as in Stan and TFP.
@@ -21,7 +20,7 @@ _MAX_ENERGY_ERROR = 1000.0
 
 
 class TransitionKernel(ABC):
-    """What `tfp.mcmc` asks of a kernel; TFP's own have it too.
+    """Interface that `tfp.mcmc` asks of a kernel; TFP's own have it too.
 
     Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would
     import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
@@ -42,7 +41,7 @@ class TransitionKernel(ABC):
 
 
 class TransitionStatistics(NamedTuple):
-    """What one transition reports, each a tensor [C]."""
+    """Report of one transition, each a tensor [C]."""
 
     acceptance_rate: Tensor
     n_steps: Tensor
@@ -63,11 +62,9 @@ def with_next(results: Results, **parameters: Tensor) -> Results:
 
 def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:
     """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C]."""
-    acceptance, diverging = (
-        acceptance_from_log_ratio(log_accept_ratio),
-        is_divergent(log_accept_ratio),
-    )
-    return TransitionStatistics(acceptance, n_steps, diverging, energy=unknown(log_accept_ratio))
+    acceptance = acceptance_from_log_ratio(log_accept_ratio)
+    diverging, energy = is_divergent(log_accept_ratio), unknown(log_accept_ratio)
+    return TransitionStatistics(acceptance, n_steps, diverging, energy)
 
 
 def acceptance_from_log_ratio(log_accept_ratio: Tensor) -> Tensor:
@@ -82,7 +79,7 @@ def unknown(like: Tensor) -> Tensor:
 
 
 def is_divergent(log_accept_ratio: Tensor) -> Tensor:
-    """Whether the energy error is so large, or NaN, that the integrator must have failed."""
+    """Return whether the energy error is so large, or NaN, that the integrator must have failed."""
     return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
 
 
@@ -92,35 +89,12 @@ def minus_infinity_for_nan(log_accept_ratio: Tensor) -> Tensor:
 
 
 def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
-    """Whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
+    """Return whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
     if not adjusted:
         # Without this a chain that overflows would be NaN for ever.
         return ~is_divergent(log_accept_ratio)
     shape, dtype = log_accept_ratio.shape, log_accept_ratio.dtype
     return tf.math.log(tf.random.stateless_uniform(shape, seed, dtype=dtype)) < log_accept_ratio
-
-
-def bias_of_unadjusted(adjusted: bool, tolerance: float | None, otherwise: str) -> str | None:
-    """The line that reports of unadjusted runs carry, else None.
-
-    Args:
-        adjusted: As in the kernels.
-        tolerance: Their `bias_tolerance`.
-        otherwise: How large the error is without it.
-    """
-    if adjusted:
-        return None
-    error = otherwise
-    if tolerance is not None:
-        error = (
-            f"of variances by {tolerance:.2g} of themselves (root mean square over directions, for a "
-            "nearly normal density, by the energy error of the steps)"
-        )
-    return (
-        "BIASED draws: adjusted=False accepts every step, so the draws follow the posterior only "
-        f"up to an error {error}, which no diagnostic here sees. Use adjusted=True, or compare with "
-        "a run at half the step size."
-    )
 
 
 def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor) -> Tensor:
@@ -153,24 +127,3 @@ def with_error_as_acceptance(
     """
     acceptance = tf.exp(-(log_ratio**2) / (2.0 * size * energy_variance))
     return statistics._replace(acceptance_rate=acceptance)
-
-
-def check_bias_tolerance(kernel: Any, adjusted: bool, bias: float | None) -> None:
-    """Refuses a tolerance where there is no bias, or no step size that could obey it.
-
-    Raises:
-        TypeError, ValueError: Says which.
-    """
-    if bias is None:
-        return
-    check_number("bias_tolerance", bias, above=0, below=1)
-    if adjusted:
-        raise ValueError(
-            f"bias_tolerance is for adjusted=False, received bias_tolerance={bias:g} with adjusted=True, "
-            "which has no bias. Leave it out."
-        )
-    if not kernel.adapts or kernel.target_accept_prob is not None:
-        raise ValueError(
-            "bias_tolerance chooses the step size, received it with a step_size or target_accept_prob. "
-            "Leave these out, or pass adapt_step_size=True with the step_size."
-        )

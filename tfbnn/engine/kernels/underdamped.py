@@ -1,29 +1,26 @@
 """Underdamped Langevin: HMC of one leapfrog step whose momentum persists."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
-from tfbnn.engine.kernels.base import TunedKernel
+from tfbnn.engine.kernels.base import AdjustableKernel
 from tfbnn.engine.kernels.transition import (
     ERROR_TARGET,
     TransitionKernel,
     TransitionStatistics,
     accepts,
-    bias_of_unadjusted,
-    check_bias_tolerance,
     energy_variance_of,
     minus_infinity_for_nan,
     partly_refreshed,
     ratio_statistics,
     with_error_as_acceptance,
 )
-from tfbnn.spec.settings_json import ADDED
 
 
 class UnderdampedResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
@@ -104,7 +101,7 @@ class UnderdampedKernel(TransitionKernel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
+class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
     """Underdamped Langevin dynamics: partial refreshment of the momentum, then one leapfrog step.
 
     The splitting is OBABO, whose two adjacent half refreshments are made as one. With friction
@@ -132,18 +129,15 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
         (the bias by the energy error).
     """
 
-    adjusted: bool = True
     persistence: float = 0.9
-    bias_tolerance: float | None = field(default=None, metadata=ADDED)
 
     gradients_per_transition = 1
+    bias_without_tolerance = "of the order of step_size^2"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_flag("adjusted", self.adjusted)
         share = check_number("persistence", self.persistence, minimum=0, below=1)
         object.__setattr__(self, "persistence", share)
-        check_bias_tolerance(self, self.adjusted, self.bias_tolerance)
 
     @property
     def accept_targets(self) -> tuple[float, float]:
@@ -158,11 +152,6 @@ class UnderdampedLangevin(TunedKernel, name="underdamped_langevin"):
         if self.bias_tolerance is not None:
             return ERROR_TARGET, ERROR_TARGET
         return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
-
-    @property
-    def bias_note(self) -> str | None:
-        """The line that reports of unadjusted runs carry, else None."""
-        return bias_of_unadjusted(self.adjusted, self.bias_tolerance, "of the order of step_size^2")
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
