@@ -125,36 +125,33 @@ def from_arrow(column: Any) -> Array | None:
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     """A Table of named arrays."""
     labels, written = wanted.labels, [name for name, _ in arrays]
-    kinds = "iufbUO" if wanted.may_be_text else "iuf"
+    kinds, kind = "iuf", "columns of numbers"
+    if wanted.may_be_text:
+        kinds, kind = "iufbUO", "columns"
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
     available = tuple(name for name, _ in found)
-    no_columns = set(written) - set(available)
-    column_places((*wanted.needed, *wanted.without), available + tuple(no_columns), path)
+    others = tuple(set(written) - set(available))
+    column_places((*wanted.needed, *wanted.without), available + others, path)
     names = wanted.chosen(available)
-    for name in names:
-        if name in no_columns:
-            raise ValueError(
-                f"{path}, column {name}: expected one column of numbers, got something else. "
-                f"The columns of a two-dimensional array are called {name}_0, {name}_1, ..."
-            )
-    places = column_places(names, available, path)
+    places = column_places(names, available, path, kind=kind)
     chosen = {name: found[place][1] for name, place in zip(names, places)}
     words = {
         name: array
         for name, array in chosen.items()
         if name in (wanted.categories or ()) or (wanted.texts and array.dtype.kind in "bUO")
     }
-    numbers = {name: array for name, array in chosen.items() if name not in words}
     texts = {
         name: _labels(path, *arrays[place])
         for name, place in zip(labels, column_places(labels, written, path))
     }
     _check_lengths(path, chosen | texts)
-    for name, array in numbers.items():
-        _check_numbers(path, name, array, wanted.may_lack(name))
-    values = [np.asarray(array, dtype=np.float64) for array in numbers.values()]
+    numbers = [
+        _numbers(path, name, array, wanted.may_lack(name))
+        for name, array in chosen.items()
+        if name not in words
+    ]
     num_rows = len(next(iter(chosen.values()), ()))
-    matrix = np.column_stack(values) if values else np.empty((num_rows, 0))
+    matrix = np.column_stack(numbers) if numbers else np.empty((num_rows, 0))
     apart = {*labels, *wanted.without}
     left_out = [name for name, array in arrays if not _columns_of(name, array, kinds)]
     others = tuple(name for name in left_out if wanted.columns is None and name not in apart)
@@ -162,17 +159,18 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     return wanted.table(names, matrix, words, source=path, texts=texts, left_out=others, **rows)
 
 
-def _check_numbers(path: str, name: str, array: Array, may_lack: bool) -> None:
-    """Refuses a column that does not hold finite numbers, or NaN where some may be missing."""
+def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:
+    """Return a column as float64; refuse other than finite numbers, and NaN unless some may be missing."""
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{path}, column {name}: expected numbers, but {TEXT_ADVICE}.")
-    numbers = array.astype(np.float64)
+    numbers = np.asarray(array, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(numbers) & ~(may_lack & np.isnan(numbers)))
     if len(bad):
         raise ValueError(
             f"{path}, row {bad[0]} (the first is 0), column {name}: expected a finite "
             f"number, got {float(array[bad[0]])}; repair or remove the row."
         )
+    return numbers
 
 
 def _columns_of(name: str, array: Array | None, kinds: str = "iuf") -> list[tuple[str, Array]]:

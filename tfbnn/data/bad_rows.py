@@ -38,42 +38,32 @@ class BadRowError(ValueError):
         column = f", column {self.column}{name}" if self.column is not None else ""
         return f"{self._found} in row {self.row}{line}{column}. {self._advice}"
 
-    def look_up(self, x: Any) -> None:
-        """Takes line and name of the column from the user's x, as far as it knows them."""
-        line_of, names = getattr(x, "line_of", None), column_names(x)
-        if callable(line_of):
+    def look_up(self, x: Any, names: Sequence[str] | None) -> None:
+        """Take what is not known yet: the line from the user's x, the column from the names of the inputs."""
+        line_of = getattr(x, "line_of", None)
+        if self.line is None and callable(line_of):
             self.line = line_of(self.row)
-        self.name_column(names)
-
-    def name_column(self, names: Sequence[str] | None) -> None:
-        """Takes the name of the column from those of the inputs, unless it is known already."""
-        if names is None or self.column is None or self.name is not None:
+        names = column_names(x) if names is None else names
+        if self.column is None or names is None or self.name is not None:
             return
         if self.argument.endswith(("x", "X")):
             self.name = names[self.column]
 
 
 @contextlib.contextmanager
-def columns_named(names: Sequence[str] | None) -> Iterator[None]:
-    """Lets a BadRowError from the body name its column by the names of the inputs, or None."""
-    try:
-        yield
-    except BadRowError as error:
-        error.name_column(names)
-        raise
-
-
-@contextlib.contextmanager
-def places_named(x: Any, validation_x: Any = None) -> Iterator[None]:
-    """Lets a BadRowError from the body say where in the user's tables its row is.
+def places_named(
+    x: Any = None, validation_x: Any = None, *, names: Sequence[str] | None = None
+) -> Iterator[None]:
+    """Let a BadRowError from the body say where in the user's tables its row is.
 
     Args:
         x: What was passed as x, whose rows are those of y and noise_scale too.
         validation_x: The same for arguments that begin with "validation"; else they are of x.
+        names: Names of the inputs; None (default): those of the columns of x.
     """
     try:
         yield
     except BadRowError as error:
         is_of_validation = validation_x is not None and error.argument.startswith("validation")
-        error.look_up(validation_x if is_of_validation else x)
+        error.look_up(validation_x if is_of_validation else x, names)
         raise

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, columns_named
+from tfbnn.data.bad_rows import BadRowError, places_named
 from tfbnn.data.frames import distinct_names, frame_columns, listed
 from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
@@ -371,6 +371,6 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
             x, names = Table(coding.names, as_float_array(array, argument)), coding.names
     if names is None:
         coding.check_numbers(x, argument)
-    with columns_named(coding.input_names):
+    with places_named(names=coding.input_names):
         values = as_matrix(x, argument) if names is None else coding.encoded(x, argument)
     return Inputs(values, coding.input_names, coding)

@@ -95,18 +95,10 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
         name: place_of_text(place) if isinstance(place, str) else place
         for name, place in inputs.items()
     }
-    calculation = _calculation(settings.pop("xsection", None))
+    calculation = settings.pop("xsection", None)
+    if calculation is not None and not isinstance(calculation, dict):
+        raise TypeError(f"xsection must be a table with qcd_order, received {calculation!r:.100}.")
     loaded = load(os.path.join(folder, model), untrusted=untrusted)
+    if calculation is not None:
+        calculation = Calculation(**calculation)
     return Process(model=loaded, inputs=places, calculation=calculation, **settings)
-
-
-def _calculation(value: Any) -> Calculation | None:
-    if value is None:
-        return None
-    known = tuple(Calculation.__dataclass_fields__)
-    if not isinstance(value, dict) or "qcd_order" not in value or not set(value) <= set(known):
-        raise ValueError(
-            "xsection must be a table with qcd_order (0 Born, 1 NLO, 2 NLO + NLL) and, if need be, "
-            f"{', '.join(known[1:])}, received {value!r:.200}."
-        )
-    return Calculation(**value)

@@ -15,7 +15,15 @@ import numpy as np
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.process import FB, Pids, Process, errors_of_points, in_quadrature, pid_pair
+from tfbnn.hep.process import (
+    FB,
+    Pids,
+    Process,
+    check_errors,
+    in_quadrature,
+    known_process,
+    pid_pair,
+)
 from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
@@ -259,9 +267,22 @@ class CrossSectionPredictor:
         Raises:
             ValueError: For an unknown process, one at another energy, or inputs that are not set.
         """
-        process = self._process(pids)
-        self._check_energy(process)
-        found = self._cross_sections([process], np.array([self._point(process)]), process.inputs)
+        process = known_process(pids, self.processes)
+        energy = self.parameters.get("energy")
+        if energy not in (None, process.energy):
+            raise ValueError(
+                f"The process {process.pids} is at {process.energy:g} GeV, the parameter energy is "
+                f"{energy:g} GeV. Use networks fitted at that energy."
+            )
+        missing = [name for name in process.inputs if name not in self.parameters]
+        if missing:
+            wanted = ", ".join(f"{name} ({place_text(process.inputs[name])})" for name in missing)
+            raise ValueError(
+                f"The process {process.pids} needs {wanted}, not set yet. Use set_parameters, "
+                "import_slha or import_slha_string."
+            )
+        point = np.array([[self.parameters[name] for name in process.inputs]])
+        found = self._cross_sections([process], point, process.inputs)
         result = {
             "central": found.central.item(),
             "tot_err_down": found.err_down.item(),
@@ -308,7 +329,7 @@ class CrossSectionPredictor:
             TypeError, ValueError: For an unknown process, a missing column, or unusable numbers.
         """
         pids = self.processes if processes is None else processes
-        chosen = [self._process(pair) for pair in pids]
+        chosen = [known_process(pair, self.processes) for pair in pids]
         names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
         return self._cross_sections(
             chosen, input_columns(points, names, self.places), names, errors
@@ -323,7 +344,7 @@ class CrossSectionPredictor:
     ) -> CrossSections:
         """The cross sections of processes at values [N, M] of the inputs of these names."""
         places, num_points = {name: place for place, name in enumerate(names)}, len(values)
-        of_points = errors_of_points(errors, num_points)
+        of_points = check_errors(errors, num_points)
         columns = []
         for process in processes:
             x = values[:, [places[name] for name in process.inputs]]
@@ -346,29 +367,3 @@ class CrossSectionPredictor:
                 "before. Set the row as a whole, or pass keep=False.",
                 DataWarning,
             )
-
-    def _process(self, pids: Pids) -> Process:
-        pids = pid_pair(pids)
-        if pids not in self.processes:
-            known = ", ".join(map(str, self.processes))
-            raise ValueError(f"There is no process {pids}. Known: {known}.")
-        return self.processes[pids]
-
-    def _check_energy(self, process: Process) -> None:
-        energy = self.parameters.get("energy")
-        if energy not in (None, process.energy):
-            raise ValueError(
-                f"The process {process.pids} is at {process.energy:g} GeV, the parameter energy is "
-                f"{energy:g} GeV. Use networks fitted at that energy."
-            )
-
-    def _point(self, process: Process) -> list[float]:
-        """The present point as a row, in the order of the columns of the fit."""
-        missing = [name for name in process.inputs if name not in self.parameters]
-        if missing:
-            wanted = ", ".join(f"{name} ({place_text(process.inputs[name])})" for name in missing)
-            raise ValueError(
-                f"The process {process.pids} needs {wanted}, not set yet. Use set_parameters, "
-                "import_slha or import_slha_string."
-            )
-        return [self.parameters[name] for name in process.inputs]

@@ -8,7 +8,7 @@ beside it, and added in quadrature only where somebody asks for it.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -67,27 +67,35 @@ class Calculation:
         return {name: getattr(self, name) for name in order}
 
 
+T = TypeVar("T")
 # (down, up), relative to the central value, both >= 0.
 Sides = tuple[float, float]
 
 
-def check_errors(errors: Any) -> dict[str, Sides]:
-    """Constant relative errors, dict name -> number or (down, up), as dict name -> (down, up).
+def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
+    """Check relative errors, a dict name -> number or (down, up), or an array of one for each point.
+
+    Args:
+        errors: What the user passed; None for none.
+        num_points: N of arrays [N] or [N, 2]; None (default): errors are constant.
+
+    Returns:
+        Dict name -> (down, up), or array [N, 2].
 
     Raises:
-        TypeError, ValueError: For anything but names and such numbers.
+        TypeError, ValueError: For anything but names and numbers >= 0 of these shapes.
     """
-    return {name: _sides(name, value) for name, value in _named(errors)}
-
-
-def _named(errors: Any) -> Iterable[tuple[str, Any]]:
-    """The items of a dict of errors."""
+    errors = {} if errors is None else errors
     if not isinstance(errors, Mapping) or not all(isinstance(name, str) for name in errors):
         raise TypeError(
             "errors must be a dict name -> relative error or (down, up), such as "
             f"{{'scale': 0.05, 'pdf': (0.03, 0.02)}}, received {errors!r:.200}."
         )
-    return errors.items()
+    found: dict[str, Any] = {}
+    for name, value in errors.items():
+        is_constant = num_points is None or np.ndim(value) == 0 or isinstance(value, tuple)
+        found[name] = _sides(name, value) if is_constant else _of_points(name, value, num_points)
+    return found
 
 
 def _sides(name: str, value: Any) -> Sides:
@@ -100,22 +108,7 @@ def _sides(name: str, value: Any) -> Sides:
     return down, up
 
 
-def errors_of_points(errors: Any, num_points: int) -> dict[str, Array]:
-    """Relative errors of points, dict name -> as in `check_errors`, or an array [N] or [N, 2].
-
-    Returns:
-        Dict name -> array broadcastable to [N, 2]: down and up.
-
-    Raises:
-        TypeError, ValueError: As in `check_errors`; for another number of points.
-    """
-    items = () if errors is None else _named(errors)
-    return {name: _of_points(name, value, num_points) for name, value in items}
-
-
-def _of_points(name: str, value: Any, num_points: int) -> Array:
-    if np.ndim(value) == 0 or isinstance(value, tuple):
-        return np.array(_sides(name, value))
+def _of_points(name: str, value: Any, num_points: int | None) -> Array:
     array = as_float_array(value, f"the error {name!r}")
     if array.shape == (num_points,):
         array = np.column_stack([array, array])
@@ -272,6 +265,15 @@ def pid_pair(pids: Any) -> Pids:
         )
     first, second = sorted(map(int, codes))
     return first, second
+
+
+def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
+    """Return what there is of the process with these particles, in any order. Raises ValueError for none."""
+    pids = pid_pair(pids)
+    if pids not in processes:
+        known = ", ".join(map(str, processes))
+        raise ValueError(f"There is no process {pids}. Known: {known}.")
+    return processes[pids]
 
 
 def check_together(processes: Iterable[Process]) -> None:

@@ -19,23 +19,17 @@ from typing import Any
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import load
-from tfbnn.hep.process import Calculation, Pids, Process, check_together, pid_pair
+from tfbnn.hep.process import Calculation, Pids, Process, check_together, known_process, pid_pair
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import StrPath, lock, open_plainly, replacing
 
 NAME = "processes.json"
 _FORMAT, _VERSION = "tfbnn cross sections", 2
 _FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
+# Settings that an entry has as a Process has them.
+_SAME = ("unit", "include_noise", "description", "errors", "citation", "doi")
 Entry = dict[str, Any]
 Index = dict[str, Any]
-
-
-def write_index(folder: str, entries: list[Entry]) -> None:
-    """Writes the index, which from then on is the one that counts."""
-    index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
-    with replacing(os.path.join(folder, NAME)) as temporary:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(index, file, indent=1)
 
 
 def read_index(folder: StrPath) -> Index:
@@ -74,22 +68,17 @@ def index_errors(folder: StrPath) -> Iterator[None]:
         ) from error
 
 
-def entry_of(process: Process, path: str, digest: str) -> Entry:
-    """The entry of a process whose model is in a file."""
+def _entry_of(process: Process, path: str) -> Entry:
+    """Return the entry of a process whose model is in a file."""
     calculation = process.calculation
     return {
         "pids": process.pids,
         "file": os.path.basename(path),
-        "sha256": digest,
-        "unit": process.unit,
+        "sha256": _hash(path),
         "energy_gev": process.energy,
         "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
-        "include_noise": process.include_noise,
-        "description": process.description,
         "xsection": None if calculation is None else asdict(calculation),
-        "errors": dict(process.errors),
-        "citation": process.citation,
-        "doi": process.doi,
+        **{name: getattr(process, name) for name in _SAME},
     }
 
 
@@ -101,8 +90,7 @@ def settings_of(entry: Entry) -> dict[str, Any]:
         "energy": entry["energy_gev"],
         "inputs": {item["name"]: item["slha"] for item in entry["inputs"]},
         "calculation": None if calculation is None else Calculation(**calculation),
-        **{name: entry[name] for name in ("unit", "include_noise", "description", "errors")},
-        **{name: entry[name] for name in ("citation", "doi")},
+        **{name: entry[name] for name in _SAME},
     }
 
 
@@ -183,11 +171,18 @@ def _alone(folder: str) -> Iterator[None]:
 
 def _replace(folder: str, processes: Sequence[Process]) -> None:
     """Writes a folder of these processes and no others."""
-    files = [os.path.join(folder, _new_file_name(process.pids)) for process in processes]
+    names = [f"{one.pids[0]}_{one.pids[1]}-{secrets.token_hex(8)}.h5" for one in processes]
+    files = [os.path.join(folder, name) for name in names]
     old_files = _files_of(folder)
     try:
-        entries = [_write(process, path) for process, path in zip(processes, files)]
-        write_index(folder, entries)
+        for process, path in zip(processes, files):
+            process.model.save(path)
+        entries = list(map(_entry_of, processes, files))
+        index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
+        # From the moment that it has its name the new index is the one that counts.
+        with replacing(os.path.join(folder, NAME)) as temporary:
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump(index, file, indent=1)
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
@@ -245,8 +240,7 @@ def read_processes(
             with index_errors(folder):
                 wanted = {pid_pair(entry["pids"]): entry for entry in index["processes"]}
             if pids is not None:
-                _check_known(pids, wanted)
-                wanted = {pair: entry for pair, entry in wanted.items() if pair in pids}
+                wanted = {pair: known_process(pair, wanted) for pair in pids}
             with index_errors(folder):
                 if len(wanted) < len(index["processes"]) and pids is None:
                     raise ValueError("there are two processes of the same particles")
@@ -259,18 +253,6 @@ def read_processes(
             if latest == index:
                 raise
             index = latest
-
-
-def _check_known(pids: Collection[Pids], known: Collection[Pids]) -> None:
-    for pair in pids:
-        if pair not in known:
-            raise ValueError(f"There is no process {pair}. Known: {', '.join(map(str, known))}.")
-
-
-def _write(process: Process, path: str) -> Entry:
-    """The entry of a process in the index, once its model is written."""
-    process.model.save(path)
-    return entry_of(process, path, _hash(path))
 
 
 def _read(entry: Entry, folder: str, untrusted: bool) -> Process:
@@ -296,10 +278,6 @@ def _hash(path: str) -> str:
 
 def _has_index(folder: str) -> bool:
     return os.path.lexists(os.path.join(folder, NAME))
-
-
-def _new_file_name(pids: Pids) -> str:
-    return f"{pids[0]}_{pids[1]}-{secrets.token_hex(8)}.h5"
 
 
 def _files_of(folder: str) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from tfbnn.data.bad_rows import columns_named, places_named
+from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
@@ -28,7 +28,7 @@ def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
-        with columns_named(inputs.names):
+        with places_named(names=inputs.names):
             transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
             check_network_inputs(ensemble.spec, "x", transformed)
     return inputs.values, transformed

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning as AnyConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tfbnn.data.bad_rows import columns_named, places_named
+from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import column_names, column_names_of, plain_frame, refuse_other_order
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
@@ -31,9 +31,10 @@ from tfbnn.data.validation import (
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.spec.choices import AUTO
+from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.habits import FORMER, ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.likelihoods import Likelihood
+from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -45,6 +46,7 @@ FEWEST_ROWS = 2
 
 
 Estimator = TypeVar("Estimator", bound=type)
+L = TypeVar("L", bound=Likelihood)
 
 
 class UnconvergedWarning(VerdictWarning, AnyConvergenceWarning):  # type: ignore[misc]
@@ -135,7 +137,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
             return X, coding.num_inputs, targets
         names = getattr(self, "feature_names_in_", None)
-        with columns_named(names):
+        with places_named(names=names):
             inputs = as_matrix(inputs, "X", names=names)
         named = inputs if names is None else Table(tuple(map(str, names)), inputs)
         return named, inputs.shape[1], targets
@@ -170,6 +172,19 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             run = model.fit_posterior(X, y, **of_fit)
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
+
+    def _settled(self, default: L, kind: Any) -> L:
+        """Return the likelihood, which has to be of a kind, or the default where that is left open."""
+        if is_auto(self.likelihood):
+            return default
+        check_likelihood(self.likelihood)
+        if not isinstance(self.likelihood, kind):
+            raise TypeError(
+                f"likelihood of a {type(self).__name__} must be 'auto' or one such as {default}, received "
+                f"{self.likelihood!r}. BayesianMLPRegressor is for numbers, BayesianMLPClassifier for classes."
+            )
+        likelihood: L = self.likelihood
+        return likelihood
 
     @property
     def _in_double(self) -> BayesianMLP:

@@ -12,9 +12,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
-from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.choices import AUTO
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
-from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
 
 
@@ -111,7 +110,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         """
         beside = {"noise_scale": noise_scale, "groups": groups}
         refuse_more("BayesianMLPRegressor.fit", [*beside], unsupported)
-        likelihood = self._likelihood()
+        likelihood: Regression = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
         num_outputs = likelihood.num_outputs(num_targets)
@@ -186,17 +185,6 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
         return self._in_double.predict(inputs, include_noise=with_noise).mean
 
-    def _likelihood(self) -> Regression:
-        if is_auto(self.likelihood):
-            return Gaussian("learned")
-        check_likelihood(self.likelihood)
-        if not isinstance(self.likelihood, Regression):
-            raise TypeError(
-                "likelihood must be 'auto' or one of numbers from tfbnn.likelihoods, such as "
-                f"Gaussian(), received {self.likelihood!r}. For classes use BayesianMLPClassifier."
-            )
-        return self.likelihood
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -254,7 +242,13 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
                 "y must have labels of two classes at least, received one class: "
                 f"{self.classes_[0]!r}. Take rows of others, too."
             )
-        likelihood = self._likelihood(num_classes)
+        default = Bernoulli() if num_classes == 2 else Categorical()
+        likelihood: ClassLikelihood = self._settled(default, ClassLikelihood)
+        if num_classes > 2 and isinstance(likelihood, Bernoulli):
+            raise ValueError(
+                f"Bernoulli() is for two classes, received labels of {num_classes}. Use "
+                "likelihood='auto' or Categorical()."
+            )
         num_outputs = likelihood.num_outputs(1, num_classes)
         self._sample(inputs, num_inputs, named(y, labels), likelihood, num_outputs, beside)
         return self
@@ -281,19 +275,3 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         """The logarithm of `predict_proba`, minus infinity where that is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-    def _likelihood(self, num_classes: int) -> ClassLikelihood:
-        if is_auto(self.likelihood):
-            return Bernoulli() if num_classes == 2 else Categorical()
-        check_likelihood(self.likelihood)
-        if not isinstance(self.likelihood, ClassLikelihood):
-            raise TypeError(
-                "likelihood must be 'auto', Bernoulli() or Categorical() from tfbnn.likelihoods, "
-                f"received {self.likelihood!r}. For numbers use BayesianMLPRegressor."
-            )
-        if num_classes > 2 and isinstance(self.likelihood, Bernoulli):
-            raise ValueError(
-                f"Bernoulli() is for two classes, received labels of {num_classes}. Use "
-                "likelihood='auto' or Categorical()."
-            )
-        return self.likelihood

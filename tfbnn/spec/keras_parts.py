@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import prod
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.data.validation import check_choice, check_integer
+from tfbnn.data.validation import check_choice
+from tfbnn.spec.network_facts import NetworkFacts, check_count, check_shape, check_text
 from tfbnn.spec.priors import WeightPrior, array_of, text_of
-from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
 # A file that asks for more is not one of ours.
-MOST_NUMBERS = 2**30
-MOST_VARIABLES, _MOST_AXES, _LONGEST_TEXT = 10_000, 8, 1000
+MOST_VARIABLES = 10_000
 _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bool")
 
 
@@ -39,7 +36,7 @@ class SampledVariable:
 
     def __post_init__(self) -> None:
         _check_place(self)
-        _check_count("fan_in", self.fan_in, minimum=1)
+        check_count("fan_in", self.fan_in, minimum=1)
         if not isinstance(self.prior, WeightPrior):
             raise TypeError(f"a variable must have a prior of weights, found {self.prior!r:.99}")
 
@@ -84,77 +81,37 @@ class FrozenVariable:
             raise ValueError(f"the values of {self.path!r:.99}: {error}") from error
 
 
-@dataclass(frozen=True)
-class KerasFacts:
+@dataclass(frozen=True, kw_only=True)
+class KerasFacts(NetworkFacts):
     """What is known of a Keras model without Keras.
 
-    Attributes:
+    Attributes besides those of `NetworkFacts`:
         title: Kind and name, such as "Functional 'digits'".
-        input_shape: Of one row.
-        num_outputs: Numbers that it gives for a row.
-        num_units: Numbers that all its layers give for a row.
-        widest: The most numbers that one of them takes or gives.
-        num_products: Products of all its layers for a row, about.
-        is_smooth: Whether all its layers have a continuous gradient.
+        keras_version: Of the Keras that it was described with.
         readout: Place among the sampled variables of the kernel of a last Dense layer without
             activation, whose bias is next; None where there is none.
-        no_jacobian: Why there are no derivatives of every row's outputs, or None.
-        keras_version: Of the Keras that it was described with.
         random_layers: Names of layers that are random in training, and off here.
         custom: Where the classes are defined that are not Keras' own, "module:name" each.
-        num_words: How many words inputs may number, where an Embedding receives them; else None.
     """
 
     title: str
     keras_version: str
-    input_shape: tuple[int, ...]
-    num_outputs: int
-    num_units: int
-    widest: int
-    num_products: int
-    is_smooth: bool
     readout: int | None
-    no_jacobian: str | None
     random_layers: tuple[str, ...] = ()
     custom: tuple[str, ...] = ()
-    num_words: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
-        for key in ("num_outputs", "num_units", "widest", "num_products"):
-            _check_count(key, getattr(self, key), minimum=1)
-        _check_shape("input_shape", self.input_shape)
-        for key, least in (("readout", 0), ("num_words", 1)):
-            if getattr(self, key) is not None:
-                _check_count(key, getattr(self, key), minimum=least)
+        super().__post_init__()
+        if self.readout is not None:
+            check_count("readout", self.readout, minimum=0)
         for texts in (self.custom, self.random_layers):
             if not isinstance(texts, tuple) or len(texts) > MOST_VARIABLES:
                 raise TypeError(f"expected at most {MOST_VARIABLES} names, found {texts!r:.99}")
-        texts = (*self.custom, *self.random_layers, self.title, self.keras_version)
-        for text in (*texts, self.no_jacobian or ""):
-            _check_text("a fact", text)
-        if not isinstance(self.is_smooth, bool):
-            raise TypeError(f"is_smooth must be true or false, found {self.is_smooth!r:.99}")
+        for text in (*self.custom, *self.random_layers, self.title, self.keras_version):
+            check_text("a fact", text)
 
 
 def _check_place(variable: SampledVariable | FrozenVariable) -> None:
-    _check_text("path", variable.path)
-    _check_count("index", variable.index, minimum=0)
-    _check_shape("shape", variable.shape)
-
-
-def _check_shape(name: str, shape: Any) -> None:
-    if not isinstance(shape, tuple) or len(shape) > _MOST_AXES:
-        raise TypeError(f"{name} must be a list of at most {_MOST_AXES} sizes, found {shape!r:.99}")
-    for size in shape:
-        _check_count(name, size, minimum=1)
-    _check_count(name, prod(shape), minimum=1)
-
-
-def _check_count(name: str, value: Any, minimum: int) -> None:
-    if check_integer(name, value, minimum=minimum) > MOST_NUMBERS:
-        raise ValueError(f"{name} must be at most {MOST_NUMBERS}, found {value}")
-
-
-def _check_text(name: str, value: Any) -> None:
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
-        raise TypeError(f"{name} must be a text of up to {_LONGEST_TEXT}, found {value!r:.99}")
+    check_text("path", variable.path)
+    check_count("index", variable.index, minimum=0)
+    check_shape("shape", variable.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -13,14 +13,14 @@ import numpy as np
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.keras_parts import (
-    MOST_NUMBERS,
     MOST_VARIABLES,
     FrozenVariable,
     KerasFacts,
     SampledVariable,
 )
-from tfbnn.spec.layout import LayerSlot, Layout, Slot
+from tfbnn.spec.layout import LayerSlot, Slot
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_facts import MOST_NUMBERS, NetworkFacts
 from tfbnn.spec.network_spec import (
     DTYPES,
     OPEN,
@@ -64,19 +64,9 @@ class KerasSpec(NetworkSpec):
 
     what_it_computes = ("architecture", "frozen")
 
-    @cached_property
-    def layout(self) -> Layout:
-        counts = [
-            one.prior.num_scales(one.shape[0] if len(one.shape) == 2 else 1) for one in self.sampled
-        ]
-        noise = self.likelihood.num_noise_parameters(self.num_outputs)
-        places = [(one.path, one.shape) for one in self.sampled]
-        return Layout.make(places, noise, counts)
-
-    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
-        """As in `NetworkSpec`, a group for each variable."""
-        for variable, slot in zip(self.sampled, self.layout.slots):
-            yield variable.prior, slot.weights, slot.scales
+    @property
+    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
+        return [(one.path, one.shape, one.prior) for one in self.sampled]
 
     @property
     def slots(self) -> list[tuple[SampledVariable, Slot]]:
@@ -93,29 +83,8 @@ class KerasSpec(NetworkSpec):
         return Readout(LayerSlot.of(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
 
     @property
-    def num_inputs(self) -> int:
-        """D, all numbers of a row, row by row of its axes."""
-        return prod(self.facts.input_shape)
-
-    @property
-    def num_outputs(self) -> int:
-        return self.facts.num_outputs
-
-    @property
-    def num_units(self) -> int:
-        return self.facts.num_units
-
-    @property
-    def widest(self) -> int:
-        return self.facts.widest
-
-    @property
-    def inputs_are_alike(self) -> bool:
-        return len(self.facts.input_shape) > 1
-
-    @property
-    def num_products(self) -> int:
-        return self.facts.num_products
+    def network(self) -> NetworkFacts:
+        return self.facts
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -136,14 +105,6 @@ class KerasSpec(NetworkSpec):
         return (" ".join(said),)
 
     @property
-    def is_smooth(self) -> bool:
-        return self.facts.is_smooth
-
-    @property
-    def gauss_newton_obstacle(self) -> str | None:
-        return self.facts.no_jacobian
-
-    @property
     def own_names(self) -> tuple[str, ...]:
         """As in `NetworkSpec`, with the classes of layers."""
         return (*super().own_names, *self.facts.custom)
@@ -153,10 +114,6 @@ class KerasSpec(NetworkSpec):
         """Such as "Keras Functional 'digits', 8 x 8 x 1 -> 10"."""
         shape = " x ".join(map(str, self.facts.input_shape))
         return f"Keras {self.facts.title}, {shape} -> {self.num_outputs}"
-
-    @property
-    def num_words(self) -> int | None:
-        return self.facts.num_words
 
     def flat_inputs(self, x: Any) -> Any:
         """Inputs [N, *input_shape] as [N, D]; all else as it is."""

@@ -36,34 +36,24 @@ class Slot(NamedTuple):
 class LayerSlot(NamedTuple):
     """One layer's places in theta; those of prior scales are empty where none is sampled."""
 
-    num_inputs: int
-    num_outputs: int
-    start: int
+    shape: tuple[int, ...]
+    kernel: slice
+    bias: slice
     kernel_scales: slice
     bias_scales: slice
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the kernel."""
-        return self.num_inputs, self.num_outputs
+    def num_inputs(self) -> int:
+        return self.shape[0]
 
     @property
-    def kernel(self) -> slice:
-        return slice(self.start, self.start + self.num_inputs * self.num_outputs)
-
-    @property
-    def bias(self) -> slice:
-        return slice(self.kernel.stop, self.kernel.stop + self.num_outputs)
-
-    @property
-    def num_parameters(self) -> int:
-        return (self.num_inputs + 1) * self.num_outputs
+    def num_outputs(self) -> int:
+        return self.shape[1]
 
     @classmethod
     def of(cls, kernel: Slot, bias: Slot) -> "LayerSlot":
-        """The layer of a kernel [in, out] and of the bias that follows it."""
-        num_inputs, num_outputs = kernel.shape
-        return cls(num_inputs, num_outputs, kernel.weights.start, kernel.scales, bias.scales)
+        """Return the layer of a kernel [in, out] and of the bias that follows it."""
+        return cls(kernel.shape, kernel.weights, bias.weights, kernel.scales, bias.scales)
 
 
 @dataclass(frozen=True)

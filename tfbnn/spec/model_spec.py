@@ -4,8 +4,8 @@ As JSON it goes into files, and as plain dicts and lists, as Keras has them, to 
 `BayesianMLP`, which leave open what the user did.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
@@ -17,7 +17,8 @@ from tfbnn.spec import priors
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Layout, Slot
+from tfbnn.spec.layout import Slot
+from tfbnn.spec.network_facts import NetworkFacts
 from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
@@ -34,9 +35,6 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 # Beyond them there is no sampling, and a model file that asks for more is not one of ours.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
-
-# Those that a file holds as users pass them in.
-_PLAIN_SETTINGS = ("parameterization", "x_transform", "y_transform", "dtype")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,20 +54,13 @@ class ModelSpec(NetworkSpec):
     what_it_computes = ("layer_sizes", "activations")
 
     @cached_property
-    def layout(self) -> Layout:
-        variables, num_scales = [], []
+    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
+        found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
         for number, layer in enumerate(self.priors, start=1):
-            sizes = self.layer_sizes[number - 1 : number + 1]
-            variables += [(f"layer {number} kernel", sizes), (f"layer {number} bias", sizes[1:])]
-            num_scales += [layer.kernel.num_scales(sizes[0]), layer.bias.num_scales(1)]
-        noise = self.likelihood.num_noise_parameters(self.layer_sizes[-1])
-        return Layout.make(variables, noise, num_scales)
-
-    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
-        """As in `NetworkSpec`: the kernel and the bias of each layer, from inputs to outputs."""
-        for slot, layer in zip(self.layout.layers, self.priors):
-            yield layer.kernel, slot.kernel, slot.kernel_scales
-            yield layer.bias, slot.bias, slot.bias_scales
+            shape = self.layer_sizes[number - 1 : number + 1]
+            found.append((f"layer {number} kernel", shape, layer.kernel))
+            found.append((f"layer {number} bias", shape[1:], layer.bias))
+        return found
 
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
         """Those of the first layer, if it is hidden."""
@@ -85,32 +76,21 @@ class ModelSpec(NetworkSpec):
         return Readout(self.layout.layers[-1], self.priors[-1])
 
     @property
-    def num_units(self) -> int:
-        """Units of all layers but the inputs."""
-        return sum(self.layer_sizes[1:])
-
-    @property
     def num_outputs(self) -> int:
-        return self.layer_sizes[-1]
+        return self.layer_sizes[-1]  # not out of `network`, which counts the parameters
 
-    @property
-    def widest(self) -> int:
-        """Units of the widest layer, the inputs included."""
-        return max(self.layer_sizes)
-
-    @property
-    def num_inputs(self) -> int:
-        return self.layer_sizes[0]
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the potential has a continuous gradient in the activations."""
-        return all(ACTIVATIONS[name].smooth for name in self.activations)
-
-    @property
-    def gauss_newton_obstacle(self) -> None:
-        """None: every perceptron has such a matrix."""
-        return None
+    @cached_property
+    def network(self) -> NetworkFacts:
+        sizes = self.layer_sizes
+        return NetworkFacts(
+            input_shape=sizes[:1],
+            num_outputs=sizes[-1],
+            num_units=sum(sizes[1:]),
+            widest=max(sizes),
+            num_products=self.num_parameters,
+            is_smooth=all(ACTIVATIONS[name].smooth for name in self.activations),
+            no_jacobian=None,
+        )
 
     @property
     def architecture_text(self) -> str:
@@ -139,21 +119,16 @@ class ModelSpec(NetworkSpec):
             OwnClassError: For a prior or likelihood that is neither built in nor among those.
             KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
         """
-        registry = with_custom(REGISTRY, custom)
-        spec = make_spec(
-            entry["layer_sizes"],
-            activation=entry["activations"],
-            prior=[settings_from_json(prior, registry) for prior in entry["priors"]],
-            likelihood=settings_from_json(entry["likelihood"], registry),
-            **{name: entry[name] for name in _PLAIN_SETTINGS},
-        )
+        arguments = _as_arguments(entry)
+        power = check_likelihood_power(arguments.pop("likelihood_power", 1.0))
+        earlier = arguments.pop("earlier", None)
+        spec = _made(arguments, custom)
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
-        power = check_likelihood_power(entry.get("likelihood_power", 1.0))
         spec = replace(spec, likelihood_power=power)
-        if "earlier" not in entry:
+        if earlier is None:
             return spec
-        return spec.after(settings_from_json(entry["earlier"], REGISTRY))
+        return spec.after(settings_from_json(earlier, REGISTRY))
 
 
 def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
@@ -237,16 +212,22 @@ def _activation(activation: Any) -> str:
 
 # Arguments by the names that `ModelSpec` has for them.
 _ARGUMENTS = {"activations": "activation", "priors": "prior"}
-_NAMES = (
-    "layer_sizes",
-    "activation",
-    "prior",
-    "likelihood",
-    "parameterization",
-    "x_transform",
-    "y_transform",
-    "dtype",
-)
+_NAMES = {_ARGUMENTS.get(one.name, one.name) for one in fields(ModelSpec)}
+_NAMES -= {"likelihood_power", "earlier", "choices"}
+
+
+def _as_arguments(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what `to_json` gives by the names of arguments."""
+    return {_ARGUMENTS.get(name, name): value for name, value in entry.items()}
+
+
+def _made(arguments: Mapping[str, Any], custom: Iterable[Any]) -> ModelSpec:
+    """Make the spec of arguments whose prior and likelihood are JSON, of built-in classes and `custom`."""
+    given, registry = dict(arguments), with_custom(REGISTRY, custom)
+    given["likelihood"] = settings_from_json(given["likelihood"], registry)
+    if given["prior"] != AUTO:
+        given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
+    return make_spec(**given)
 
 
 def config_of(spec: ModelSpec) -> dict[str, Any]:
@@ -260,8 +241,7 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
             "get_config has settings alone, and the prior of this model has rows of an earlier fit in it. "
             "Save the models, and build it anew with tfbnn.priors.FromPosterior."
         )
-    entries = spec.to_json()
-    config = {_ARGUMENTS.get(name, name): entry for name, entry in entries.items()}
+    config = _as_arguments(spec.to_json())
     config.pop("likelihood_power", None)  # an argument of a fit
     if spec.is_open:
         config["y_transform"] = AUTO
@@ -277,18 +257,12 @@ def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
     Raises:
         TypeError, ValueError: For anything else.
     """
-    if not isinstance(config, Mapping):
-        raise TypeError(f"config must be a dict as get_config() gives it, received {config!r}.")
-    if set(config) != set(_NAMES):
-        raise ValueError(
-            f"config must have the entries {list(_NAMES)}, as get_config() gives them, received "
-            f"{list(config)}."
+    if not isinstance(config, Mapping) or set(config) != _NAMES:
+        kind = ValueError if isinstance(config, Mapping) else TypeError
+        raise kind(
+            f"config must be a dict with the entries {sorted(_NAMES)}, as get_config() gives them, received "
+            f"{config!r:.200}."
         )
-    given = dict(config)
-    registry = with_custom(REGISTRY, custom)
-    given["likelihood"] = settings_from_json(given["likelihood"], registry)
-    if given["prior"] != AUTO:
-        given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
-    spec = make_spec(given.pop("layer_sizes"), **given)
+    spec = _made(config, custom)
     check_prior_sizes(spec)
     return spec

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -21,6 +23,7 @@ from tfbnn.spec.defaults import (
     transform_choice,
 )
 from tfbnn.spec.layout import LayerSlot, Layout, Slot
+from tfbnn.spec.network_facts import NetworkFacts
 from tfbnn.spec.other_libraries import dtype_name
 from tfbnn.spec.own_classes import (
     check_own,
@@ -85,15 +88,26 @@ class NetworkSpec(ABC):
 
     @property
     @abstractmethod
-    def layout(self) -> Layout: ...
+    def variables(self) -> Sequence[tuple[str, tuple[int, ...], WeightPrior]]:
+        """(Name, shape, prior) of each kernel, bias and other variable, in the order of theta.
 
-    @abstractmethod
-    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
-        """Yields (prior, place of the weights, place of their sampled log scales) of every group.
-
-        A group has one prior; groups are in the order of theta, and each has its kernel before its
-        bias.
+        Each layer has its kernel before its bias.
         """
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The places of all parameters in theta."""
+        scales = [
+            prior.num_scales(shape[0] if len(shape) == 2 else 1)
+            for _, shape, prior in self.variables
+        ]
+        noise = self.likelihood.num_noise_parameters(self.num_outputs)
+        return Layout.make([(name, shape) for name, shape, _ in self.variables], noise, scales)
+
+    def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
+        """Yield (prior, place of the weights, place of their sampled log scales) of every variable."""
+        for (_, _, prior), slot in zip(self.variables, self.layout.slots):
+            yield prior, slot.weights, slot.scales
 
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
         """Kernel and bias, as `weight_groups` has them, of a hidden layer that is known to see the inputs."""
@@ -115,33 +129,53 @@ class NetworkSpec(ABC):
 
     @property
     @abstractmethod
-    def num_inputs(self) -> int:
-        """D, numbers of a row of inputs."""
+    def network(self) -> NetworkFacts:
+        """Sizes and kind of the network."""
 
     @property
-    @abstractmethod
+    def num_inputs(self) -> int:
+        """D, numbers of a row of inputs, row by row of its axes."""
+        return prod(self.network.input_shape)
+
+    @property
     def num_outputs(self) -> int:
         """Numbers that the network gives for a row."""
+        return self.network.num_outputs
 
     @property
-    @abstractmethod
     def num_units(self) -> int:
         """Units of all layers but the inputs."""
+        return self.network.num_units
 
     @property
-    @abstractmethod
     def widest(self) -> int:
         """Units of the widest layer, the inputs included."""
+        return self.network.widest
 
     @property
-    @abstractmethod
     def is_smooth(self) -> bool:
         """Whether the potential has a continuous gradient in the activations."""
+        return self.network.is_smooth
 
     @property
-    @abstractmethod
     def gauss_newton_obstacle(self) -> str | None:
         """Why there are no derivatives of every row's outputs, and so no such matrix; or None."""
+        return self.network.no_jacobian
+
+    @property
+    def inputs_are_alike(self) -> bool:
+        """Whether inputs are of one kind and on one scale, as pixels and steps of time are."""
+        return len(self.network.input_shape) > 1
+
+    @property
+    def num_products(self) -> int:
+        """Products that a row takes, about: one per weight, more where weights are shared."""
+        return self.network.num_products
+
+    @property
+    def num_words(self) -> int | None:
+        """How many words inputs may number, where the network looks them up in a table; else None."""
+        return self.network.num_words
 
     @property
     @abstractmethod
@@ -188,16 +222,6 @@ class NetworkSpec(ABC):
         return self.layout.num_parameters
 
     @property
-    def inputs_are_alike(self) -> bool:
-        """Whether inputs are of one kind and on one scale, as pixels and steps of time are."""
-        return False
-
-    @property
-    def num_products(self) -> int:
-        """Products that a row takes, about: one per weight, more where weights are shared."""
-        return self.num_parameters
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What the report of a fit has to say of the network; nothing of most."""
         return ()
@@ -205,11 +229,6 @@ class NetworkSpec(ABC):
     def parameter_name(self, index: int) -> str:
         """A readable name of one entry of theta, for messages."""
         return self.layout.parameter_name(index)
-
-    @property
-    def num_words(self) -> int | None:
-        """How many words inputs may number, where the network looks them up in a table; else None."""
-        return None
 
     def flat_inputs(self, x: Any) -> Any:
         """What users pass as inputs with one axis for all numbers of a row, where it has more."""
@@ -388,14 +407,14 @@ def check_priors(spec: NetworkSpec) -> None:
         TypeError, ValueError: Naming the weights, or the prior.
     """
     check_own(spec, REGISTRY)
-    for slot, (prior, _, _) in zip(spec.layout.slots, spec.weight_groups()):
-        if prior.shape not in (None, slot.shape):
+    for (name, shape, prior), slot in zip(spec.variables, spec.layout.slots):
+        if prior.shape not in (None, shape):
             raise ValueError(
-                f"{slot.name!r} has shape {list(slot.shape)}, received a prior with arrays of shape "
+                f"{name!r} has shape {list(shape)}, received a prior with arrays of shape "
                 f"{list(prior.shape or ())}. Give each kernel and bias a prior of its own."
             )
         if prior.per_input and not spec.may_see_inputs(slot):
-            raise ValueError(no_scales_of_inputs(prior, slot.name))
+            raise ValueError(no_scales_of_inputs(prior, name))
         if spec.is_ntk and not prior.has_scale:
             raise ValueError(
                 f"{prior!r} has no scale that the ntk parameterisation could take out of the "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, columns_named, places_named
+from tfbnn.data.bad_rows import BadRowError, places_named
 from tfbnn.data.coding import Coding, as_inputs
 from tfbnn.data.frames import column_names, refuse_other_order, select_columns, targets_in_order
 from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, learn_classes
@@ -204,7 +204,7 @@ def transform_rows(
     spec: NetworkSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
 ) -> NetworkRows:
     """Rows, which messages call x and y after `name`, as NetworkRows in the range of the dtype."""
-    with columns_named(rows.feature_names):
+    with places_named(names=rows.feature_names):
         x = checked_forward(x_pipeline, rows.x, f"{name}x")
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
@@ -245,7 +245,7 @@ class TransformedRows(NamedTuple):
     def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
         """Fits the transforms of `spec` to training Rows, unless they have some, and applies them."""
         if rows.transforms is None:
-            with columns_named(rows.feature_names):
+            with places_named(names=rows.feature_names):
                 x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
             if rows.coding is not None:
                 x_pipeline = rows.coding.even(x_pipeline)

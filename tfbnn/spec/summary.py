@@ -36,9 +36,9 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     return [
         (
             f"dense_{number}",
-            f"[{slot.num_inputs}, {slot.num_outputs}]",
+            str(list(slot.shape)),
             activation,
-            f"{slot.num_parameters}",
+            str(slot.bias.stop - slot.kernel.start),
             _prior_text(prior.kernel),
             _prior_text(prior.bias),
         )

@@ -60,7 +60,7 @@ def test_a_loaded_model_says_what_its_fit_came_to(fitted, tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"layers": 3}, ValueError, "config must have the entries .*'layers'"),
+        ({"layers": 3}, ValueError, "config must be a dict with the entries"),
         ({"dtype": "float16"}, ValueError, "dtype must be one of"),
         ({"likelihood": "gaussian"}, ValueError, "expected one of .*'gaussian'"),
         ({"prior": [{"name": "Normal", "scale": -1.0}] * 2}, ValueError, "scale must be > 0"),
@@ -76,5 +76,5 @@ def test_what_is_no_config_is_refused(change, error, match):
 def test_what_is_no_dict_or_not_all_of_it_is_refused():
     with pytest.raises(TypeError, match="config must be a dict"):
         tfbnn.BayesianMLP.from_config([3, 50, 1])
-    with pytest.raises(ValueError, match="config must have the entries"):
+    with pytest.raises(ValueError, match="config must be a dict with the entries"):
         tfbnn.BayesianMLP.from_config({"layer_sizes": [3, 50, 1]})

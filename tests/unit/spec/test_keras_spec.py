@@ -17,7 +17,18 @@ from tfbnn.spec.summary import describe_model
 
 DENSE = {"module": "keras.layers", "class_name": "Dense", "config": {"units": 2}}
 CONFIG = {"module": "keras", "class_name": "Sequential", "config": {"layers": [DENSE]}}
-FACTS = KerasFacts("Sequential 'a'", "3.15.1", (2, 2), 2, 9, 5, 30, True, 0, None)
+FACTS = KerasFacts(
+    title="Sequential 'a'",
+    keras_version="3.15.1",
+    input_shape=(2, 2),
+    num_outputs=2,
+    num_units=9,
+    widest=5,
+    num_products=30,
+    is_smooth=True,
+    readout=0,
+    no_jacobian=None,
+)
 SPEC = KerasSpec(
     facts=FACTS,
     architecture=json.dumps(CONFIG),
