@@ -416,13 +416,13 @@ def test_predictions_are_made_block_by_block(client, whole, tmp_path):
     whole[0].save(path)
     rows = dask.array.from_array(x, chunks=((20, 23, 7), 2))
     both = rows.map_blocks(
-        lambda block: np.stack(tfbnn.load(path).predict(block), axis=1),
+        lambda block: np.stack([*tfbnn.load(path).predict(block)], axis=1),
         chunks=(rows.chunks[0], (2,)),
         dtype=float,
         meta=np.empty((0, 2)),
     )
     # Blocks of other sizes are summed in another order.
-    expected = np.stack(whole[0].predict(x), axis=1)
+    expected = np.stack([*whole[0].predict(x)], axis=1)
     np.testing.assert_allclose(client.compute(both, sync=True), expected, rtol=1e-5)
 
 

@@ -94,9 +94,9 @@ def entries(spec: NetworkSpec, theta: Tensor, v: Tensor) -> Tensor:
 def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Entries of the readout per unit of v [C, p * outputs]: prior scales, or 1 in ntk."""
     count, slot = theta.shape[0], readout_of(spec).slot
-    if spec.is_ntk:
-        return tf.ones([count, slot.num_parameters], theta.dtype)
     widths = (slot.num_inputs * slot.num_outputs, slot.num_outputs)
+    if spec.is_ntk:
+        return tf.ones([count, sum(widths)], theta.dtype)
     wide = [
         tf.broadcast_to(per_weight(scales, width), [count, width])
         for scales, width in zip(prior_scales(spec, theta), widths)
