@@ -50,7 +50,7 @@ class Cluster(Executor):
         self._client = client
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
-        """That of the run in the folder, or of a worker; tasks compare it with theirs."""
+        """Return that of the run in the folder, or of a worker; tasks compare it with theirs."""
         folder = RunFolder.find(str(options.output))
         if folder is not None:
             return read_definition(folder).environment
@@ -208,6 +208,6 @@ class Tasks(Crew):
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether another attempt may do better."""
+    """Return whether another attempt may do better."""
     killed = required("distributed.scheduler").KilledWorker
     return isinstance(error, (killed, CancelledError, OSError, RunLockedError))

@@ -1,4 +1,4 @@
-"""What a Dask worker does. Nothing but paths, numbers and short texts travels in the task graph.
+"""Tasks of a Dask worker. Nothing but paths, numbers and short texts travels in the task graph.
 
 Every task may be run several times, also at the same time: the lease of its folder lets one in, the
 others wait until it has finished or died.

@@ -84,7 +84,7 @@ def _divergent(result: SamplingResult, stride: int) -> int:
 
 
 def _digests(definition: FitDefinition) -> Array:
-    """Of the rows of the fit, and of those of earlier fits that its prior stands for."""
+    """Return digests of the rows of the fit, and of earlier fits that its prior stands for."""
     digests, earlier = row_digests(definition.rows), definition.spec.earlier
     if earlier is None or earlier.digests is None:
         return digests
@@ -92,7 +92,7 @@ def _digests(definition: FitDefinition) -> Array:
 
 
 def is_pretrained(definition: FitDefinition) -> bool:
-    """Whether the chains of a run start from networks that were fitted to its rows."""
+    """Return whether the chains of a run start from networks that were fitted to its rows."""
     settings = definition.pretraining
     return settings is not None and bool(settings.epochs or settings.newton_iterations)
 
@@ -205,7 +205,7 @@ def _check_can_be_saved(definition: FitDefinition, transformed: TransformedRows)
 
 
 def ensemble_without_draws(definition: FitDefinition, transformed: TransformedRows) -> Ensemble:
-    """What is known of the Ensemble of a run before there are draws."""
+    """Return the Ensemble of a run as it is known before there are draws."""
     nothing = np.empty(0)
     return Ensemble(
         **_described(definition, transformed),
@@ -294,7 +294,7 @@ def read_run(
     custom: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[FitDefinition, FitOptions]:
-    """What the folder of a run says of it, as the arguments of a fit that goes on with it.
+    """Read the folder of a run as the arguments of a fit that goes on with it.
 
     Args:
         folder: The run folder.

@@ -85,7 +85,7 @@ class Baseline:
         return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: these lines, and the report on request."""
+        """Return these lines, and the report on request, for a notebook."""
         return folded(repr(self), self.report(width=100))
 
     def report(self, *, width: int | None = None) -> str:
@@ -190,7 +190,7 @@ def fit_baseline(
 
 
 class _Found(NamedTuple):
-    """What the search has found.
+    """Findings of the search.
 
     Attributes:
         data: Data of the training rows.

@@ -1,4 +1,4 @@
-"""What a fit takes over from an earlier model: its posterior as prior, or from where its chains start."""
+"""Hand on an earlier model to a fit: its posterior as prior, or the starts of its chains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAME = ("parameterization", "x_transform", "y_transform")
 
 
 def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
-    """What is known of rows before they come; None, unless prior or starts are of an earlier model.
+    """Return what is known of rows before they come; None, unless prior or starts are of an earlier model.
 
     Args:
         model: The model that is to be fitted. A transform of the targets that is open in it will be
@@ -90,7 +90,7 @@ _MOST_PARAMETERS = 4000
 
 
 class FromPosterior:
-    """What the rows of an earlier fit have told, for rows that arrive batch by batch.
+    """The information in the rows of an earlier fit, for rows that arrive batch by batch.
 
     The prior is that of the earlier model times what stands for the likelihood of its rows: that of some
     of them, each as often as it stands for others. Up to 10 000 rows, and up to four outputs per parameter,

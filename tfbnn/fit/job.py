@@ -1,4 +1,4 @@
-"""What a fit comes to once all that was left open is settled, how long it takes, when it is over, and notes."""
+"""A fit with nothing left open: its stopping rule, estimates of its time, and notes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
 
 
 def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:
-    """Whether error bars hold, by rows that calibrated nothing.
+    """Check whether error bars hold, by rows that calibrated nothing.
 
     Args:
         ensemble: Ensemble, calibrated or not.
@@ -113,7 +113,7 @@ def make_rule(
 
 
 class Job(NamedTuple):
-    """What a fit comes to, once all that was left open is settled.
+    """A fit once all that was left open is settled.
 
     Attributes:
         definition: FitDefinition.

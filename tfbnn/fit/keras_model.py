@@ -143,7 +143,7 @@ class BayesianModel(SampledNetwork):
         return model_of_draw(spec, ensemble.draws.reshape(ensemble.num_draws, -1)[draw])
 
     def to_onnx(self, path: StrPath) -> None:
-        """As `BayesianMLP.to_onnx`, of a plain stack of Dense layers.
+        """Write an ONNX file as `BayesianMLP.to_onnx` does, of a plain stack of Dense layers.
 
         Raises:
             ValueError: Of any other model: its layers are Keras', and so is its export.
@@ -152,7 +152,7 @@ class BayesianModel(SampledNetwork):
         super().to_onnx(path)
 
     def to_savedmodel(self, path: StrPath) -> None:
-        """As `BayesianMLP.to_savedmodel`, of a plain stack of Dense layers.
+        """Write a SavedModel as `BayesianMLP.to_savedmodel` does, of a plain stack of Dense layers.
 
         Raises:
             ValueError: Of any other model: its layers are Keras', and so is its export.

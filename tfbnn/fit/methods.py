@@ -38,7 +38,7 @@ class BaselineOptions(TypedDict, total=False):
 
 
 class BaselineMethods(SampledModel):
-    """What sampling is to be held against, from the same starts, in the same model.
+    """Baselines to hold sampling against, from the same starts, in the same model.
 
     Every one of them leaves the model fitted: it predicts, scores, saves and loads as after
     `fit_posterior`, and says wherever it is used that it was not sampled. `diagnose` refuses, and

@@ -1,1 +1,1 @@
-"""What a run is: its arguments, identity, plan, session, progress, result and report."""
+"""Arguments, definition, plan, store, progress, result and report of a run."""

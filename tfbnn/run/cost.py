@@ -1,4 +1,4 @@
-"""What a run costs, told from its settings: operations, and seconds of a core."""
+"""Estimate the cost of a run from its settings: operations, and seconds of a core."""
 
 import math
 
@@ -22,7 +22,7 @@ _FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
 
 
 def affordable_steps(flops_per_step: float) -> int:
-    """How many steps of compiled work take about a second; a power of two, from settings alone."""
+    """Return the number of steps that take about a second; a power of two, from settings alone."""
     flops = flops_per_step + _FLOPS_OF_AN_EMPTY_STEP
     return power_of_two(min(_FLOPS_PER_CALL / flops, LONGEST_BLOCK))
 

@@ -1,4 +1,4 @@
-"""What a lane counts, and how long a run takes."""
+"""Counters of a lane, and the seconds of a run."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PHASES = ("warmup", "sampling")
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Where a lane of C chains is, and what it has counted; never changed, but replaced.
+    """Progress of a lane of C chains; never changed, but replaced.
 
     Attributes:
         chains: Indices of its chains.
@@ -45,7 +45,7 @@ class Counters:
 
     @classmethod
     def nothing(cls, chains: Sequence[int]) -> "Counters":
-        """Those of a lane that has made no transition."""
+        """Return the counters of a lane that has made no transition."""
         zeros, unknown = np.zeros(len(chains), int), np.full(len(chains), np.nan)
         return cls(
             chains=list(chains),
@@ -62,7 +62,7 @@ class Counters:
     def after_block(
         self, phase: str, count: int, acceptance_sum: Array, num_gradients: Array, **others: Any
     ) -> "Counters":
-        """Those after `count` more transitions of a phase; `others` are fields as they are then."""
+        """Return the counters after `count` more transitions of a phase; `others` are fields as they are then."""
         return replace(
             self,
             transition=self.transition + count,
@@ -74,13 +74,13 @@ class Counters:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As checkpoints and messages hold it; None stands for NaN."""
+        """Return what checkpoints and messages hold; None stands for NaN."""
         found = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: _plain(value) for name, value in found if value is not None}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Counters":
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         plain = ("chains", "transition", "transitions", "warmup_cut", "seconds")
         return cls(**{name: v if name in plain else _arrays(v) for name, v in entry.items()})
 
@@ -123,7 +123,7 @@ class Seconds:
 
     @classmethod
     def committed(cls, lanes: Sequence[Counters]) -> "Seconds":
-        """What a run has spent since it began, by the commits of its lanes."""
+        """Return the seconds of a run since it began, by the commits of its lanes."""
         found = [lane.seconds for lane in lanes if lane.seconds is not None]
         names = [item.name for item in fields(cls)]
         return cls(**{name: max([0.0, *(one.get(name, 0.0) for one in found)]) for name in names})
@@ -141,7 +141,7 @@ class Clock:
 
     @property
     def seconds(self) -> Seconds:
-        """Those spent so far."""
+        """Seconds spent so far."""
         spent, name, since = self._state
         return spent + Seconds(**{name: time.perf_counter() - since}) if name else spent
 

@@ -156,7 +156,7 @@ class Crew(ABC):
 
     @property
     def counted(self) -> list[Counters]:
-        """What is known of those lanes."""
+        """Counters of those lanes."""
         return [self.counters[lane] for lane in self.healthy]
 
     def _work(self, notify: Notify) -> bool:

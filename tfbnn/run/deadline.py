@@ -41,7 +41,7 @@ class Deadline:
 
     @property
     def is_finite(self) -> bool:
-        """Whether there is a limit."""
+        """True where there is a limit."""
         return math.isfinite(self.max_seconds)
 
     def left(self, num_kept: int = 1) -> float:
@@ -62,13 +62,13 @@ class Deadline:
         return max(0.0, min(_WARMUP * self.max_seconds, _WARMUP_OF_LEFT * left))
 
     def is_over(self, num_kept: int = 0) -> bool:
-        """Whether the run has to end, with so many draws per chain."""
+        """Return whether the run has to end, with so many draws per chain."""
         if self.passed is None and self.left(num_kept) <= 0:
             self.passed = f"max_seconds={self.max_seconds:g} are spent"
         return self.passed is not None
 
     def ends(self, event: Event) -> bool:
-        """Whether the run has to end after an event."""
+        """Return whether the run has to end after an event."""
         return self.is_over(getattr(event, "num_kept", 0))
 
 

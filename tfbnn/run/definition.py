@@ -1,4 +1,4 @@
-"""What decides the draws of a run, as its folder holds it: to go on, nothing else is needed."""
+"""Definitions of a run, as its folder holds them: a resumed run needs nothing else."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from tfbnn.system.arrays import Array
 
 
 class Starts(NamedTuple):
-    """Where the chains start.
+    """Starts of the chains.
 
     Attributes:
         theta: [C, P].
@@ -31,7 +31,7 @@ class Starts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunDefinition:
-    """What a caller chooses, and what the run was made with: all that decides its draws.
+    """All that decides the draws of a run: choices of the caller, and the environment.
 
     Attributes:
         spec: What is sampled.
@@ -57,7 +57,7 @@ class RunDefinition:
 
 @dataclass(frozen=True, kw_only=True)
 class FitDefinition(RunDefinition):
-    """That of a fit of a model to rows.
+    """The definition of a fit of a model to rows.
 
     Attributes besides those:
         spec: NetworkSpec.
@@ -83,7 +83,7 @@ class FitDefinition(RunDefinition):
 
 
 class Layout(NamedTuple):
-    """What a run that goes on keeps of its plan, whatever the device and the settings say now.
+    """The part of a plan that a resumed run keeps, whatever device and settings say now.
 
     Attributes:
         groups: Lists of chains, a lane each.
@@ -95,7 +95,7 @@ class Layout(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """What is known of a run when it begins, besides its definition.
+    """Facts of a run at its beginning, besides its definition.
 
     Attributes:
         starts: Where its chains start.

@@ -1,4 +1,4 @@
-"""What the folder of a run says of it, written and read: its JSON and its arrays."""
+"""Write and read the description of a run: its JSON and its arrays."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
 
 
 def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDefinition:
-    """That of a run that has to be one of a model; arguments as of `read_definition`.
+    """Read the definition of a run that has to be one of a model; arguments as of `read_definition`.
 
     Raises:
         RunFolderError: As `read_definition`, and for a log density.
@@ -148,7 +148,7 @@ def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDef
 def _read_fit(
     description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """What a FitDefinition has besides what all have, and besides its spec."""
+    """Read the fields that only a FitDefinition has, but for its spec."""
     names, classes, pretraining = (
         description["feature_names"],
         fixed["classes"],
@@ -219,7 +219,7 @@ def make_run(
 
 
 def read_beginning(folder: RunFolder) -> Beginning:
-    """What `make_run` was told of how the run began."""
+    """Read the Beginning that `make_run` was given."""
     entry, arrays = folder.description, folder.arrays
     start = entry["start"]
     return Beginning(
@@ -243,7 +243,7 @@ def extend_run(folder: RunFolder, sampling: Sampling) -> RunFolder:
 
 
 def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
-    """Whether a run is to have just these draws, and to end just then."""
+    """Return whether a run is to have just these draws, and to end just then."""
     return all(folder.description.get(key) == entry for key, entry in _extent(sampling).items())
 
 
@@ -291,7 +291,7 @@ def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[s
 
 
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
-    """What is fixed of a run, with what specs leave out and what earlier releases did not say."""
+    """Return the fixed part of a description, with what specs leave out and earlier releases did not say."""
     spec, kernel = (
         fixed["spec"]
         if DensitySpec.describes(fixed["spec"])
@@ -302,7 +302,7 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:
-    """What a run that goes on may have otherwise than it was begun with."""
+    """Return the part of a description that a resumed run may change."""
     until = sampling.until
     return {"num_results": sampling.num_results, "until": None if until is None else vars(until)}
 

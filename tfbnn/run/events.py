@@ -20,7 +20,7 @@ _ACCEPTED = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """How far a phase of a run is.
+    """Progress of a phase of a run.
 
     Attributes:
         phase: "pretraining", "newton", "warmup" or "sampling".
@@ -45,7 +45,7 @@ class Event:
     is_open: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """What callbacks get, JSON-able but for NaN."""
+        """Return what callbacks get, JSON-able but for NaN."""
         known = {field.name: getattr(self, field.name) for field in fields(self)}
         return known | {"unit": self.unit}
 
@@ -54,13 +54,13 @@ class Event:
         return self.transition, self.num_transitions, self.unit
 
     def remarks(self) -> Iterator[str]:
-        """What the progress line says besides the progress."""
+        """Yield what the progress line says besides the progress."""
         return iter(())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingEvent(Event):
-    """Of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows.
+    """An event of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows.
 
     Where ADAM begins again (`Pretraining.largest_misfit`), so do steps, epochs and seconds.
     """
@@ -80,14 +80,14 @@ class PretrainingEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonEvent(Event):
-    """Of Levenberg-Marquardt; the log density is that of the chain at work."""
+    """An event of Levenberg-Marquardt; the log density is that of the chain at work."""
 
     unit = "iterations"
     log_prob: float
 
 
 class Look(NamedTuple):
-    """What was found when the draws of a run were looked at, to see whether they are enough.
+    """Findings of a look at the draws of a run, to see whether they are enough.
 
     Attributes:
         num_judged: Draws per chain then.
@@ -103,7 +103,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingEvent(Event):
-    """Of the chains, after a block, and after a look at the draws of a run with `until`.
+    """An event of the chains, after a block, and after a look at the draws of a run with `until`.
 
     Attributes besides those of an Event:
         num_kept: Draws that every chain has kept.
@@ -157,7 +157,7 @@ class SamplingEvent(Event):
 
     @property
     def idle(self) -> list[int]:
-        """Those standing still that accept their proposals: steps that are rounded to none."""
+        """Chains standing still that accept their proposals: steps that are rounded to none."""
         acceptance = {
             chain: rate
             for lane in self.lanes

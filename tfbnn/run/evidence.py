@@ -181,7 +181,7 @@ class LogEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """What a run says about its ladder.
+    """Evidence and swaps of a ladder.
 
     Attributes:
         temperatures: Powers of the likelihood [m], rising from 0 to 1.
@@ -195,7 +195,7 @@ class Ladder:
 
     @classmethod
     def measure(cls, temperatures: tuple[float, ...], log_likelihood: Array) -> "Ladder":
-        """Of log likelihoods [C, S, m]."""
+        """Measure a ladder by log likelihoods [C, S, m]."""
         return cls(
             temperatures,
             log_evidence(temperatures, log_likelihood),

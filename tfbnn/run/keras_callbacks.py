@@ -23,7 +23,7 @@ _INSTEAD = {
 
 
 def is_keras_callback(callback: Any) -> bool:
-    """Whether an object has the methods that Keras calls, and none of the package's own."""
+    """Return whether an object has the methods that Keras calls, and none of the package's own."""
     methods = (getattr(callback, name, None) for name in ("set_model", "on_epoch_end"))
     return not callable(callback) and all(map(callable, methods))
 
@@ -118,7 +118,7 @@ class KerasListener:
 
 
 class _Training:
-    """What callbacks may ask of the model that is trained."""
+    """Attributes of a trained model that callbacks may ask for."""
 
     stop_training = False
     optimizer = None

@@ -151,7 +151,7 @@ class FitOptions(Sampling):
             check_callback(callback)
 
     def sampling(self, budget: int) -> Sampling:
-        """Those of them that decide the draws of chains from given starts by a given kernel.
+        """Return those that decide the draws of chains from given starts by a given kernel.
 
         Args:
             budget: The most draws per chain of a run that is not told how many.

@@ -19,7 +19,7 @@ _BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
 
 class Planned(Protocol):
-    """What a plan asks of the settings of a kernel."""
+    """Settings of a kernel as a plan sees them."""
 
     @property
     def adapts(self) -> bool: ...
@@ -50,7 +50,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which chains advance together, and through which transitions.
+    """The chains that advance together, and their transitions.
 
     Attributes:
         groups: Lists of chains, a lane each.
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def layout(self) -> Layout:
-        """What does not follow from the settings of the run alone."""
+        """The part that does not follow from the settings of the run alone."""
         return Layout(self.groups, self.block_length)
 
     def cut_to(self, num_results: int) -> "Plan":
@@ -91,7 +91,7 @@ class Plan:
         return replace(self, legs=legs)
 
     def warmup_cut_after(self, transition: int) -> int:
-        """Where warm-up may be cut once a chain has made so many transitions of it.
+        """Return where warm-up may be cut once a chain has made so many transitions of it.
 
         Dual averaging forgets its first steps, which are too long, in some ten updates. It gets no
         more transitions for that than there were, as these may have taken all the time there is.
@@ -102,7 +102,7 @@ class Plan:
         return min(transition + max(more, 1), self.num_transitions("warmup"))
 
     def is_warming_up(self, lane: Counters) -> bool:
-        """Whether a lane has transitions of its warm-up left, which may have been cut."""
+        """Return whether a lane has transitions of its warm-up left, which may have been cut."""
         return lane.transitions["warmup"] < self._warmup_of(lane)
 
     def end_of(self, lane: Counters) -> int:

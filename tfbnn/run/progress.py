@@ -1,4 +1,4 @@
-"""Who is told of a run: the terminal, or a log, and the user's callbacks."""
+"""Tell the terminal, or a log, and the user's callbacks of a run."""
 
 import math
 import os
@@ -178,7 +178,7 @@ def _bars(stream: TextIO) -> "rich.progress.Progress | None":
 
 
 def _parts(event: Event, done: int) -> list[str]:
-    """How far a phase is, in its own unit, and the remarks of its event, the most important first."""
+    """Return the progress of a phase in its own unit, and the remarks of its event, the most important first."""
     count, total, unit = event.count()
     so_far = str(count) if done >= event.num_transitions else f"{count}/{total}"
     return [f"{so_far} {unit}", *event.remarks()]
@@ -223,12 +223,12 @@ class Notifier:
 
     @property
     def out_of_time(self) -> str | None:
-        """What time is over, in words, or None."""
+        """The limit that is over, in words, or None."""
         return self.deadline.passed
 
     @property
     def stopped(self) -> bool:
-        """Whether a callback has asked to stop, or the time is over."""
+        """True once a callback has asked to stop, or the time is over."""
         return self._is_asked_to_stop or self.deadline.is_over() or self._is_part_over
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What `fit_posterior` returns: how the run went, in numbers and as a report."""
+"""The Run that `fit_posterior` returns, in numbers and as a report."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -110,11 +110,11 @@ class Run(ExplainsAttributes):
         return "\n".join([*lines, "print(run.report()) says more"])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: these lines, and the report on request."""
+        """Return these lines, and the report on request, for a notebook."""
         return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
     def basins(self) -> Basins:
-        """Which chains represent the same functions, and how much of the posterior is there.
+        """Return which chains represent the same functions, and how much of the posterior is there.
 
         See `BayesianMLP.basins`, with the rows of the fit. It is found once, and from then on in the
         report, in the model, and in its file.
@@ -148,7 +148,7 @@ class Run(ExplainsAttributes):
 
     @property
     def verdict(self) -> str:
-        """What the run is good for, by `chains` and `predictions`.
+        """The use that the run is good for, by `chains` and `predictions`.
 
         "usable for error bars": the chains agree, and error bars hold where they were checked.
         "calibrated predictions": the chains do not agree, but error bars hold on rows like those
@@ -163,7 +163,7 @@ class Run(ExplainsAttributes):
 
     @property
     def chains(self) -> Chains:
-        """Whether the chains agree and are long enough: `ok`, `text`.
+        """The answer whether the chains agree and are long enough: `ok`, `text`.
 
         That needs R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an effective
         sample size of 400, and at most 1 % divergent transitions.
@@ -174,7 +174,7 @@ class Run(ExplainsAttributes):
 
     @property
     def predictions(self) -> Predictions:
-        """Whether error bars hold on rows that calibrated nothing: `ok`, None for not checked, `text`.
+        """The answer whether error bars hold on rows that calibrated nothing: `ok`, None for not checked, `text`.
 
         By validation rows, else by the rows of the fit, each left out; those that calibrate in two
         halves, each judged by the calibration of the other. See
@@ -326,7 +326,7 @@ class Run(ExplainsAttributes):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has of an attribute."""
+    """Return an attribute as JSON has it."""
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What sampling hands back: the draws and the numbers of a run, or the error of its chains."""
+"""The draws and the numbers of a run, or the error of its chains."""
 
 import os
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Failures = dict[tuple[int, ...], BaseException]
 
 @dataclass(frozen=True)
 class Ending:
-    """How the advance of the lanes of a run ended.
+    """The end of the advance of the lanes of a run.
 
     Attributes:
         interrupted: Whether a KeyboardInterrupt ended it.
@@ -35,7 +35,7 @@ class Ending:
 
 
 class Kept(NamedTuple):
-    """What lanes of a run have kept, cut to the draws that all of their chains have.
+    """Draws of lanes of a run, cut to those that all of their chains have.
 
     Attributes:
         draws: [C, S, P].

@@ -108,26 +108,26 @@ class MemoryStore:
         return nullcontext(self._sinks[lane])
 
     def read(self, lanes: Sequence[int]) -> Kept:
-        """What some lanes have kept."""
+        """Return what some lanes have kept."""
         counters = [self._sinks[lane].counters for lane in lanes]
         count = min(lane.transitions["sampling"] for lane in counters) // self._plan.stride
         return self._arrays.kept(self._plan.chains(lanes), count, counters)
 
     def seconds(self, lanes: Sequence[int]) -> Seconds:
-        """What the run has spent in its phases so far, by the commits of some lanes."""
+        """Return the seconds of the run so far, by the commits of some lanes."""
         return Seconds()
 
     def committed_result(self, fewest: int) -> SamplingResult | None:
-        """What is committed, or None with fewer than `fewest` draws per chain."""
+        """Return what is committed, or None with fewer than `fewest` draws per chain."""
         return None
 
     def finished_result(self) -> SamplingResult | None:
-        """What is committed, if that is all that the run is to have."""
+        """Return what is committed, if that is all that the run is to have."""
         return None
 
 
 class _MemorySink:
-    """Where one lane puts its draws; `checkpoint` is the commit that it goes on from, or None."""
+    """Takes the draws of one lane; `checkpoint` is the commit that it goes on from, or None."""
 
     checkpoint: Checkpoint | None = None
 
@@ -246,7 +246,7 @@ Sink = _MemorySink | _FolderSink
 
 
 def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
-    """What some lanes of the run in a folder had counted at their last commits."""
+    """Return the counters of some lanes of the run in a folder at their last commits."""
     groups = read_beginning(folder).layout.groups
     found = [(lane, folder.checkpoint(lane)) for lane in lanes]
     return [
@@ -256,7 +256,7 @@ def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters
 
 
 def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
-    """What some lanes of the run in a folder have committed, all by default."""
+    """Return what some lanes of the run in a folder have committed, all by default."""
     lanes = range(folder.num_lanes) if lanes is None else lanes
     groups = [read_beginning(folder).layout.groups[lane] for lane in lanes]
     num_chains, num_results = sum(map(len, groups)), _num_committed(folder, lanes)
@@ -284,14 +284,14 @@ def _num_committed(folder: RunFolder, lanes: Sequence[int]) -> int:
 def result_of(
     store: Store, plan: Plan, start_log_prob: Array, seconds: Seconds, ending: Ending
 ) -> SamplingResult:
-    """What a store has of the lanes that did not fail, or of all where every one did."""
+    """Return the result of the lanes that did not fail, or of all where every one did."""
     lanes = range(len(plan.groups))
     healthy = [lane for lane in lanes if tuple(plan.groups[lane]) not in ending.failures]
     return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
 
 
 def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
-    """What a run has committed, or None with fewer than `fewest` draws per chain."""
+    """Return what a run has committed, or None with fewer than `fewest` draws per chain."""
     if _num_committed(folder, range(folder.num_lanes)) < fewest:
         return None
     kept = read_lanes(folder)

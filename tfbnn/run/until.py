@@ -1,4 +1,4 @@
-"""When a run has enough draws: the settings object, and what it says in text and in JSON."""
+"""The limits that end a run, their text and their JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Until:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Until | None:
-        """What `vars` gave, or None."""
+        """Read what `vars` gave, or None."""
         return None if entry is None else cls(**entry)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Until:
 
 
 def until_of_text(text: str) -> Until | str | None:
-    """What "ess=400,rhat=1.01,max_seconds=600" stands for, "auto", or None for "none".
+    """Read "ess=400,rhat=1.01,max_seconds=600", "auto", or "none", which is None.
 
     Raises:
         ValueError: For other words and numbers out of range.

@@ -64,7 +64,7 @@ class Executor:
     is_elsewhere = False
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
-        """What decides the bits of a run besides settings and data, see `describe_environment`."""
+        """Return what decides the bits of a run besides settings and data, see `describe_environment`."""
         return seeds.describe_environment()
 
     def crew(

@@ -148,7 +148,7 @@ class Threads(Crew):
         self._affordable[number] = work.next_work(made, time.perf_counter() - began)
 
     def _has_failed(self, future: Future[None], number: int) -> bool:
-        """Whether the block or the commit of a lane failed, which is taken down."""
+        """Record a failed block or commit of a lane; return whether it failed."""
         error = future.exception()
         if error is not None:
             self.failures[number] = error

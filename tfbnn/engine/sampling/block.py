@@ -71,7 +71,7 @@ class BlockControl(NamedTuple):
 
 
 class BlockOutput(NamedTuple):
-    """What a block hands back; only as many slots are meaningful as kept draws were completed.
+    """Output of a block; only as many slots are meaningful as kept draws were completed.
 
     Attributes:
         num_transitions: How many were made, scalar.
@@ -207,7 +207,7 @@ def _kernel(potential, settings, data, linear_map, reference, step):
 
 
 def _kept(settings, state, statistics, step_size):
-    """What is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
+    """Return what is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
     log_prob = settings.target_log_prob(state.results)
     rows = {
         "lp": tf.cast(log_prob, tf.float64) + state.reference,

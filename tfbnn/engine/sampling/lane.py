@@ -144,7 +144,7 @@ class Lane:
             self._is_left = True
 
     def is_in(self, phase: str) -> bool:
-        """Whether the next transition belongs to `phase`."""
+        """Return whether the next transition belongs to `phase`."""
         leg = self.leg
         return leg is not None and leg.phase == phase
 
@@ -265,7 +265,7 @@ class Lane:
         return state._replace(results=results, reference=reference)
 
     def _is_late(self, leg_index: int) -> bool:
-        """Whether a kernel with a memory could not learn again what it loses after this leg."""
+        """Return whether a kernel with a memory could not learn again what it loses after this leg."""
         legs = self.plan.legs
         if self.program.settings.adapts:
             return not any(leg.adapt_step for leg in legs[leg_index + 1 :])

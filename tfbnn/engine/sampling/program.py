@@ -1,4 +1,4 @@
-"""What the lanes of a run share: the program, its plan, the check of starts, the networks of draws."""
+"""The program that lanes of a run share: its plan, the check of starts, the networks of draws."""
 
 import threading
 from collections.abc import Callable
@@ -46,7 +46,7 @@ _turn = threading.Lock()
 
 @dataclass(frozen=True)
 class Program:
-    """What all lanes of a run share.
+    """The compiled program of all lanes of a run.
 
     Attributes:
         spec: What is sampled.
@@ -74,7 +74,7 @@ class Program:
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
-        """What a lane has while its block runs: where rows are in pieces, for all cores, no other does.
+        """Context of a running block: where rows are in pieces, for all cores, no other lane has it.
 
         None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
         expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which

@@ -1,4 +1,4 @@
-"""How much the next block of a lane may do, by what the last one did and how long it took.
+"""Size the next block of a lane by what the last one did and how long it took.
 
 While a block runs, nobody hears of its lane, commits it or can stop it other than by leaving it
 behind, so it should take about a second. No setting tells how much that is: trees of NUTS are a
@@ -17,7 +17,7 @@ UNLIMITED = 2**31 - 1
 
 
 class Work(NamedTuple):
-    """What a block has done, or may do at most.
+    """Work that a block has done, or may do at most.
 
     Attributes:
         transitions: Number of transitions.
@@ -35,7 +35,7 @@ FIRST = Work(transitions=1, gradients=1)
 
 
 def next_work(made: Work, seconds: float) -> Work:
-    """What takes about a second, or a few times what was made if that was over much sooner.
+    """Return what takes about a second, or a few times what was made if that was over much sooner.
 
     Both limits hold at once. Gradients rule where transitions differ in how many they take;
     transitions where they cost something else (metrics, swaps, the kernel of a user that does not

@@ -1,1 +1,1 @@
-"""What settings that are "auto" come to at a fit, and why; never by the clock."""
+"""Choose settings that are "auto" at a fit, and say why."""

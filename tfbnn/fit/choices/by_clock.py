@@ -1,4 +1,4 @@
-"""What is "auto" in a fit with a limit in seconds, planned by the speed of a gradient on this machine.
+"""Plan a fit with a limit in seconds by the speed of a gradient on this machine.
 
 These choices are stored with the run as all others are, and a resumed run takes them from there.
 """

@@ -76,7 +76,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
 
 
 def choose_by_clock(chosen: Chosen) -> Chosen:
-    """What was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet."""
+    """Return what was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet."""
     spec, options, transformed, choices, is_begun = chosen
     if is_begun or options.limit is None:
         return chosen
@@ -177,7 +177,7 @@ def settle_calibration(
 
 
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
-    """What rules know of a fit of so many rows."""
+    """Return the sizes of a fit of so many rows."""
     return Sizes(
         num_rows=num_rows + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,

@@ -1,4 +1,4 @@
-"""What a pilot of linear algebra says of rows, and the scale that targets are modelled on by it."""
+"""Estimate noise by a pilot of linear algebra, and choose the scale of targets by it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RIDGES = np.logspace(-12.0, 0.0, 25)
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What the pilot found, in standard deviations of the targets, whatever their unit.
+    """Findings of the pilot, in standard deviations of the targets, whatever their unit.
 
     Attributes:
         noise: Residual standard deviation of held-out rows [K], of ridge regression on random
@@ -121,7 +121,7 @@ class Misfits(NamedTuple):
 
     @classmethod
     def of(cls, x: Array, y: Array) -> Misfits:
-        """Those of inputs [N, D] and positive targets [N, K]."""
+        """Return the misfits for inputs [N, D] and positive targets [N, K]."""
         return cls(*(Pilot.misses(NetworkRows(x, values, None)) for values in (y, np.log10(y))))
 
 
@@ -185,7 +185,7 @@ def _loss_by_logarithms(targets: Array, misfits: Misfits) -> float:
 
 
 def _rounding_of(values: Array) -> float:
-    """What all of the values are multiples of, as rounded numbers are, or 0."""
+    """Return the number that all values are multiples of, as rounded numbers are, or 0."""
     distinct = np.unique(values)
     if len(distinct) < _ENOUGH_TARGETS:
         return 0.0

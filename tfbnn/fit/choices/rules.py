@@ -83,7 +83,7 @@ _FEWEST_CALIBRATING = 150
 
 
 class Sizes(NamedTuple):
-    """What rules know of a fit besides a pilot.
+    """Sizes of a fit, which rules know besides a pilot.
 
     Attributes:
         num_rows: N, with those that are kept of earlier fits.
@@ -110,22 +110,22 @@ class Sizes(NamedTuple):
 
     @property
     def is_large(self) -> bool:
-        """Whether there are more rows than starts are sought on."""
+        """True with more rows than starts are sought on."""
         return self.num_rows > self.rows_of_search
 
     @property
     def affords_whitening(self) -> bool:
-        """Whether chains may be whitened by the matrix of all rows."""
+        """True where chains may be whitened by the matrix of all rows."""
         flops = 2.0 * self.work * self.num_parameters * _MATRICES * self.num_chains
         return not self.is_large or flops <= _WHITENING_WORK
 
     @property
     def effort_note(self) -> str:
-        """What to add to a reason where less than usual is done."""
+        """A part of a reason where less than usual is done."""
         return "" if self.effort == 1.0 else f", effort {self.effort:g}"
 
     def are_narrow(self, noise: float) -> bool:
-        """Whether so many rows with so little noise leave the weights next to no room."""
+        """Return whether so many rows with so little noise leave the weights next to no room."""
         return noise < _MOSTLY_NOISE and self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
 
 
@@ -222,13 +222,13 @@ def _noise_of(pilot: Pilot | None) -> float:
 
 
 def _held_out_share(num_rows: int) -> float:
-    """Of rows that judge starts, to three digits."""
+    """Return the share of rows that judge starts, to three digits."""
     share = max(_HELD_OUT, min(_FEWEST_HELD_OUT / num_rows, _LARGEST_SHARE))
     return float(f"{min(share, _MOST_HELD_OUT / num_rows):.3g}")
 
 
 def calibrate(learns_noise: bool, num_rows: int) -> tuple[bool, str]:
-    """Whether a fit to targets that are numbers ends with a calibration by its own rows."""
+    """Choose whether a fit to targets that are numbers ends with a calibration by its own rows."""
     if not learns_noise:
         return False, "the noise was given, and error bars are those that follow from it"
     if num_rows < _FEWEST_CALIBRATING:

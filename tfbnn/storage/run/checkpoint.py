@@ -57,7 +57,7 @@ def write_checkpoint(place: LanePlace, checkpoint: Checkpoint) -> None:
 
 
 def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Found | None:
-    """What `use` makes of the newest checkpoint that is sound.
+    """Return what `use` makes of the newest checkpoint that is sound.
 
     Args:
         place: The lane.

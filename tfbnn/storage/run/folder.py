@@ -144,7 +144,7 @@ class RunFolder:
 
     @staticmethod
     def in_use(path: StrPath) -> bool:
-        """Whether a process has a lease in this folder: makes a run, or writes a lane of it."""
+        """Return whether a process has a lease in this folder: makes a run, or writes a lane of it."""
         places = (_LEASE, f"lane-*/{_LEASE}")
         return any(is_held(lease) for place in places for lease in Path(path).glob(place))
 

@@ -133,12 +133,12 @@ def _check_rows(arrays: Mapping[str, Array]) -> None:
 
 
 def _rows(arrays: Mapping[str, Array]) -> _Rows:
-    """What must be the same in all draws: dict name -> (shape without draws, dtype)."""
+    """Return what must be the same in all draws: dict name -> (shape without draws, dtype)."""
     return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
 
 class LaneDraws(NamedTuple):
-    """What was committed.
+    """Committed draws of a lane.
 
     Attributes:
         draws: [S, c, P]; [0, 0, 0] before the first draw.

@@ -45,7 +45,7 @@ def held_lease(path: str) -> Iterator["Lease"]:
 
 
 def is_held(path: StrPath) -> bool:
-    """Whether somebody has the lease, who is not disturbed, nor is one who takes it now.
+    """Return whether somebody has the lease, who is not disturbed, nor is one who takes it now.
 
     Args:
         path: The file; one that is missing nobody has.
@@ -137,7 +137,7 @@ def _this_process() -> dict[str, str | int | None]:
 
 
 def _holder(path: str) -> str:
-    """Who has the lease, in words; what the file says is not trusted."""
+    """Name the holder of the lease; what the file says is not trusted."""
     try:
         who = json.loads(_content(path))
         return f"process {int(who['pid'])} on host {str(who['host'])!r:.100}"
@@ -152,7 +152,7 @@ def _missing(path: str) -> str:
 
 
 def _content(path: str) -> bytes:
-    """What the file says, nothing where it is gone."""
+    """Return what the file says, nothing where it is gone."""
     try:
         with open(path, "rb") as file:
             return file.read(_MAX_BYTES)

@@ -20,7 +20,7 @@ _BOOL = np.dtype(bool)
 
 
 class Record(NamedTuple):
-    """What a file holds.
+    """Content of a file.
 
     Attributes:
         content: JSON object.

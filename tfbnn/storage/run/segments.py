@@ -16,7 +16,7 @@ _Found = TypeVar("_Found")
 
 
 class LanePlace(NamedTuple):
-    """Where a lane is.
+    """Place of a lane.
 
     Attributes:
         folder: The folder, which need not exist yet.
@@ -30,7 +30,7 @@ class LanePlace(NamedTuple):
 
     @property
     def owner(self) -> dict[str, Any]:
-        """What its files say of where they belong."""
+        """Identity that its files carry."""
         return {"run": self.run, "lane": self.number}
 
 
