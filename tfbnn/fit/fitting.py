@@ -141,7 +141,8 @@ def _sample(job: Job, executor: Executor) -> tuple[Starts, SamplingResult]:
     notify = Notifier(options.verbose, options.callbacks, deadline, job.history)
 
     def find(data: Any) -> Starts:
-        notify.progress.say(time_to_take(definition, settings))
+        if not executor.is_elsewhere:  # whose speed is not known
+            notify.progress.say(time_to_take(definition, settings))
         return starts_of(definition, job.transformed, data, notify)
 
     data = partial(make_data, *job.transformed.train, definition.spec.dtype)
