@@ -33,7 +33,7 @@ def lint(session):
 
 @nox.session
 def types(session):
-    """Types: mypy, as strict as pyproject.toml says for each room."""
+    """Types: mypy, strict in every room."""
     _run(session, "mypy")
 
 

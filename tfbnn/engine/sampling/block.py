@@ -16,9 +16,11 @@ from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.potential import Density
 from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.density.value_and_gradient import Target, of_posterior
 from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.transition import TransitionStatistics
 from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
 from tfbnn.spec.density_spec import Sampled
 
@@ -174,7 +176,15 @@ def make_block(
     return compiled(block, jit_compile=jit_compile)
 
 
-def bootstrap(spec, settings, data, z, linear_map, reference, step):
+def bootstrap(
+    spec: Sampled,
+    settings: Kernel,
+    data: Data,
+    z: Any,
+    linear_map: LinearMap,
+    reference: Tensor,
+    step: DualAveraging,
+) -> Any:
     """Kernel results at z: mostly one gradient, by a program that is there already.
 
     What kernels need besides is worth a compilation only where there are many blocks of rows.
@@ -185,10 +195,12 @@ def bootstrap(spec, settings, data, z, linear_map, reference, step):
     return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
 
 
-def _bootstrap(spec, settings):
+def _bootstrap(spec: Sampled, settings: Kernel) -> Callable[..., Any]:
     potential = settings.potential(spec)
 
-    def results(z, data, linear_map, reference, step):
+    def results(
+        z: Tensor, data: Data, linear_map: LinearMap, reference: Tensor, step: DualAveraging
+    ) -> Any:
         kernel = _kernel(potential, settings, data, linear_map, reference, step)
         return kernel.bootstrap_results(z)
 
@@ -196,17 +208,26 @@ def _bootstrap(spec, settings):
 
 
 @lru_cache(maxsize=32)
-def _compiled_bootstrap(spec, settings):
+def _compiled_bootstrap(spec: Sampled, settings: Kernel) -> Callable[..., Any]:
     return compiled(_bootstrap(spec, settings), jit_compile=False)
 
 
-def _kernel(potential, settings, data, linear_map, reference, step):
+def _kernel(
+    potential: Density,
+    settings: Kernel,
+    data: Data,
+    linear_map: LinearMap,
+    reference: Tensor,
+    step: DualAveraging,
+) -> Any:
     step_size = tf.cast(tf.exp(step.log_average), potential.spec.dtype)[:, None]
     target = Target(potential, data, linear_map, reference, settings.temperatures)
     return settings.build(target, step_size)
 
 
-def _kept(settings, state, statistics, step_size):
+def _kept(
+    settings: Kernel, state: ChainState, statistics: TransitionStatistics, step_size: Tensor
+) -> dict[str, Tensor]:
     """Return what is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
     log_prob = settings.target_log_prob(state.results)
     rows = {
@@ -223,11 +244,17 @@ def _kept(settings, state, statistics, step_size):
     return kept
 
 
-def _rounded(acceptance):
+def _rounded(acceptance: Tensor) -> Tensor:
     return tf.round(tf.cast(acceptance, tf.float64) * _ACCEPTANCE_UNITS) / _ACCEPTANCE_UNITS
 
 
-def _adapt(step, statistics, settings, accept_target, adapt_step):
+def _adapt(
+    step: DualAveraging,
+    statistics: TransitionStatistics,
+    settings: Kernel,
+    accept_target: float | None,
+    adapt_step: Tensor,
+) -> DualAveraging:
     if accept_target is None:
         return step
     acceptance = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from tfbnn.engine.basis.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import of_posterior
 from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
 from tfbnn.engine.sampling.linear_map import (
+    DiagonalMap,
     LinearMap,
     as_tensors,
     diagonal_map,
@@ -239,11 +241,11 @@ class Lane:
         if self.program.settings.couples_chains:
             # Chains that learn from each other need the same coordinates.
             variance = np.broadcast_to(variance.mean(axis=0), variance.shape)
-        return diagonal_map(variance, num_draws, state.linear_map)
+        return diagonal_map(variance, num_draws, cast(DiagonalMap, state.linear_map))
 
     def _whitening_map(self, point: Array) -> LinearMap:
-        program = self.program
-        curvature = [program.potential.curvature(chain, program.data) for chain in point]
+        potential, data = cast(Potential, self.program.potential), self.program.data
+        curvature = [potential.curvature(chain, data) for chain in point]
         return whitening_map(point, np.stack(curvature))
 
     def _with_near_reference(self, state: ChainState, leg_index: int) -> ChainState:

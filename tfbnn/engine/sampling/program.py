@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tfbnn.engine.starts.check import check_start
 from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.run.plan import Plan, make_plan
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
@@ -119,7 +120,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
         plan: Plan.
     """
     spec, sampling = definition.spec, definition.sampling
-    dtypes = {name: kind.dtype for name, kind in STATISTICS.items()}
+    dtypes: dict[str, Any] = {name: kind.dtype for name, kind in STATISTICS.items()}
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64
     potential = settings.potential(spec)
@@ -203,12 +204,11 @@ def make_completion(potential: Density, data: Data, seed: int) -> Completion:
     ) -> tuple[Array, dict[str, Array]]:
         count, num_chains = coordinates.shape[:2]
         flat = coordinates.reshape(count * num_chains, -1)
-        normals = np.empty((count, num_chains, potential.num_normals), flat.dtype)
+        normals: Array = np.empty((len(flat), potential.num_normals), flat.dtype)
         if potential.num_normals:
-            for index, chain in np.ndindex(count, num_chains):
+            for row, (index, chain) in enumerate(np.ndindex(count, num_chains)):
                 generator = seeds.generator(seed, "readout", chains[chain], first + index)
-                normals[index, chain] = generator.standard_normal(potential.num_normals)
-        normals = normals.reshape(len(flat), -1)
+                normals[row] = generator.standard_normal(potential.num_normals)
         parts = [
             function(tf.constant(flat[rows]), tf.constant(normals[rows]), data)
             for rows in _tiles(len(flat), tile)
@@ -230,7 +230,8 @@ def _compiled_completion(potential: Density) -> Callable[..., Any]:
 
     def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
         theta, found = potential.complete(coordinates, normals, data)
-        return theta, found, Potential(potential.spec).log_prob(theta, data)
+        spec = cast(NetworkSpec, potential.spec)
+        return theta, found, Potential(spec).log_prob(theta, data)
 
     # Factorisations of float64 matrices take XLA up to 25 times as long on a CPU.
     return compiled(complete, jit_compile=False)
