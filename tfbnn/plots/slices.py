@@ -106,7 +106,7 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
     if piece.is_log[1]:
         axis.set_yscale("log")
     left_out = f" ({len(piece.values)} of {len(piece.values) + piece.num_left_out} values)"
-    axis.set_xlabel(piece.input.label + (left_out if piece.num_left_out else ""))
+    axis.set_xlabel(plain(piece.input) + (left_out if piece.num_left_out else ""))
     axis.set_ylabel(piece.label)
 
 
@@ -192,9 +192,7 @@ def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     middle, places = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
     axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
-    axis.set_yticks(
-        places, [canvas.Quantity.of_column(relevance.names[index]).symbol for index in order]
-    )
+    axis.set_yticks(places, [plain(relevance.names[index]) for index in order])
     axis.invert_yaxis()
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)

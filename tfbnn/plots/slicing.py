@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.coding import NUMBERS, Column
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
-from tfbnn.plots.canvas import Quantity, plain, target_quantities
+from tfbnn.plots.canvas import plain
 from tfbnn.posterior.checks import checked_inputs, checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import relevance_of, scales_of_inputs
@@ -63,12 +63,12 @@ class Slice(NamedTuple):
         is_outside: Whether a point is outside the training inputs [n].
     """
 
-    input: Quantity
+    input: str
     values: Array
     names: tuple[str, ...] | None
     num_left_out: int
     ends: tuple[float, float]
-    target: Quantity
+    target: str
     label: str
     curves: Sequence[Curve]
     points: tuple[Array, Array] | None
@@ -86,7 +86,7 @@ class _Path(NamedTuple):
     """Where a slice goes: inputs [n, D] in original units, and the fields of `Slice` about them."""
 
     x: Array
-    input: Quantity
+    input: str
     values: Array
     names: tuple[str, ...] | None
     num_left_out: int
@@ -187,7 +187,7 @@ def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Cent
     x = np.repeat(centre.x[None], _NUM_POINTS, axis=0)
     x[:, index] = values[:-2]
     ends = float(values[-2]), float(values[-1])
-    return _Path(x, Quantity.of_column(column.name), values[:-2], None, 0, ends)
+    return _Path(x, column.name, values[:-2], None, 0, ends)
 
 
 def _along_words(column: Column, place: slice, centre: _Centre) -> _Path:
@@ -199,7 +199,7 @@ def _along_words(column: Column, place: slice, centre: _Centre) -> _Path:
     names = tuple(column.words[index] for index in shown)
     values = np.arange(len(shown), dtype=np.float64)
     left_out = len(order) - len(shown)
-    return _Path(x, Quantity(column.name), values, names, left_out, (0.0, float(values[-1])))
+    return _Path(x, column.name, values, names, left_out, (0.0, float(values[-1])))
 
 
 def _slices_along(
@@ -247,37 +247,34 @@ def _outside(ensemble: Ensemble, x: Array) -> Array:
     return is_outside
 
 
-def _curves(model: SampledModel, x: Array) -> list[tuple[Quantity, str, list[Curve]]]:
+def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]:
     """(target, label, curves) of every target at inputs [n, D]."""
     ensemble = model.posterior
-    quantities = target_quantities(ensemble)
     found = model.predict(x, quantiles=_CENTRAL).columns
     function = np.asarray(found.quantiles)
     if ensemble.spec.has_classes:
         function[1] = found.mean
-        return _class_curves(ensemble, quantities, function)
-    noisy: Sequence[Array | None] = [None] * len(quantities)
+        return _class_curves(ensemble, function)
+    noisy: Sequence[Array | None] = [None] * len(ensemble.target_names)
     if not ensemble.row_noise:
         ends = model.predict(
             x, include_noise=True, quantiles=(_CENTRAL[0], _CENTRAL[-1]), calibrated=False
         )
         noisy = list(np.moveaxis(np.asarray(ends.columns.quantiles), -1, 0))
     return [
-        (quantity, quantity.label, [Curve("median", function[..., number], noisy[number])])
-        for number, quantity in enumerate(quantities)
+        (name, plain(name), [Curve("median", function[..., number], noisy[number])])
+        for number, name in enumerate(ensemble.target_names)
     ]
 
 
-def _class_curves(
-    ensemble: Ensemble, quantities: Sequence[Quantity], function: Array
-) -> list[tuple[Quantity, str, list[Curve]]]:
-    classes = ensemble.classes or ()
+def _class_curves(ensemble: Ensemble, function: Array) -> list[tuple[str, str, list[Curve]]]:
+    classes, names = ensemble.classes or (), ensemble.target_names
     curves = [Curve("", found, None) for found in np.moveaxis(function, -1, 0)]
     if ensemble.spec.num_predicted == ensemble.spec.num_targets:  # of the second of two
         last = plain(str(classes[-1]))
         return [
-            (one, f"probability of {one.symbol} = {last}", [curve._replace(label="mean")])
-            for one, curve in zip(quantities, curves)
+            (name, f"probability of {plain(name)} = {last}", [curve._replace(label="mean")])
+            for name, curve in zip(names, curves)
         ]
     labelled = [curve._replace(label=plain(str(label))) for label, curve in zip(classes, curves)]
-    return [(quantities[0], f"probability of {quantities[0].symbol}", labelled)]
+    return [(names[0], f"probability of {plain(names[0])}", labelled)]

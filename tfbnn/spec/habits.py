@@ -35,7 +35,7 @@ FORMER = {
     "read_cifar10 read_utkface": "Read the images with NumPy, and pass them to fit_posterior of a tfbnn.BayesianModel.",
     "plot_weight_planes": "ArviZ draws pairs of weights: az.plot_pair(model.posterior.to_arviz()).",
     "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
-    "unit": "Figures take units from the names of columns, such as 'xsec_fb' or 'm [GeV]'.",
+    "unit": "Figures show the names of columns: name a column 'xsec_fb' or 'm [GeV]'.",
     "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
