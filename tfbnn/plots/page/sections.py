@@ -169,12 +169,13 @@ def slices(subject: Subject) -> Parts:
 
 
 def _slice_caption(piece: Slice, others: str) -> str:
-    along = f"along {piece.input}"
-    if piece.names is not None:
+    line = piece.line
+    along = f"along {line.input}"
+    if line.names is not None:
         values = (
-            f"the {len(piece.names)} most frequent values" if piece.num_left_out else "each value"
+            f"the {len(line.names)} most frequent values" if line.num_left_out else "each value"
         )
-        along = f"at {values} of {piece.input}"
+        along = f"at {values} of {line.input}"
     caption = f"Predictions of {piece.target} {along}{others}."
     if piece.share_outside < _LEAST_OUTSIDE:
         return caption
