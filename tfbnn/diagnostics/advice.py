@@ -327,10 +327,9 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
         smallest: The smallest effective sample size.
         can_weigh: Whether chains could be weighted instead.
     """
-    if not sampled.adapts and np.median(sampled.acceptance) > _HIGH_ACCEPTANCE:
-        return other_step(sampled, "larger")
-    if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
-        return other_step(sampled, "smaller")
+    accepted = np.median(sampled.acceptance)
+    if not sampled.adapts and (accepted > _HIGH_ACCEPTANCE or accepted < _LOW_ACCEPTANCE):
+        return other_step(sampled, "larger" if accepted > _HIGH_ACCEPTANCE else "smaller")
     times = min(max(ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
     num_results = round_up(times * sampled.num_draws)
     if not can_weigh:
