@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
     model = load(path)
     _heading("3. The test, on rows the network has not seen")
     _command("evaluate", path, test)
-    _show_exact(model, exact)
     _heading("4. One prediction")
     _show_prediction(model, data, exact)
     _heading("5. Figures")
@@ -127,21 +126,6 @@ def _command(*words: str) -> int:
     code = run_command(words)
     print()
     return code
-
-
-def _show_exact(model: SampledModel, exact: Dataset) -> None:
-    pipeline = model.posterior.y_pipeline
-    # At y = 1 fb the derivative of the transform turns its units into relative ones.
-    unit = pipeline.derivative(np.ones((1, 1))).item()
-    noise = np.exp(model.posterior.log_noise_scale).mean() / unit
-    x, y = exact.test
-    mean, stddev = model.predict(x, space="transformed").columns
-    pulls = (pipeline.forward(y[:, None]) - mean) / stddev
-    _paragraph(
-        f"Noise found: {100 * noise:.1f} % per row, put in: {100 * _SMEARING:.0f} %. The exact cross "
-        f"sections are within one error bar of the function for {100 * np.mean(abs(pulls) < 1):.0f} % "
-        f"of the rows, within two for {100 * np.mean(abs(pulls) < 2):.0f} %; 68 and 95 % are right."
-    )
 
 
 def _show_prediction(model: SampledModel, data: Dataset, exact: Dataset) -> None:

@@ -37,11 +37,6 @@ def run(args: argparse.Namespace) -> int:
     """Exports and prints."""
     path: str = args.output
     ending = ending_of(path)
-    if ending not in ("", *ONNX.endings):
-        raise ValueError(
-            f"-o {path} has the ending {ending!r}; expected {ONNX.endings[0]}, or a folder's name "
-            "without an ending for a SavedModel. Choose one of them."
-        )
     check_output(path, ONNX if ending else NEW_FOLDER, [args.model])
     model = load_model(args)
     if ending:

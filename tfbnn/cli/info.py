@@ -13,6 +13,13 @@ from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 
+# What JSON has of an ensemble as it is, and as files have it.
+_PLAIN = (
+    *("num_chains", "num_results", "chain_weights", "feature_names", "vector_target", "row_noise"),
+    *("classes", "diagnostics"),
+)
+_STORED = ("coding", "x_pipeline", "y_pipeline", "calibration", "basins", "provenance")
+
 
 class Options(JsonOptions, ModelOptions):
     """Options of the command."""
@@ -37,26 +44,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _contents(ensemble: Ensemble) -> dict[str, Any]:
     relevance = facts.known_relevance(ensemble)
+    stored = {name: getattr(ensemble, name) for name in _STORED}
     return {
         "spec": ensemble.spec.to_json(),
         "coarsened": ensemble.spec.coarsening_note,
         "num_parameters": ensemble.spec.layout.num_parameters,
-        "num_chains": ensemble.num_chains,
-        "num_results": ensemble.num_results,
-        "chain_weights": ensemble.chain_weights,
         "weighting": weighting_note(ensemble),
-        "feature_names": ensemble.feature_names,
-        "coding": ensemble.coding and ensemble.coding.to_json(),
-        "vector_target": ensemble.vector_target,
-        "row_noise": ensemble.row_noise,
-        "classes": ensemble.classes,
-        "x_pipeline": ensemble.x_pipeline.to_json(),
-        "y_pipeline": ensemble.y_pipeline.to_json(),
         "relevance": None if relevance is None else asdict(relevance),
-        "diagnostics": ensemble.diagnostics,
-        "calibration": ensemble.calibration and ensemble.calibration.to_json(),
-        "basins": ensemble.basins and ensemble.basins.to_json(),
-        "provenance": ensemble.provenance.to_json(),
+        **{name: getattr(ensemble, name) for name in _PLAIN},
+        **{name: part and part.to_json() for name, part in stored.items()},
     }
 
 

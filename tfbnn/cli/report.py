@@ -20,7 +20,6 @@ from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
-from tfbnn.system.atomic import write_page
 
 
 class Options(RowOptions):
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Writes the page."""
     check_output(args.output, PAGE, [args.model, args.data])
     # Other commands need not wait until what makes figures is imported.
-    from tfbnn.plots.page.making import page_of_model, page_text
+    from tfbnn.plots.page.making import write_report
     from tfbnn.plots.page.subject import KnownRows, Subject
 
     model, rows = load_model(args), None
@@ -48,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     interface = Interface(is_command_line=True, folder=folder)
     without = f"tfbnn report {shlex.quote(args.model)} DATA"
     subject = Subject(model, rows, interface, without)
-    page = page_of_model(subject, os.path.basename(os.path.abspath(args.model)))
-    write_page(args.output, page_text(page))
+    write_report(subject, args.output, os.path.basename(os.path.abspath(args.model)))
     size = megabytes(os.path.getsize(args.output))
     say(f"Wrote {args.output}. It takes {size}; open it in a browser.")
     return DONE

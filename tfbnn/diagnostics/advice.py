@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT, Agreement, are_many, largest_rhat
+from tfbnn.diagnostics.agreement import (
+    ESS_LIMIT,
+    GAP_LIMIT,
+    RHAT_LIMIT,
+    Agreement,
+    are_many,
+    largest_rhat,
+)
 from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.problem import (
     LONGER_SEARCH,
@@ -76,12 +83,6 @@ class Sampled:
         return finite
 
     @property
-    def has_step(self) -> bool:
-        """Whether the kernel has a step size, which those of the user's own keep to themselves."""
-        steps = self.stats.get("step_size")
-        return steps is None or not np.isnan(steps).all()
-
-    @property
     def stands_still(self) -> Array:
         """Which chains never moved [C]."""
         if self.num_draws < 2:
@@ -137,7 +138,8 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
 
 def other_step(sampled: Sampled, kind: str) -> Remedy:
     """What to do for a "larger" or "smaller" step."""
-    if not sampled.has_step:
+    steps = sampled.stats.get("step_size")
+    if steps is not None and np.isnan(steps).all():  # which kernels of the user's own do not tell
         return Remedy(f"{kind} steps of your own kernel")
     if sampled.adapts:  # it should have found one: rounding, or a start far out
         return Remedy("dtype='float64', another seed, or a larger num_burnin_steps")
@@ -225,7 +227,8 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         diagnosis.mean_gap,
         diagnosis.rhat_log_prob,
     )
-    apart, unlike = agreement.are_apart, agreement.are_unlike()
+    # Means that are so far from each other are of no use.
+    apart, unlike = are_many(agreement.mean_gap >= GAP_LIMIT), agreement.are_unlike()
     smallest = agreement.smallest_ess
     faults = []
     if unlike:
@@ -324,10 +327,9 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
         smallest: The smallest effective sample size.
         can_weigh: Whether chains could be weighted instead.
     """
-    if not sampled.adapts and np.median(sampled.acceptance) > _HIGH_ACCEPTANCE:
-        return other_step(sampled, "larger")
-    if not sampled.adapts and np.median(sampled.acceptance) < _LOW_ACCEPTANCE:
-        return other_step(sampled, "smaller")
+    accepted = np.median(sampled.acceptance)
+    if not sampled.adapts and (accepted > _HIGH_ACCEPTANCE or accepted < _LOW_ACCEPTANCE):
+        return other_step(sampled, "larger" if accepted > _HIGH_ACCEPTANCE else "smaller")
     times = min(max(ESS_LIMIT / max(smallest, 1.0), 2.0), _MOST_TIMES)
     num_results = round_up(times * sampled.num_draws)
     if not can_weigh:

@@ -54,11 +54,6 @@ class Agreement(NamedTuple):
         sizes = np.concatenate([self.bulk_ess, self.tail_ess], axis=None)
         return float(np.min(defined(sizes), initial=np.inf))
 
-    @property
-    def are_apart(self) -> bool:
-        """Whether the chains' means are too far from each other for the means to be of use."""
-        return are_many(self.mean_gap >= GAP_LIMIT)
-
     def are_unlike(self, rhat: float = RHAT_LIMIT) -> bool:
         """Whether R-hat says that chains disagree on the function."""
         return are_many(self.rhat > rhat) or upper(self.rhat)["max"] > largest_rhat(rhat)

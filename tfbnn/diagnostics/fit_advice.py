@@ -21,7 +21,6 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
 )
 from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils, verdict_of
-from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -51,10 +50,10 @@ _WIDE = "Chains that disagree widen them, and so does a posterior that is far fr
 _NARROW_BARS = "The noise has other tails than the likelihood, or is larger for some rows."
 
 
-def find_misfits(fit: FitCheck | None) -> tuple[Problem, ...]:
-    """What keeps a model from following its data."""
+def find_misfits(fit: FitCheck | None) -> list[Problem]:
+    """Find what keeps a model from following its data."""
     if fit is None:
-        return ()
+        return []
     rows = fit.rows
     # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
     severity = Spoils.NOTHING if rows is None or rows.explains else Spoils.MEANS
@@ -65,33 +64,33 @@ def find_misfits(fit: FitCheck | None) -> tuple[Problem, ...]:
     ]
     if not verdict_of(causes):  # else a narrow prior looks the same
         causes += _narrow_prior(fit, severity)
-    return tuple(causes)
+    return causes
 
 
-def find_effects(fit: FitCheck | None) -> tuple[Problem, ...]:
-    """What the predictions of the training rows fall short of; misfits would explain it."""
+def find_effects(fit: FitCheck | None) -> Iterator[Problem]:
+    """Yield what the predictions of the training rows fall short of; misfits would explain it."""
     if fit is None:
-        return ()
+        return
     rows, found = fit.rows, fit.predictions
+    if rows is None:
+        yield Problem(
+            "The predictions were not compared with the training rows",
+            _JUDGE,
+            why="Files of earlier releases do not say how well they agree.",
+        )
     # Rows that calibrated nothing decide, where there are enough of them.
-    coverage: Iterable[Problem] = ()
     if found.ok is False:
-        coverage = [_failing_bars(found)]
+        is_wide = found.coverage[1] > LEVELS[0]
+        name = f" of {shown(found.target)}" if found.target else ""
+        yield Problem(
+            f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
+            f"{found.source}",
+            _CALIBRATE if is_wide or found.is_calibrated else _OTHER_NOISE,
+            why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
+        )
     elif found.ok is None and not fit.is_calibrated:
-        coverage = _wrong_coverage(rows)
-    return (*_unknown_rows(rows), *coverage, *_little_explained(rows))
-
-
-def _failing_bars(found: Predictions) -> Problem:
-    """Error bars that do not hold on rows that calibrated nothing."""
-    is_wide = found.coverage[1] > LEVELS[0]
-    name = f" of {shown(found.target)}" if found.target else ""
-    return Problem(
-        f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
-        f"{found.source}",
-        _CALIBRATE if is_wide or found.is_calibrated else _OTHER_NOISE,
-        why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
-    )
+        yield from _wrong_coverage(rows)
+    yield from _little_explained(rows)
 
 
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
@@ -178,15 +177,6 @@ def _explained(rows: RowsCheck | None) -> str:
     if isinstance(rows, ClassesCheck):
         return f" (accuracy {percent(rows.accuracy)})"
     return f" (R2 {min(target.r2 for target in rows.targets):.2g})"
-
-
-def _unknown_rows(rows: RowsCheck | None) -> Iterator[Problem]:
-    if rows is None:
-        yield Problem(
-            "The predictions were not compared with the training rows",
-            _JUDGE,
-            why="Files of earlier releases do not say how well they agree.",
-        )
 
 
 def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:

@@ -1,16 +1,13 @@
-"""What all figures share: style, colours, names with units, and rows that are checked as in `evaluate`."""
+"""What all figures share: style, colours, names, and rows that are checked as in `evaluate`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.diagnostics.wording import shown
 from tfbnn.posterior import checks
-from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import RowScores, row_scores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import NetworkRows, Rows
@@ -44,11 +41,6 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tfbnn",
 }
-# Endings that mean nothing else in a name: energies and cross sections.
-_PREFIXES = {"eV": ("", "k", "M", "G", "T"), "b": ("m", "u", "n", "p", "f", "a")}
-_KNOWN = "|".join(prefix + unit for unit, prefixes in _PREFIXES.items() for prefix in prefixes)
-_ENDING = re.compile(rf"(?P<name>.*[^_])_(?P<unit>{_KNOWN})", re.DOTALL)
-_BRACKETS = re.compile(r"(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]+)\]", re.DOTALL)
 
 
 def colors(count: int) -> list[str]:
@@ -136,37 +128,3 @@ def scored_rows(
     """What the predictive distribution says of rows, refused where they do not fit."""
     rows, transformed = checked_rows(model, x, y, noise_scale)
     return row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A column by its name and its unit, which is "" where it is not known."""
-
-    name: str
-    unit: str = ""
-
-    @classmethod
-    def of_column(cls, column: str) -> Quantity:
-        """Out of a column's name: `m_GeV`, `xsec_fb`, `m [GeV]`, `length [cm]`."""
-        found = _BRACKETS.fullmatch(column) or _ENDING.fullmatch(column)
-        return cls(column) if found is None else cls(found["name"], found["unit"])
-
-    @property
-    def text(self) -> str:
-        """As it is: "xsec [fb]"."""
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
-
-    @property
-    def label(self) -> str:
-        """The same for an axis, which draws it letter by letter."""
-        return f"{self.symbol} [{plain(self.unit)}]" if self.unit else self.symbol
-
-    @property
-    def symbol(self) -> str:
-        """The name alone, for what has no unit."""
-        return plain(self.name)
-
-
-def target_quantities(ensemble: Ensemble) -> list[Quantity]:
-    """The targets of a model, with the units that their names say."""
-    return [Quantity.of_column(name) for name in ensemble.target_names]

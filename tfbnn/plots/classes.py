@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, Figure, plain, styled_figure, target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, Figure, plain, styled_figure
 from tfbnn.plots.predictions import wilson_interval
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
@@ -75,10 +75,11 @@ def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Fore
     mean = model.predict(rows.x).columns.mean
     probabilities = ensemble.spec.class_likelihood.class_probabilities(mean)  # [N, K, M]
     classes, truth = ensemble.classes or (), rows.y.astype(int)
-    names = [quantity.symbol for quantity in target_quantities(ensemble)]
     return [
         _forecasts(given, true, name, classes)
-        for given, true, name in zip(np.moveaxis(probabilities, 1, 0), truth.T, names)
+        for given, true, name in zip(
+            np.moveaxis(probabilities, 1, 0), truth.T, map(plain, ensemble.target_names)
+        )
     ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, Quantity, target_quantities
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, plain
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.rows import evenly_spaced
@@ -31,8 +31,7 @@ def plot_truth(
 ) -> Figure:
     """Predictions against known targets, with residuals below; one column of panels per target.
 
-    Units are what the names of the columns say, as in `xsec_fb`, `m_GeV` or `length [cm]`. Points are
-    medians of the predictive distribution, bars its central 68 %, noise included. Axes
+    Points are medians of the predictive distribution, bars its central 68 %, noise included. Axes
     are logarithmic and residuals in decades where the targets are learned as log10.
 
     Args:
@@ -56,14 +55,14 @@ class Truth(NamedTuple):
     """Known values of a target and what is predicted of them.
 
     Attributes:
-        quantity: The target.
+        name: The target.
         values: What they are [n].
         low, middle, high: Quantiles of the predictive distribution at 16, 50 and 84 % [n].
         is_log: Whether it is learned as log10.
         num_rows: Rows there are, of which n are shown.
     """
 
-    quantity: Quantity
+    name: str
     values: Array
     low: Array
     middle: Array
@@ -81,7 +80,6 @@ def find_truths(
     """What `plot_truth` shows of each target."""
     rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
     del transformed  # predict transforms those that are shown
-    quantities = target_quantities(model.posterior)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
     probabilities = [0.16, 0.5, 0.84]
@@ -91,9 +89,9 @@ def find_truths(
     quantiles = np.asarray(found.columns.quantiles)
     is_log = "log10" in model.posterior.y_pipeline.names
     return [
-        Truth(quantity, values, low, middle, high, is_log, len(rows.x))
-        for quantity, values, (low, middle, high) in zip(
-            quantities, rows.y[shown].T, np.moveaxis(quantiles, -1, 0)
+        Truth(name, values, low, middle, high, is_log, len(rows.x))
+        for name, values, (low, middle, high) in zip(
+            model.posterior.target_names, rows.y[shown].T, np.moveaxis(quantiles, -1, 0)
         )
     ]
 
@@ -118,9 +116,9 @@ def draw_truth(axes: Array, truth: Truth) -> None:
         residual = [found - values for found in (middle, truth.low, truth.high)]
         lower.set_ylabel("pred. - true")
     _draw_points(lower, values, residual[0], residual[1:])
-    upper.set_ylabel(f"predicted {truth.quantity.label}")
+    upper.set_ylabel(f"predicted {plain(truth.name)}")
     canvas.add_legend(upper)
-    lower.set_xlabel(f"true {truth.quantity.label}")
+    lower.set_xlabel(f"true {plain(truth.name)}")
 
 
 def _draw_points(
@@ -160,14 +158,14 @@ def plot_pulls(
         Figure.
     """
     values = canvas.scored_rows(model, x, y, noise_scale, include_noise).pull
-    quantities = target_quantities(model.posterior)
-    with canvas.styled_figure(1, len(quantities), (5.2, 3.8)) as (figure, axes):
-        for axis, pull, quantity in zip(axes[0], values.T, quantities):
-            draw_pulls(axis, pull, quantity)
+    names = model.posterior.target_names
+    with canvas.styled_figure(1, len(names), (5.2, 3.8)) as (figure, axes):
+        for axis, pull, name in zip(axes[0], values.T, names):
+            draw_pulls(axis, pull, name)
     return figure
 
 
-def draw_pulls(axis: Axes, pull: Array, quantity: Quantity) -> None:
+def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
     """Draws how the pulls of a target [N] are distributed."""
     edges = np.arange(-_WIDEST, _WIDEST + 0.01, 0.5)
     grid = np.linspace(-_WIDEST, _WIDEST, 201)
@@ -182,7 +180,7 @@ def draw_pulls(axis: Axes, pull: Array, quantity: Quantity) -> None:
     normal = np.exp(-0.5 * grid**2) / math.sqrt(2 * math.pi)
     axis.plot(grid, normal, color=ORANGE, label="standard normal")
     axis.margins(y=0.3)  # room for the legend above the curve
-    axis.set_xlabel(f"pull of {quantity.symbol}: (true - mean) / stddev")
+    axis.set_xlabel(f"pull of {plain(name)}: (true - mean) / stddev")
     axis.set_ylabel("density")
     axis.set_title(f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows")
     axis.legend(loc="upper left")
@@ -215,20 +213,20 @@ def plot_coverage(
         Figure.
     """
     scores = canvas.scored_rows(model, x, y, noise_scale, include_noise)
-    quantities = target_quantities(model.posterior)
+    names = model.posterior.target_names
     with canvas.styled_figure(1, 2, (4.4, 4.2)) as (figure, axes):
-        draw_intervals(axes[0, 0], scores.pit, quantities)
-        draw_tails(axes[0, 1], scores.pull, quantities)
+        draw_intervals(axes[0, 0], scores.pit, names)
+        draw_tails(axes[0, 1], scores.pull, names)
     return figure
 
 
-def draw_intervals(axis: Axes, pit: Array, quantities: Sequence[Quantity]) -> None:
+def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
     """Draws the share of rows in central intervals.
 
     Args:
         axis: Where.
         pit: Predictive probabilities of smaller targets [N, K].
-        quantities: The targets.
+        names: The targets.
     """
     levels = np.linspace(0.05, 0.95, 19)
     off = np.abs(pit - 0.5)
@@ -239,16 +237,16 @@ def draw_intervals(axis: Axes, pit: Array, quantities: Sequence[Quantity]) -> No
     label = "one standard deviation of the share"
     axis.fill_between(grid, grid - spread, grid + spread, **band, label=label)
     axis.plot(grid, grid, color=GREY, linewidth=1, label="bars that are right")
-    looks = canvas.line_looks(len(quantities))
-    for look, quantity, shares in zip(looks, quantities, observed.T):
-        look |= {"marker": "o", "markersize": 3.5, "linewidth": 1, "label": quantity.symbol}
+    looks = canvas.line_looks(len(names))
+    for look, name, shares in zip(looks, names, observed.T):
+        look |= {"marker": "o", "markersize": 3.5, "linewidth": 1, "label": plain(name)}
         axis.plot(levels, shares, **look)
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.set(xlabel="nominal central interval", ylabel="observed share of rows inside")
     canvas.add_legend(axis)
 
 
-def draw_tails(axis: Axes, pull: Array, quantities: Sequence[Quantity]) -> None:
+def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
     """Draws the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
@@ -257,7 +255,7 @@ def draw_tails(axis: Axes, pull: Array, quantities: Sequence[Quantity]) -> None:
     axis.plot([], [], **marks, markersize=12, markeredgewidth=1.5, label="normal")
     num_rows, count = pull.shape
     has_none = False
-    for index, (color, quantity) in enumerate(zip(canvas.colors(count), quantities)):
+    for index, (color, name) in enumerate(zip(canvas.colors(count), names)):
         share = np.mean(np.abs(pull[:, index, None]) >= levels, axis=0)
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
@@ -265,7 +263,7 @@ def draw_tails(axis: Axes, pull: Array, quantities: Sequence[Quantity]) -> None:
         # A share of one may pass its upper end by rounding.
         bars = np.maximum([share - low, high - share], 0.0)[:, some]
         marks = {"fmt": "o", "color": color, "markersize": 4}
-        axis.errorbar(at[some], share[some], yerr=bars, **marks, label=quantity.symbol)
+        axis.errorbar(at[some], share[some], yerr=bars, **marks, label=plain(name))
         axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)
         has_none |= not some.all()
     if has_none:

@@ -95,55 +95,56 @@ def _named_by_label(axes: Iterable[Axes]) -> dict[str, Any]:
 
 def draw_slice(axis: Axes, piece: Slice) -> None:
     """Draws one slice."""
+    line = piece.line
     if piece.points is not None:
         style: dict[str, Any] = {"color": GREY, "markersize": 2.5, "linestyle": "none"}
         many = len(piece.points[0]) > canvas.MOST_VECTORS
         axis.plot(*piece.points, "o", **style, rasterized=many, label="rows")
-    if piece.names is None:
+    if line.names is None:
         _draw_curves(axis, piece)
     else:
-        _draw_values(axis, piece, piece.names)
+        _draw_values(axis, piece, line.names)
     if piece.is_log[1]:
         axis.set_yscale("log")
-    left_out = f" ({len(piece.values)} of {len(piece.values) + piece.num_left_out} values)"
-    axis.set_xlabel(piece.input.label + (left_out if piece.num_left_out else ""))
+    left_out = f" ({len(line.values)} of {len(line.values) + line.num_left_out} values)"
+    axis.set_xlabel(plain(line.input) + (left_out if line.num_left_out else ""))
     axis.set_ylabel(piece.label)
 
 
 def _draw_curves(axis: Axes, piece: Slice) -> None:
     """Lines and bands along numbers."""
-    several = len(piece.curves) > 1
+    line, several = piece.line, len(piece.curves) > 1
     for look, curve in zip(canvas.line_looks(len(piece.curves)), piece.curves):
         band: dict[str, Any] = {"color": look["color"] if several else BLUE, "linewidth": 0}
         if curve.noisy is not None:
             light = band | {"alpha": 0.18, "label": "new observation, 68 %"}
-            axis.fill_between(piece.values, *curve.noisy, **light)
+            axis.fill_between(line.values, *curve.noisy, **light)
         text = None if several else "function, 68 %"
         low, middle, high = curve.function
-        axis.fill_between(piece.values, low, high, **band, alpha=0.35, label=text)
-        axis.plot(piece.values, middle, **look, label=curve.label)
+        axis.fill_between(line.values, low, high, **band, alpha=0.35, label=text)
+        axis.plot(line.values, middle, **look, label=curve.label)
     if piece.is_log[0]:
         axis.set_xscale("log")
-    axis.set_xlim(piece.values[0], piece.values[-1])
+    axis.set_xlim(line.values[0], line.values[-1])
     if piece.share_outside:
         place: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "linewidth": 0}
-        low, high = piece.ends
-        where = piece.is_outside & (piece.values >= low) & (piece.values <= high)
+        low, high = line.ends
+        where = piece.is_outside & (line.values >= low) & (line.values <= high)
         place |= {"where": where, "color": ORANGE, "label": "outside the training inputs"}
-        axis.fill_between(piece.values, 0, 0.02, **place)
+        axis.fill_between(line.values, 0, 0.02, **place)
     beyond: str | None = "beyond the rows of the fit"
-    for ends in ((piece.values[0], piece.ends[0]), (piece.ends[1], piece.values[-1])):
+    for ends in ((line.values[0], line.ends[0]), (line.ends[1], line.values[-1])):
         axis.axvspan(*ends, color=LIGHT, alpha=0.35, linewidth=0, label=beyond)
         beyond = None
 
 
 def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
     """Points with bars at values of text or flags, those of several classes side by side."""
-    several = len(piece.curves) > 1
+    line, several = piece.line, len(piece.curves) > 1
     shifts = (np.arange(len(piece.curves)) - (len(piece.curves) - 1) / 2) * 0.7 / len(piece.curves)
     for color, shift, curve in zip(canvas.colors(len(piece.curves)), shifts, piece.curves):
         bar: dict[str, Any] = {"color": color if several else BLUE}
-        places = piece.values + shift
+        places = line.values + shift
         if curve.noisy is not None:
             light = bar | {"alpha": 0.18, "label": "new observation, 68 %"}
             axis.vlines(places, *curve.noisy, **light, linewidth=7)
@@ -153,7 +154,7 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
         axis.plot(places, middle, "o", color=color, markersize=4, label=curve.label)
     texts = [_cut(name) for name in names]
     rotation = 90 if sum(map(len, texts)) > _LONG_NAMES else 0
-    axis.set_xticks(piece.values, texts, rotation=rotation, fontsize="small")
+    axis.set_xticks(line.values, texts, rotation=rotation, fontsize="small")
     axis.set_xlim(-0.5, len(names) - 0.5)
 
 
@@ -192,9 +193,7 @@ def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     middle, places = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
     axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
-    axis.set_yticks(
-        places, [canvas.Quantity.of_column(relevance.names[index]).symbol for index in order]
-    )
+    axis.set_yticks(places, [plain(relevance.names[index]) for index in order])
     axis.invert_yaxis()
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.coding import NUMBERS, Column
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
-from tfbnn.plots.canvas import Quantity, plain, target_quantities
+from tfbnn.plots.canvas import plain
 from tfbnn.posterior.checks import checked_inputs, checked_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import relevance_of, scales_of_inputs
@@ -47,14 +47,30 @@ class Curve(NamedTuple):
     noisy: Array | None
 
 
-class Slice(NamedTuple):
-    """What is predicted along one column of the user's table, all others where they usually are.
+class Line(NamedTuple):
+    """Inputs along one column of the user's table, all others where they usually are.
 
     Attributes:
+        x: Inputs [n, D] in original units.
         input, values: The column, and what it is [n]; of text or flags 0, 1, ...
         names: Of text or flags what stands at these `values`; None of numbers.
         num_left_out: How many values of a column of text have no place, as they are too many.
         ends: Its range in the training rows; of text or flags the first and the last place.
+    """
+
+    x: Array
+    input: str
+    values: Array
+    names: tuple[str, ...] | None
+    num_left_out: int
+    ends: tuple[float, float]
+
+
+class Slice(NamedTuple):
+    """Predictions along a line.
+
+    Attributes:
+        line: Line.
         target: What is predicted.
         label: That, or the probability of a class of it, for an axis.
         curves: One for a target that is a number, one per class otherwise.
@@ -63,12 +79,8 @@ class Slice(NamedTuple):
         is_outside: Whether a point is outside the training inputs [n].
     """
 
-    input: Quantity
-    values: Array
-    names: tuple[str, ...] | None
-    num_left_out: int
-    ends: tuple[float, float]
-    target: Quantity
+    line: Line
+    target: str
     label: str
     curves: Sequence[Curve]
     points: tuple[Array, Array] | None
@@ -78,19 +90,8 @@ class Slice(NamedTuple):
     @property
     def share_outside(self) -> float:
         """Share of the points within the range of the input that are outside all the same."""
-        low, high = self.ends
-        return float(np.mean(self.is_outside[(self.values >= low) & (self.values <= high)]))
-
-
-class _Path(NamedTuple):
-    """Where a slice goes: inputs [n, D] in original units, and the fields of `Slice` about them."""
-
-    x: Array
-    input: Quantity
-    values: Array
-    names: tuple[str, ...] | None
-    num_left_out: int
-    ends: tuple[float, float]
+        (low, high), values = self.line.ends, self.line.values
+        return float(np.mean(self.is_outside[(values >= low) & (values <= high)]))
 
 
 class _Centre(NamedTuple):
@@ -125,13 +126,13 @@ def find_slices(
             shown = evenly_spaced(len(rows.x), _MAX_ROWS)
             points = rows.x[shown, 0], rows.y[shown]
     centre = _find_centre(ensemble, seen)
-    paths = [
+    lines = [
         _along_numbers(ensemble, column, place.start, centre)
         if column.kind == NUMBERS
         else _along_words(column, place, centre)
         for column, place in _chosen_columns(ensemble)
     ]
-    return list(zip(*(_slices_along(model, path, points) for path in paths)))
+    return list(zip(*(_slices_along(model, line, points) for line in lines)))
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
@@ -175,7 +176,7 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> _Centre:
     return _Centre(median, x, counts)
 
 
-def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Centre) -> _Path:
+def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Centre) -> Line:
     """Evenly along an input, on the scale the network sees."""
     ranges = ensemble.training_inputs
     low, high = ranges.low[index], ranges.high[index]
@@ -187,10 +188,10 @@ def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Cent
     x = np.repeat(centre.x[None], _NUM_POINTS, axis=0)
     x[:, index] = values[:-2]
     ends = float(values[-2]), float(values[-1])
-    return _Path(x, Quantity.of_column(column.name), values[:-2], None, 0, ends)
+    return Line(x, column.name, values[:-2], None, 0, ends)
 
 
-def _along_words(column: Column, place: slice, centre: _Centre) -> _Path:
+def _along_words(column: Column, place: slice, centre: _Centre) -> Line:
     """From value to value of a column of text or flags, of very many the most frequent ones."""
     order = np.argsort(-centre.counts[column.name], kind="stable")
     shown = np.sort(order[:_MAX_VALUES])
@@ -199,30 +200,20 @@ def _along_words(column: Column, place: slice, centre: _Centre) -> _Path:
     names = tuple(column.words[index] for index in shown)
     values = np.arange(len(shown), dtype=np.float64)
     left_out = len(order) - len(shown)
-    return _Path(x, Quantity(column.name), values, names, left_out, (0.0, float(values[-1])))
+    return Line(x, column.name, values, names, left_out, (0.0, float(values[-1])))
 
 
 def _slices_along(
-    model: SampledModel,
-    path: _Path,
-    points: tuple[Array, Array] | None,
+    model: SampledModel, line: Line, points: tuple[Array, Array] | None
 ) -> list[Slice]:
-    """Slices of all targets along one path."""
-    pipelines = model.posterior.x_pipeline, model.posterior.y_pipeline
-    is_log = tuple("log10" in steps.names for steps in pipelines)
-    is_outside = _outside(model.posterior, path.x)
-    return [
-        Slice(
-            *path[1:],
-            target,
-            label,
-            curves,
-            None if points is None else (points[0], points[1][:, number]),
-            (is_log[0], is_log[1]),
-            is_outside,
-        )
-        for number, (target, label, curves) in enumerate(_curves(model, path.x))
-    ]
+    """Slices of all targets along one line."""
+    ensemble = model.posterior
+    is_log = "log10" in ensemble.x_pipeline.names, "log10" in ensemble.y_pipeline.names
+    is_outside, found = _outside(ensemble, line.x), []
+    for number, (target, label, curves) in enumerate(_curves(model, line.x)):
+        own = None if points is None else (points[0], points[1][:, number])
+        found.append(Slice(line, target, label, curves, own, is_log, is_outside))
+    return found
 
 
 def _outside(ensemble: Ensemble, x: Array) -> Array:
@@ -247,37 +238,34 @@ def _outside(ensemble: Ensemble, x: Array) -> Array:
     return is_outside
 
 
-def _curves(model: SampledModel, x: Array) -> list[tuple[Quantity, str, list[Curve]]]:
+def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]:
     """(target, label, curves) of every target at inputs [n, D]."""
     ensemble = model.posterior
-    quantities = target_quantities(ensemble)
     found = model.predict(x, quantiles=_CENTRAL).columns
     function = np.asarray(found.quantiles)
     if ensemble.spec.has_classes:
         function[1] = found.mean
-        return _class_curves(ensemble, quantities, function)
-    noisy: Sequence[Array | None] = [None] * len(quantities)
+        return _class_curves(ensemble, function)
+    noisy: Sequence[Array | None] = [None] * len(ensemble.target_names)
     if not ensemble.row_noise:
         ends = model.predict(
             x, include_noise=True, quantiles=(_CENTRAL[0], _CENTRAL[-1]), calibrated=False
         )
         noisy = list(np.moveaxis(np.asarray(ends.columns.quantiles), -1, 0))
     return [
-        (quantity, quantity.label, [Curve("median", function[..., number], noisy[number])])
-        for number, quantity in enumerate(quantities)
+        (name, plain(name), [Curve("median", function[..., number], noisy[number])])
+        for number, name in enumerate(ensemble.target_names)
     ]
 
 
-def _class_curves(
-    ensemble: Ensemble, quantities: Sequence[Quantity], function: Array
-) -> list[tuple[Quantity, str, list[Curve]]]:
-    classes = ensemble.classes or ()
+def _class_curves(ensemble: Ensemble, function: Array) -> list[tuple[str, str, list[Curve]]]:
+    classes, names = ensemble.classes or (), ensemble.target_names
     curves = [Curve("", found, None) for found in np.moveaxis(function, -1, 0)]
     if ensemble.spec.num_predicted == ensemble.spec.num_targets:  # of the second of two
         last = plain(str(classes[-1]))
         return [
-            (one, f"probability of {one.symbol} = {last}", [curve._replace(label="mean")])
-            for one, curve in zip(quantities, curves)
+            (name, f"probability of {plain(name)} = {last}", [curve._replace(label="mean")])
+            for name, curve in zip(names, curves)
         ]
     labelled = [curve._replace(label=plain(str(label))) for label, curve in zip(classes, curves)]
-    return [(quantities[0], f"probability of {quantities[0].symbol}", labelled)]
+    return [(names[0], f"probability of {plain(names[0])}", labelled)]

@@ -39,7 +39,7 @@ FORMER = {
     "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
     "cluster.predict": "Predict block by block: x.map_blocks(function) of a function that loads the model; "
     "docs/guide/cluster.md has it.",
-    "unit": "Figures take units from the names of columns, such as 'xsec_fb' or 'm [GeV]'.",
+    "unit": "Figures show the names of columns: name a column 'xsec_fb' or 'm [GeV]'.",
     "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}

@@ -272,9 +272,3 @@ def check_place(path: StrPath) -> None:
             "choose another name."
         )
     check_writable(path)
-
-
-def write_page(path: StrPath, text: str) -> None:
-    """Writes a page to a place that was checked, replacing an older one only when complete."""
-    # Halves of characters, which have no UTF-8, were made plain with the control characters.
-    write_file(path, text.encode("utf-8", errors="backslashreplace"))

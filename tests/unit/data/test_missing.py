@@ -187,7 +187,7 @@ def test_slices_and_facts_of_such_a_model():
     ensemble = coded_ensemble(FRAME, TARGETS, missing="indicator")
     model = tfbnn.BayesianMLP.from_ensemble(ensemble)
     (slices,) = find_slices(model, None, None, None)
-    assert [len(one.values) for one in slices] == [121, 4, 2, 121]
+    assert [len(one.line.values) for one in slices] == [121, 4, 2, 121]
     assert "age (or missing), city (a, b, c, missing)" in str(dict(column_facts(model.posterior)))
 
 

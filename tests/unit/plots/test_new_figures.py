@@ -146,8 +146,8 @@ def test_other_inputs_are_at_their_medians():
     figure = plots.plot_slices(model, x)
     assert len(figure.axes) == 6
     second = figure.axes[1]
-    assert (second.get_xlabel(), second.get_ylabel()) == ("b", "y [fb]")
-    assert figure.axes[0].get_xlabel() == "a [GeV]"
+    assert (second.get_xlabel(), second.get_ylabel()) == ("b", "y_fb")
+    assert figure.axes[0].get_xlabel() == "a_GeV"
     line = second.lines[0]
     rows = np.repeat(np.median(x, axis=0)[None], len(line.get_xdata()), axis=0)
     rows[:, 1] = line.get_xdata()

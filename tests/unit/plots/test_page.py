@@ -70,7 +70,7 @@ def test_a_page_has_every_section_in_order(regression):
     assert all(len(image["alt"]) > 20 for image in images)
     assert len(found.named("h1")) == 1 and found.named("html") == [{"lang": "en"}]
     words = found.words()
-    for said in ("dense_1", "R-hat", "RMSE", "Within 2 sigma", "xsec [fb]", "nothing calibrated"):
+    for said in ("dense_1", "R-hat", "RMSE", "Within 2 sigma", "xsec_fb", "nothing calibrated"):
         assert said in words
 
 
@@ -284,7 +284,7 @@ def test_a_model_saves_its_report(tmp_path, monkeypatch):
     first = path.read_text(encoding="utf-8")
     model.save_report(path, *make_rows(30, 2, 1))
     second = path.read_text(encoding="utf-8")
-    assert "[fb]" not in first and "xsec [fb]" in check_page(second).words()
+    assert "Scores of" not in first and "Scores of" in check_page(second).words()
     diary = tmp_path / "diary.html"
     diary.write_text("mine")
     with pytest.raises(FileExistsError, match="no report of tfbnn"):

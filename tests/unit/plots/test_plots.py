@@ -60,7 +60,7 @@ def test_truth_has_log_axes_with_log10_and_names_targets(synthetic_ensemble):
     upper, lower = plots.plot_truth(BayesianMLP.from_ensemble(ensemble), x, y).axes
     assert upper.get_xscale() == upper.get_yscale() == "log"
     assert lower.get_yscale() == "linear"
-    assert upper.get_ylabel() == "predicted xsec [fb]"
+    assert upper.get_ylabel() == "predicted xsec_fb"
     plain = plots.plot_truth(BayesianMLP.from_ensemble(synthetic_ensemble()), x, y[:, 0])
     assert plain.axes[0].get_xscale() == "linear"
     assert plain.axes[1].get_xlabel() == "true y"

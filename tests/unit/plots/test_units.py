@@ -1,33 +1,6 @@
-"""Names and units of columns, in labels."""
+"""Names of columns in labels."""
 
-import pytest
-
-from tfbnn.plots.canvas import Quantity, plain
-
-
-@pytest.mark.parametrize(
-    "column, name, unit",
-    [
-        ("lo_xsec_fb", "lo_xsec", "fb"),
-        ("sigma_pb", "sigma", "pb"),
-        ("m_chi10_GeV", "m_chi10", "GeV"),
-        ("E_eV", "E", "eV"),
-        ("m [GeV]", "m", "GeV"),
-        ("length[cm]", "length", "cm"),
-        ("width_fb [pb]", "width_fb", "pb"),
-        ("fb", "fb", ""),
-        ("_fb", "_fb", ""),
-        ("a_b", "a_b", ""),
-        ("x_gev", "x_gev", ""),
-        ("n_s", "n_s", ""),
-        ("[GeV]", "[GeV]", ""),
-        ("y", "y", ""),
-    ],
-)
-def test_units_in_names(column, name, unit):
-    found = Quantity.of_column(column)
-    assert (found.name, found.unit) == (name, unit)
-    assert found.text == (f"{name} [{unit}]" if unit else name)
+from tfbnn.plots.canvas import plain
 
 
 def test_labels_are_drawn_letter_by_letter():

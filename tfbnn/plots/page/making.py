@@ -17,7 +17,7 @@ from tfbnn.plots.page.content import SECTIONS, Page
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.system.atomic import MARK, StrPath, check_place, write_page
+from tfbnn.system.atomic import MARK, StrPath, check_place, write_file
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls
 
@@ -33,7 +33,14 @@ def save_report(
     rows = KnownRows(x, y, noise_scale) if given_together("save_report", x=x, y=y) else None
     check_place(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-    write_page(path, page_text(page_of_model(Subject(model, rows), title)))
+    write_report(Subject(model, rows), path, title)
+
+
+def write_report(subject: Subject, path: StrPath, title: str) -> None:
+    """Write the page of a model, replacing an older one only when it is complete."""
+    # Halves of characters, which have no UTF-8, were made plain with the control characters.
+    text = page_text(page_of_model(subject, title))
+    write_file(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def page_of_model(subject: Subject, title: str) -> Page:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
 from tfbnn.diagnostics.wording import counted, percent
-from tfbnn.plots.canvas import Axes, add_legend, target_quantities
+from tfbnn.plots.canvas import Axes, add_legend
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
 from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
@@ -85,7 +85,7 @@ def predictions(subject: Subject) -> Parts:
         return
     yield "Rows that took part in the fit flatter it: judge a model by others."
     scores = subject.model.evaluate(rows.x, rows.y, noise_scale=rows.noise_scale)
-    names = [quantity.text for quantity in target_quantities(ensemble)]
+    names = ensemble.target_names
     # A score of all targets is in the first column.
     table = [
         [row.label, *row.cells, *[""] * (len(names) - len(row.cells)), row.note]
@@ -98,7 +98,7 @@ def predictions(subject: Subject) -> Parts:
     truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale)
     for truth in truths[:MOST_TARGETS]:
         caption = (
-            f"{truth.quantity.name}: predicted against true values above, how far predictions are off "
+            f"{truth.name}: predicted against true values above, how far predictions are off "
             "below. Points are medians, bars hold the central 68 % of a new observation."
         )
         yield drawing(caption, 4.2, draw_truth, truth, is_double=True)
@@ -122,19 +122,19 @@ def pulls(subject: Subject) -> Parts:
             yield drawing(caption, 4.2, draw_reliability, one, is_double=True)
         yield from _left_out(len(found))
         return
-    scores, quantities = subject.scores, target_quantities(subject.ensemble)
-    yield from _left_out(len(quantities))
-    quantities, shown = quantities[:MOST_TARGETS], slice(MOST_TARGETS)
-    for pull, quantity in zip(scores.pull.T, quantities):
+    scores, names = subject.scores, subject.ensemble.target_names
+    yield from _left_out(len(names))
+    names, shown = names[:MOST_TARGETS], slice(MOST_TARGETS)
+    for pull, name in zip(scores.pull.T, names):
         caption = (
-            f"Pulls of {quantity.name}. They follow the standard normal where error bars are right; a "
+            f"Pulls of {name}. They follow the standard normal where error bars are right; a "
             "width above 1 means that bars are too short."
         )
-        yield drawing(caption, 3.1, draw_pulls, pull, quantity)
+        yield drawing(caption, 3.1, draw_pulls, pull, name)
     inside = "Share of rows inside central intervals against what these promise."
-    yield drawing(inside, 4.5, draw_intervals, scores.pit[:, shown], quantities)
+    yield drawing(inside, 4.5, draw_intervals, scores.pit[:, shown], names)
     off = "Share of rows more than k standard deviations off, with its 68 % interval (Wilson)."
-    yield drawing(off, 3.4, draw_tails, scores.pull[:, shown], quantities)
+    yield drawing(off, 3.4, draw_tails, scores.pull[:, shown], names)
 
 
 @section("calibration", "Calibration of the error bars")
@@ -169,13 +169,14 @@ def slices(subject: Subject) -> Parts:
 
 
 def _slice_caption(piece: Slice, others: str) -> str:
-    along = f"along {piece.input.text}"
-    if piece.names is not None:
+    line = piece.line
+    along = f"along {line.input}"
+    if line.names is not None:
         values = (
-            f"the {len(piece.names)} most frequent values" if piece.num_left_out else "each value"
+            f"the {len(line.names)} most frequent values" if line.num_left_out else "each value"
         )
-        along = f"at {values} of {piece.input.text}"
-    caption = f"Predictions of {piece.target.text} {along}{others}."
+        along = f"at {values} of {line.input}"
+    caption = f"Predictions of {piece.target} {along}{others}."
     if piece.share_outside < _LEAST_OUTSIDE:
         return caption
     return (

@@ -81,13 +81,9 @@ class Subject:
         )
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
-        return Predictions.judge(
-            self.scores.pit,
-            self.scores.pull,
-            "held-out rows",
-            self.ensemble.calibration is not None,
-            self.ensemble.target_names,
-        )
+        scores, is_calibrated = self.scores, self.ensemble.calibration is not None
+        names = self.ensemble.target_names
+        return Predictions.judge(scores.pit, scores.pull, "held-out rows", is_calibrated, names)
 
     @cached_property
     def scores(self) -> RowScores:
