@@ -235,7 +235,7 @@ def report(names, kernels, compared):
     for name, (found, of_old, differences, *_) in compared.items():
         kinds = Counter(re.split("/| entry ", key)[0] for key in found)
         files = sum(kinds.pop(kind, 0) for kind in OF_FILES)
-        fit = ", ".join([f"{kinds.total()} arrays", *(kind for kind in kinds if kind not in USUAL)])
+        fit = ", ".join([str(kinds.total()), *(kind for kind in kinds if kind not in USUAL)])
         draws = digest([found["draws"].tobytes()])[:12] if "draws" in found else "none"
         equal = f"**NO**, {len(differences)}" if differences else "yes"
         lines.append([name, fit, files, len(of_old), draws, equal])
