@@ -1,4 +1,4 @@
-"""What the sampled prior scales say of each input: automatic relevance determination."""
+"""Relevance of each input by the sampled prior scales: automatic relevance determination."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors import prior_per_input
 from tfbnn.system.arrays import Array
 
 _PROBABILITIES = (0.16, 0.5, 0.84)
@@ -40,7 +38,7 @@ class Relevance:
         yield from zip(self.names, self.median, self.lower, self.upper)
 
     def __repr__(self) -> str:
-        """A table with a line per input."""
+        """Return a table with a line per input."""
         width = max(len("input"), *map(len, self.names))
         lines = [f"{'input':<{width}}  {'scale':>9}  {'16 %':>9}  {'84 %':>9}"]
         for name, *values in self.lines():
@@ -51,20 +49,13 @@ class Relevance:
 
 
 def scales_of_inputs(spec: NetworkSpec) -> slice | None:
-    """Where theta has the log scales of a prior with one for each input; None without such a prior."""
+    """Return the place in theta of the log scales of a prior with one for each input; None without such a prior."""
     places = (scales for prior, _, scales in spec.weight_groups() if prior.per_input)
     return next(places, None)
 
 
-def _prior_per_input(spec: NetworkSpec) -> str:
-    """What to type for such a prior."""
-    if isinstance(spec, ModelSpec):
-        return prior_per_input(len(spec.priors))
-    return "prior={PATH: ARD()}, PATH that of a Dense kernel on the inputs"
-
-
 def relevance_of(ensemble: Ensemble) -> Relevance:
-    """The scales of the first layer's kernel, of draws under the weights of their chains.
+    """Return the scales of the first layer's kernel, of draws under the weights of their chains.
 
     Raises:
         ValueError: Where the prior has no scale per input.
@@ -73,9 +64,8 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
     if place is None:
         prior, _, _ = next(spec.weight_groups())
         raise ValueError(
-            "relevance needs a sampled prior scale for every input, received a model with "
-            f"{type(prior).__name__} on the first kernel. Leave prior "
-            f"out, which has them, or fit with {_prior_per_input(spec)}."
+            f"relevance needs a sampled prior scale for every input, received {type(prior).__name__} "
+            "on the first kernel. Leave prior out, which has them, or pass ARD() for it."
         )
     log_scales = ensemble.draws[..., place].astype(np.float64)
     scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))
