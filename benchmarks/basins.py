@@ -74,7 +74,6 @@ def measure(row, minutes, quick, seed, folder):
         "is_bridged": np.isfinite(found.log_evidence_stderr).tolist(),
         "log_weights": found.log_weights.tolist(),
         "log_weight_stderr": found.log_weight_stderr.tolist(),
-        "nats_outside": found.nats_outside,
         "all": convergence(predictions(model, problem)),
         "within": [
             convergence(predictions(model, problem)[found.labels == basin])

@@ -130,7 +130,7 @@ def test_what_chains_that_hardly_move_cannot_tell_is_a_note(fitted):
     rows = tfbnn.load(folder)._training_rows
     same, (note,) = calibrated_at_the_end(replace(standing, calibration=None), rows)
     assert same.calibration is None
-    assert "not calibrated: method='loo' needs draws whose variance tells the leverage" in note
+    assert "not calibrated: method='loo' needs 10 independent draws or more" in note
 
 
 def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):

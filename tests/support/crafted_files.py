@@ -292,7 +292,7 @@ FILES = {
     ),
     "chain weights too many": (replace(WEIGHTS, lambda v: np.full(4, 0.25)), r"the shape \[2\]"),
     "chain weights negative": (replace(WEIGHTS, lambda v: np.array([1.5, -0.5])), ">= 0 and add"),
-    "chain weights NaN": (replace(WEIGHTS, lambda v: v * np.nan), "add up to 1"),
+    "chain weights NaN": (replace(WEIGHTS, lambda v: v * np.nan), "must be finite"),
     "chain weights do not add up": (replace(WEIGHTS, lambda v: 0.9 * v), "add up to 1"),
     "reference rows for hours of diagnosis": (
         both(
@@ -313,8 +313,8 @@ FILES = {
     "covariance not symmetric": (
         replace("constant_data/x_covariance", lambda v: v + [[0, 1], [0, 0]]), "symmetric, >= 0",
     ),
-    "divergences of 7": (replace("sample_stats/diverging", set_one(7)), "must hold 0 and 1"),
-    "a negative number of steps": (replace("sample_stats/n_steps", set_one(-1)), "must hold counts"),
+    "divergences of 7": (replace("sample_stats/diverging", set_one(7)), "must be 0 or 1"),
+    "a negative number of steps": (replace("sample_stats/n_steps", set_one(-1)), "must be >= 0"),
     # JSON.
     "metadata no JSON": (rewrite_text(lambda text: text[:-3]), "not a readable"),
     "metadata no UTF-8": (rewrite_text(lambda text: b"\xff" + text[1:]), "not a readable .*Unicode"),

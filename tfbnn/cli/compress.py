@@ -29,20 +29,18 @@ class Options(SavingOptions, ModelOptions):
             takes equally spaced draws.
         reference: Inputs like those to come, 1000 of them or so, at which predictions are kept; other
             columns are ignored; default: inputs of the fit that are saved with the model.
-        seed: Seed of the choice; default: 0.
     """
 
     num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100
     method: Annotated[str, {"choices": _METHODS}] = _METHODS[0]
     reference: Annotated[str | None, {"metavar": "DATA"}] = None
-    seed: int = 0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Chooses draws, saves and prints."""
+    """Choose draws, save them and print the change."""
     check_output(args.output, MODEL, [args.model, args.reference])
     model = load_model(args)
     inputs = None if args.reference is None else read_inputs(model.posterior, args.reference)
-    small = model.compress(args.num_draws, args.method, x_reference=inputs, seed=args.seed)
+    small = model.compress(args.num_draws, args.method, x_reference=inputs)
     record = cast(Compression, small.compression)  # which `compress` leaves
     return save_and_tell(small, args, record.summary(), asdict(record))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,14 @@ _NEED = "to_arviz needs ArviZ", "arviz"
 _ROW = "row"
 # The first two dimensions of whatever there is one of per draw.
 SAMPLE = ("chain", "draw")
+# As xarray takes them: (names of the dimensions, values, attributes).
+Variable = tuple[tuple[str, ...], Array, dict[str, str]]
+Variables = dict[str, Variable]
+Group = tuple[Variables, dict[str, Any]]  # with the attributes of all of them
+Groups = dict[str, Group]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Ensemble):
     """The ensemble as users have it, `model.posterior`: with its way to ArviZ."""
 
@@ -114,7 +119,7 @@ class Posterior(Ensemble):
 
 
 def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
-    """Groups as ArviZ works with them.
+    """Return groups as ArviZ works with them.
 
     Args:
         groups: Dict name -> Group.
@@ -129,25 +134,19 @@ def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
 
 
 def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
-    """Whether rows can be left out of these draws by importance sampling; says why not."""
-    power, origin = ensemble.spec.likelihood_power, ensemble.provenance
-    reason = None
-    if origin.not_sampled is not None:
-        reason = "draws of the posterior, which this model has none of"
-    elif power < 1.0:
-        reason = f"rows that count as a whole, received likelihood_power={power!r}"
+    """Return whether rows can be left out of these draws by importance sampling; warn why not."""
+    reason = ensemble.provenance.not_sampled or ensemble.spec.coarsening_note
     if reason is not None:
         warn(
-            f"log_likelihood is left out: az.loo would need {reason}. Score held-out rows with "
-            "model.evaluate.",
+            f"log_likelihood is left out, as az.loo needs draws of the posterior, received {reason}. "
+            "Score held-out rows with model.evaluate."
         )
         return False
     known = num_known(ensemble.row_digests, rows)
     if len(ensemble.row_digests) and known < len(rows.x):
         warn(
-            f"{len(rows.x) - known} of {len(rows.x)} rows took no part in the fit, so that az.loo, "
-            "which leaves out rows of the fit, says nothing of them. Score them with "
-            "model.evaluate, or pass rows of the fit.",
+            f"{len(rows.x) - known} of {len(rows.x)} rows took no part in the fit, which az.loo cannot leave out. "
+            "Score them with model.evaluate, or pass rows of the fit."
         )
     return True
 
@@ -162,43 +161,28 @@ def _warn_of_weights(ensemble: Ensemble) -> None:
 
 
 def _dataset(xarray: Any, group: Group, names: dict[str, Array]) -> Any:
-    """The Dataset of a group, with those of the named coordinates that it has a dimension for."""
-    variables = {
-        name: (one.dims, one.values, {"description": one.description} if one.description else {})
-        for name, one in group.variables.items()
-    }
-    sizes = {
-        dim: size
-        for one in group.variables.values()
-        for dim, size in zip(one.dims, one.values.shape)
-    }
+    """Return the Dataset of a group, with coordinates of all its dimensions."""
+    variables, attributes = group
+    sizes = {dim: size for one in variables.values() for dim, size in zip(one[0], one[1].shape)}
     coords = {dim: names.get(dim, range(size)) for dim, size in sizes.items()}
-    attributes = {"inference_library": "tfbnn", "inference_library_version": __version__}
-    return xarray.Dataset(variables, coords, attributes | group.attributes)
+    library = {"inference_library": "tfbnn", "inference_library_version": __version__}
+    return xarray.Dataset(variables, coords, library | attributes)
 
 
-@dataclass
-class Group:
-    """Variables, and what is said of all of them."""
-
-    variables: Variables
-    attributes: dict[str, Any] = field(default_factory=dict)
-
-
-Groups = dict[str, Group]
+def variable(dims: tuple[str, ...], values: Array, description: str = "") -> Variable:
+    """Return a variable of ArviZ data."""
+    return dims, values, {"description": description} if description else {}
 
 
 def groups_of_draws(ensemble: Ensemble) -> Groups:
-    """posterior, and sample_stats where there are some: not of draws that were chosen."""
-    groups = {"posterior": Group(parameter_variables(ensemble), _origin(ensemble))}
-    statistics = {
-        name: Variable(SAMPLE, values, "") for name, values in ensemble.sample_stats.items()
-    }
-    return groups | ({"sample_stats": Group(statistics)} if statistics else {})
+    """Return posterior, and sample_stats where there are some: not of draws that were chosen."""
+    groups: Groups = {"posterior": (parameter_variables(ensemble), _origin(ensemble))}
+    statistics = {name: variable(SAMPLE, v) for name, v in ensemble.sample_stats.items()}
+    return groups | ({"sample_stats": (statistics, {})} if statistics else {})
 
 
 def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) -> None:
-    """Adds rows, and what the draws say of them, under the names that ArviZ has for it.
+    """Add rows, and what the draws say of them, under the names that ArviZ has for it.
 
     Args:
         groups: Those of the draws; their posterior gains the function at the rows.
@@ -210,50 +194,43 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) 
     name, what = "f", "prediction without noise, original units"
     if ensemble.spec.has_classes:
         name, what = "probability", "of the second label or of each class"
-    groups["posterior"].variables[name] = _of_columns(found.function, side, what)
+    groups["posterior"][0][name] = _of_columns(found.function, side, what)
     what = "class numbers" if ensemble.spec.has_classes else "original units"
     what = f"{', '.join(ensemble.target_names)}: {what}"
     observations = _of_columns(found.observations, "target", what)
-    noisy = Group({"y": observations}, {"calibrated": _calibration_text(ensemble)})
-    constants = {"x": Variable((_ROW, "feature"), points.x, "inputs")}
+    calibrated = "no"
+    if ensemble.calibration is not None:
+        calibrated += f", but predict(include_noise=True) is: {ensemble.calibration.in_short}"
+    noisy: Group = {"y": observations}, {"calibrated": calibrated}
+    constants = {"x": variable((_ROW, "feature"), points.x, "inputs")}
     if points.noise is not None:
         scale = _of_columns(points.noise, "target", "known standard deviations", sample=())
         constants["noise_scale"] = scale
     if points.rows is None:
-        groups |= {"predictions": noisy, "predictions_constant_data": Group(constants)}
+        groups |= {"predictions": noisy, "predictions_constant_data": (constants, {})}
         return
     groups["posterior_predictive"] = noisy
     if found.log_likelihood is not None:
         density = "log density of the targets of each row together, original units"
-        variable = Variable((*SAMPLE, _ROW), found.log_likelihood, density)
-        groups["log_likelihood"] = Group({"y": variable})
+        values = variable((*SAMPLE, _ROW), found.log_likelihood, density)
+        groups["log_likelihood"] = {"y": values}, {}
     y = points.rows.y.astype(int) if ensemble.spec.has_classes else points.rows.y
-    groups["observed_data"] = Group({"y": _of_columns(y, "target", what, sample=())})
-    if ensemble.classes is not None:
-        groups["observed_data"].attributes["classes"] = list(map(str, ensemble.classes))
-    groups["constant_data"] = Group(constants)
+    labels = {"classes": list(map(str, ensemble.classes))} if ensemble.classes else {}
+    groups["observed_data"] = {"y": _of_columns(y, "target", what, sample=())}, labels
+    groups["constant_data"] = constants, {}
 
 
 def _of_columns(
     values: Array, side: str, description: str, sample: tuple[str, ...] = SAMPLE
 ) -> Variable:
-    """A variable of values [..., N, columns]; a single column needs no dimension."""
+    """Return a variable of values [..., N, columns]; a single column needs no dimension."""
     if values.shape[-1] == 1:
-        return Variable((*sample, _ROW), values[..., 0], description)
-    return Variable((*sample, _ROW, side), values, description)
-
-
-def _calibration_text(ensemble: Ensemble) -> str:
-    if ensemble.calibration is None:
-        return "no: the model has no calibration"
-    return (
-        "no: draws of the posterior predictive distribution as it is. Those of "
-        f"predict(include_noise=True) are calibrated: {ensemble.calibration.in_short}"
-    )
+        return variable((*sample, _ROW), values[..., 0], description)
+    return variable((*sample, _ROW, side), values, description)
 
 
 def _origin(ensemble: Ensemble) -> dict[str, Any]:
-    """Where the draws come from, as attributes that a netCDF file can hold."""
+    """Return the origin of the draws as attributes that a netCDF file can hold."""
     said = ensemble.provenance.to_json() | {
         "warmup": "its draws are not kept",
         "coarsened": ensemble.spec.coarsening_note,
@@ -269,41 +246,24 @@ def _origin(ensemble: Ensemble) -> dict[str, Any]:
     return plain | {"chain_weights": ensemble.chain_weights.tolist()}
 
 
-class Variable(NamedTuple):
-    """A variable of ArviZ data.
-
-    Attributes:
-        dims: Names of all its dimensions.
-        values: Of that many dimensions.
-        description: What it is, in words.
-    """
-
-    dims: tuple[str, ...]
-    values: Array
-    description: str
-
-
-Variables = dict[str, Variable]
-
-
 def parameter_variables(ensemble: Ensemble) -> Variables:
-    """Scales as positive numbers, then kernels and biases layer by layer, then theta as it is.
+    """Return scales as positive numbers, then kernels and biases layer by layer, then theta as it is.
 
     The latter two are views of the draws, which takes no memory.
     """
     what = "all parameters in the coordinates they are sampled in, scales as their logarithms"
-    theta = Variable((*SAMPLE, "param"), ensemble.draws, what)
+    theta = variable((*SAMPLE, "param"), ensemble.draws, what)
     return dict(_scales(ensemble)) | dict(_weights(ensemble)) | {"theta": theta}
 
 
 def coordinates(ensemble: Ensemble) -> dict[str, Array]:
-    """Of every dimension of the variables: names where the model knows some, else numbers."""
+    """Return names of every dimension of the variables where the model knows some, else numbers."""
     sides = _names_of_sides(ensemble)
     return sides | {"param": np.array(list(_parameter_names(ensemble, sides)))}
 
 
 def layer_sides(ensemble: Ensemble) -> tuple[str, ...]:
-    """Names of the dimensions between the layers, from the inputs to the outputs."""
+    """Return the names of the dimensions between the layers, from the inputs to the outputs."""
     spec = perceptron(ensemble.spec, "to_arviz")
     hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
     last = prediction_side(ensemble) if spec.layer_sizes[-1] == spec.num_predicted else "output"
@@ -311,7 +271,7 @@ def layer_sides(ensemble: Ensemble) -> tuple[str, ...]:
 
 
 def prediction_side(ensemble: Ensemble) -> str:
-    """Name of the dimension of a prediction's columns: "target", or "class" where one has several."""
+    """Return the name of the dimension of a prediction's columns: "target", or "class" where one has several."""
     return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
 
 
@@ -348,25 +308,25 @@ def _weights(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
     note = _note(spec)
     for index, (kernel, bias) in enumerate(layers):
         name, dims = f"dense_{index + 1}", (*SAMPLE, *sides[index : index + 2])
-        yield f"{name}_kernel", Variable(dims, kernel, f"weights of layer {index + 1}{note}")
+        yield f"{name}_kernel", variable(dims, kernel, f"weights of layer {index + 1}{note}")
         dims = (*SAMPLE, sides[index + 1])
-        yield f"{name}_bias", Variable(dims, bias, f"biases of layer {index + 1}{note}")
+        yield f"{name}_bias", variable(dims, bias, f"biases of layer {index + 1}{note}")
 
 
 def _keras_weights(spec: KerasSpec, draws: Array) -> Iterator[tuple[str, Variable]]:
     for one, slot in spec.slots:
         values = draws[..., slot.weights].reshape(*draws.shape[:2], *one.shape)
-        yield _name(one), Variable((*SAMPLE, *_axes(one)), values, f"{one.path}{_note(spec)}")
+        yield _name(one), variable((*SAMPLE, *_axes(one)), values, f"{one.path}{_note(spec)}")
 
 
-def _name(variable: SampledVariable) -> str:
-    """Of a variable of a Keras model."""
-    return variable.path.replace("/", "_")
+def _name(one: SampledVariable) -> str:
+    """Return the name of a variable of a Keras model."""
+    return one.path.replace("/", "_")
 
 
-def _axes(variable: SampledVariable) -> list[str]:
-    """Names of its dimensions."""
-    return [f"{_name(variable)}_axis_{axis}" for axis in range(len(variable.shape))]
+def _axes(one: SampledVariable) -> list[str]:
+    """Return the names of its dimensions."""
+    return [f"{_name(one)}_axis_{axis}" for axis in range(len(one.shape))]
 
 
 def _note(spec: NetworkSpec) -> str:
@@ -374,7 +334,7 @@ def _note(spec: NetworkSpec) -> str:
 
 
 def _group_names(spec: NetworkSpec) -> list[str]:
-    """Names of the weights of every prior."""
+    """Return the names of the weights of every prior."""
     if isinstance(spec, KerasSpec):
         return [_name(one) for one in spec.sampled]
     layers = range(1, len(perceptron(spec, "to_arviz").priors) + 1)
@@ -387,7 +347,7 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
         side = "target" if layout.num_noise == ensemble.spec.num_targets else "noise"
         what = "standard deviation of the noise, after the transform of the targets"
         values = _positive(theta[..., layout.log_noise_scale])
-        yield "noise_scale", Variable((*SAMPLE, side), values, what)
+        yield "noise_scale", variable((*SAMPLE, side), values, what)
     names = _group_names(ensemble.spec)
     for group, (prior, _, place) in zip(names, ensemble.spec.weight_groups()):
         if place.stop == place.start:
@@ -395,9 +355,9 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
         name = f"{group}_scale"
         values, what = _positive(theta[..., place]), "sampled scale of a prior"
         if prior.per_input:
-            yield name, Variable((*SAMPLE, "feature"), values, f"{what}, one per input")
+            yield name, variable((*SAMPLE, "feature"), values, f"{what}, one per input")
         else:
-            yield name, Variable(SAMPLE, values[..., 0], what)
+            yield name, variable(SAMPLE, values[..., 0], what)
 
 
 def _positive(logarithms: Array) -> Array:
@@ -405,9 +365,9 @@ def _positive(logarithms: Array) -> Array:
 
 
 def _parameter_names(ensemble: Ensemble, sides: dict[str, Array]) -> Iterator[str]:
-    """Of the entries of theta, by the variables that they are in: "dense_1_kernel[mass, 0]"."""
+    """Yield names of the entries of theta, by the variables that they are in: "dense_1_kernel[mass, 0]"."""
     named = (("", _weights(ensemble)), ("log ", _scales(ensemble)))  # in the order of theta
     for prefix, variables in named:
-        for name, variable in variables:
-            for entry in product(*(map(str, sides[side]) for side in variable.dims[2:])):
+        for name, (dims, *_) in variables:
+            for entry in product(*(map(str, sides[side]) for side in dims[2:])):
                 yield f"{prefix}{name}[{', '.join(entry)}]" if entry else f"{prefix}{name}"

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
@@ -117,9 +116,8 @@ def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
     size = float(_BYTES * columns * num_rows * count)
     if size > _MOST_BYTES:
         raise ValueError(
-            f"What every draw says of every row must take at most {_MOST_BYTES / 1e9:.0f} GB, "
-            f"received {counted(num_rows, 'row')} for {count} draws, which are {size / 1e9:.1f} GB. "
-            "Pass some of the rows, or take fewer draws (of a fitted model model.compress(1000))."
+            f"{count} draws at {num_rows} rows take {size / 1e9:.1f} GB, more than {_MOST_BYTES / 1e9:.0f}. "
+            "Pass some of the rows, or take fewer draws (model.compress(1000))."
         )
 
 

@@ -15,7 +15,7 @@ from tfbnn.system.words import warn
 
 
 def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
-    """Inputs [N, D] on the scale the network sees, float64: transformed here, once for all uses.
+    """Return inputs [N, D] on the scale the network sees, float64: transformed here, once for all uses.
 
     Raises:
         TypeError, ValueError: Where the ensemble cannot take them.
@@ -24,7 +24,7 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
 
 
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
-    """(Inputs [N, D] in original units, what `checked_inputs` gives)."""
+    """Return inputs [N, D] in original units, columns of text coded, and what `checked_inputs` gives."""
     x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
@@ -32,17 +32,6 @@ def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
             transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
             check_network_inputs(ensemble.spec, "x", transformed)
     return inputs.values, transformed
-
-
-def untransformed_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
-    """Inputs [N, D] in original units, float64, with columns of text coded.
-
-    Raises:
-        TypeError, ValueError: Where the ensemble cannot take them.
-    """
-    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
-    with places_named(x):
-        return as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding).values
 
 
 def checked_rows(
@@ -53,7 +42,7 @@ def checked_rows(
     what: str,
     name: str = "",
 ) -> tuple[Rows, NetworkRows]:
-    """Rows whose targets are to be held against the ensemble.
+    """Return rows whose targets are to be held against the ensemble.
 
     Args:
         ensemble: Ensemble.
@@ -74,32 +63,29 @@ def checked_rows(
         return rows, ensemble.transform(rows)
 
 
-def given_together(what: str, **pair: object) -> bool:
-    """Whether both of two arguments are given, or neither.
+def given_together(what: str, x: object, y: object) -> bool:
+    """Return whether both inputs and targets are given, or neither.
 
     Raises:
         ValueError: For one without the other.
     """
-    missing = [name for name, value in pair.items() if value is None]
-    if len(missing) == 1:
+    if (x is None) != (y is None):
         raise ValueError(
-            f"{what} needs {' and '.join(pair)} together, received {missing[0]}=None. Pass both, or "
-            "neither."
+            f"{what} needs x and y together, received {'x' if x is None else 'y'}=None."
         )
-    return not missing
+    return x is not None
 
 
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
-    """Refuses rows without known noise after a fit that had it."""
+    """Refuse rows without known noise after a fit that had it."""
     if ensemble.row_noise and noise is None:
         raise ValueError(
-            f"The model was fitted with a known noise scale per row, so {what} needs noise_scale, "
-            "received None. Pass the standard deviations of these rows."
+            f"{what} needs noise_scale, received None: the fit had known noise. Pass that of these rows."
         )
 
 
 def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
-    """Refuses rows that are not as many as those of the fit; warns of others.
+    """Refuse rows that are not as many as those of the fit; warns of others.
 
     Args:
         ensemble: Ensemble.
@@ -109,11 +95,9 @@ def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
     origin = ensemble.provenance
     if origin.num_training_rows is not None and origin.num_training_rows != len(rows.x):
         raise ValueError(
-            f"{what} needs the {origin.num_training_rows} rows of the fit, received {len(rows.x)}: "
-            "with others the density is not the one that was sampled."
+            f"{what} needs the {origin.num_training_rows} rows of the fit, received {len(rows.x)}."
         )
     if origin.data_sha256 is not None and origin.data_sha256 != data_hash(rows):
         warn(
-            f"{what}: these are not the rows of the fit, or in another order. With others the density "
-            "is not the one that was sampled.",
+            f"{what}: these are not the rows of the fit, or in another order, so the density is another."
         )

@@ -21,11 +21,11 @@ from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
-from tfbnn.system.arrays import Array, read_only
+from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 
 
 @dataclass(frozen=True, eq=False)
-class Readouts:
+class Readouts(ReadOnlyArrays):
     """The normal distribution of every draw's readout, given the rest of that draw.
 
     Attributes:
@@ -38,11 +38,6 @@ class Readouts:
 
     mean: Array
     factor: Array | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", read_only(self.mean))
-        if self.factor is not None:
-            object.__setattr__(self, "factor", read_only(self.factor))
 
     def of_chains(self, chains: Array) -> Readouts:
         """Those of some chains, given by numbers or a mask."""
@@ -66,7 +61,7 @@ def pop_readouts(statistics: dict[str, Array]) -> Readouts | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class Ensemble(ReadOnlyArrays):
     """Posterior draws of one model; arrays are read-only.
 
     Attributes:
@@ -121,10 +116,7 @@ class Ensemble:
     coding: Coding | None = None
 
     def __post_init__(self) -> None:
-        for name in ("draws", "chain_weights", "x_reference", "row_digests"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-        if self.mode is not None:
-            object.__setattr__(self, "mode", read_only(self.mode))
+        super().__post_init__()
         statistics = {name: read_only(values) for name, values in self.sample_stats.items()}
         object.__setattr__(self, "sample_stats", statistics)
 
@@ -297,8 +289,7 @@ class Ensemble:
         """
         if self.mode is not None:
             raise ValueError(
-                f"{what} needs draws that are networks, received those of "
-                f"{self.provenance.not_sampled}: as networks they would predict something else. "
+                f"{what} needs draws that are networks, received {self.provenance.not_sampled}. "
                 "Use predict, or fit_posterior for networks."
             )
 
@@ -351,7 +342,7 @@ class Ensemble:
 
     @cached_property
     def mirrored(self) -> Ensemble:
-        """Every draw together with its mirror image about the mean of its readout.
+        """The draws without statistics, each with its mirror image about the mean of its readout.
 
         The image is as exact a draw as the other, the distribution of a readout being symmetric,
         and averages over both have the mean that the distribution of all readouts has: less Monte
@@ -366,10 +357,7 @@ class Ensemble:
         return replace(
             self,
             draws=np.concatenate([self.draws, images], axis=1),
-            sample_stats={
-                name: np.concatenate([values, values], axis=1)
-                for name, values in self.sample_stats.items()
-            },
+            sample_stats={},
             readouts=None,
         )
 

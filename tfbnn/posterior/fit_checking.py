@@ -25,13 +25,12 @@ from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,
-    left_out,
-    left_out_together,
+    left_out_tiles,
     require_moving_chains,
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
-from tfbnn.posterior.prediction import function_draws, function_of_chains, target_tiles
+from tfbnn.posterior.prediction import function_draws, function_of_chains
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
@@ -172,24 +171,15 @@ def _numbers(
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     function = function_of_chains(ensemble)
     groups = group_chains(function)
-    for place, location, fitted, predicted in target_tiles(ensemble, rows):
+    for (place, location, fitted, _), left_out in left_out_tiles(
+        ensemble, rows, groups, row_groups
+    ):
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
-        left_mean, left_stddev, judged[place] = left_out(
-            rows.y[place],
-            location,
-            fitted,
-            ensemble.chain_weights,
-            groups,
-            ensemble.spec.likelihood_power,
-            predicted,
-        )
+        left_mean, left_stddev, judged[place] = left_out
         pull[place] = (rows.y[place] - left_mean) / left_stddev
-    if row_groups is not None:
-        left_mean, left_stddev, judged = left_out_together(ensemble, rows, row_groups, groups)
-        pull = (rows.y - left_mean) / left_stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)

@@ -13,7 +13,7 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import mean_of_target, noise_spread, sample_noisy
-from tfbnn.posterior.prediction import TargetTile, function_draws, noise_tiles, target_tiles
+from tfbnn.posterior.prediction import TargetTile, function_draws, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
@@ -137,7 +137,14 @@ def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
         Dict; see `BayesianMLP.evaluate` for the keys. Bernoulli targets count as two classes.
     """
     ensemble = ensemble.weighted
-    probabilities, log_density = _class_row_scores(ensemble, rows.x, rows.y)
+    likelihood, weights = ensemble.spec.class_likelihood, ensemble.draw_weights
+    probabilities = np.empty((*rows.y.shape, ensemble.spec.num_classes))
+    log_density = np.empty(len(rows.y))
+    for place, logits, *_ in target_tiles(ensemble, rows):
+        mean = np.einsum("s,snk->nk", weights, likelihood.inverse_link(logits))
+        probabilities[place] = likelihood.class_probabilities(mean)
+        values = likelihood.log_density(rows.y[place], logits)
+        log_density[place] = log_mean_exp(values, weights)
     truth = rows.y.astype(int)
     best = probabilities.argmax(axis=-1)
     one_hot = np.arange(probabilities.shape[-1]) == truth[..., None]
@@ -169,19 +176,6 @@ def expected_calibration_error(confidence: Array, correct: Array) -> Array:
         for place, gap in zip(bins.T, (correct - confidence).T)
     ]
     return np.array(gaps) / len(confidence)
-
-
-def _class_row_scores(ensemble: Ensemble, x: Array, y: Array) -> tuple[Array, Array]:
-    """(probabilities [N, K, classes] averaged over draws, log density of each row [N])."""
-    likelihood, weights = ensemble.spec.class_likelihood, ensemble.draw_weights
-    shape = (*y.shape, ensemble.spec.num_classes)
-    probabilities, log_density = np.empty(shape), np.empty(len(y))
-    for rows, logits, _ in noise_tiles(ensemble, x):
-        mean = np.einsum("s,snk->nk", weights, likelihood.inverse_link(logits))
-        probabilities[rows] = likelihood.class_probabilities(mean)
-        values = likelihood.log_density(y[rows], logits)
-        log_density[rows] = log_mean_exp(values, weights)
-    return probabilities, log_density
 
 
 class RowScores(NamedTuple):

@@ -1,4 +1,4 @@
-"""Writes the mean and spread of all networks as one ONNX graph; needs the package `onnx`.
+"""Write the mean and spread of all networks as one ONNX graph; needs the package `onnx`.
 
 The graph is put together from the weights, without TensorFlow, in operations that onnxruntime has
 for float32 and float64."""
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tfbnn.posterior.calibration.exported import BarConstants
-from tfbnn.posterior.function_moments import MomentNetworks
+from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
@@ -32,14 +33,11 @@ _MOST_BYTES = 2**31 - 2**20
 Operation = Callable[..., str]
 
 
-def write_onnx(
-    networks: MomentNetworks, constants: BarConstants | None, path: str | os.PathLike[str]
-) -> None:
-    """Writes MomentNetworks to `path`; what it holds is said in `BayesianMLP.to_onnx`.
+def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
+    """Write the graph of an ensemble to `path`; `BayesianMLP.to_onnx` says what it holds.
 
     Args:
-        networks: MomentNetworks.
-        constants: BarConstants of calibrated bars, or None.
+        ensemble: Ensemble, whose draws are networks.
         path: File.
 
     Raises:
@@ -47,12 +45,14 @@ def write_onnx(
         ValueError: When the draws do not fit into an ONNX file.
     """
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
+    networks = moment_networks(ensemble)
     ensemble = networks.ensemble
     size = sum(weights.nbytes for weights in networks.weights)
     if size > _MOST_BYTES:
         raise ValueError(
             f"An ONNX file holds at most 2 GiB, the draws take {size / 2**30:.1f}. Use to_savedmodel."
         )
+    constants = bar_constants(ensemble)
     nodes: list[Any] = []
     tensors: list[Any] = []
     _add_moments(networks, constants, partial(_Operations, onnx, nodes, tensors))
@@ -81,7 +81,7 @@ def write_onnx(
 
 
 class _Operations:
-    """Adds operations to a graph; numbers among their inputs become constants of one dtype."""
+    """Add operations to a graph; numbers among their inputs become constants of one dtype."""
 
     def __init__(self, onnx: ModuleType, nodes: list[Any], tensors: list[Any], dtype: Any) -> None:
         self._onnx, self._nodes, self._tensors = onnx, nodes, tensors
@@ -90,7 +90,7 @@ class _Operations:
     def __call__(
         self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any
     ) -> str:
-        """Adds one operation.
+        """Add one operation.
 
         Args:
             kind: Name of an operation of the ONNX standard.
@@ -101,22 +101,13 @@ class _Operations:
         Returns:
             Name of the result.
         """
-        return self._add(kind, inputs, [output or f"t{len(self._nodes)}"], attributes)[0]
-
-    def several(self, kind: str, *inputs: Any, outputs: int, **attributes: Any) -> list[str]:
-        """Adds one operation with so many results, and returns their names."""
-        names = [f"t{len(self._nodes)}_{number}" for number in range(outputs)]
-        return self._add(kind, inputs, names, attributes)
-
-    def _add(
-        self, kind: str, inputs: Sequence[Any], outputs: list[str], attributes: dict[str, Any]
-    ) -> list[str]:
         names = [entry if isinstance(entry, str) else self._constant(entry) for entry in inputs]
-        self._nodes.append(self._onnx.helper.make_node(kind, names, outputs, **attributes))
-        return outputs
+        result = output or f"t{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(kind, names, [result], **attributes))
+        return result
 
     def cast(self, name: str) -> str:
-        """Adds a conversion to the dtype of the constants."""
+        """Add a conversion to the dtype of the constants."""
         to = self._onnx.helper.np_dtype_to_tensor_dtype(self._dtype)
         return self("Cast", name, to=to)
 
@@ -134,7 +125,7 @@ def _add_moments(
     constants: BarConstants | None,
     operations: Callable[[Any], _Operations],
 ) -> None:
-    """Adds everything between x [N, D] and the outputs [N, K]; rows are innermost in between."""
+    """Add everything between x [N, D] and the outputs [N, K]; rows are innermost in between."""
     ensemble = networks.ensemble
     op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
     x, spec = "x", ensemble.spec
@@ -153,10 +144,10 @@ def _add_moments(
     if constants is not None or roots is not None:
         mean, stddev = _moments(op, location, roots, ensemble.draw_weights)
     if constants is not None:
-        ends = add_bars(op, constants, x, mean, stddev)
-        parts = op.several("Split", inverse(ends), outputs=len(constants.names), axis=0)
-        for part, name in zip(parts, constants.names):
-            op("Transpose", op("Squeeze", part, np.array([0])), perm=[1, 0], output=name)
+        ends = inverse(add_bars(op, constants, x, mean, stddev))
+        for number, name in enumerate(constants.names):
+            end = op("Gather", ends, np.array(number), axis=0)
+            op("Transpose", end, perm=[1, 0], output=name)
     if roots is not None:
         mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
     else:
@@ -167,7 +158,7 @@ def _add_moments(
 
 
 def _moments(op: _Operations, location: str, roots: str | None, weights: Array) -> tuple[str, str]:
-    """Mean and standard deviation [K, N] of locations [S, K, N], with roots of a variance or none."""
+    """Return mean and standard deviation [K, N] of locations [S, K, N], with roots of a variance or none."""
     location = op("Unsqueeze", location, np.array([2]))
     mean = _average(op, location, weights)
     deviations = op("Sub", location, mean)
@@ -179,12 +170,12 @@ def _moments(op: _Operations, location: str, roots: str | None, weights: Array) 
 
 
 def _average(op: _Operations, values: str, weights: Array) -> str:
-    """Weighted sum over draws and sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
+    """Return the weighted sum over draws and sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
     return op("ReduceSum", op("Mul", values, weights[:, None, None, None]), np.array([0, 2]))
 
 
 def _root_mean_square(op: _Operations, values: str, weights: Array) -> str:
-    """As that of `tfbnn.posterior.averages`, in units of the largest: [S, K, L, N] -> [1, K, 1, N]."""
+    """Return that of `tfbnn.posterior.averages`, in units of the largest: [S, K, L, N] -> [1, K, 1, N]."""
     largest = op("ReduceMax", op("Abs", values), axes=[0, 2])
     unit = op("Where", op("Equal", largest, 0.0), 1.0, largest)
     scaled = op("Div", values, unit)
@@ -192,7 +183,7 @@ def _root_mean_square(op: _Operations, values: str, weights: Array) -> str:
 
 
 def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
-    """The lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
+    """Return the lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
     num_groups, num_features = networks.roots_shape
     num_outputs = networks.ensemble.spec.num_outputs
     last = num_outputs + num_groups * num_features
@@ -208,7 +199,7 @@ def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
 
 
 def _network_outputs(op: _Operations, networks: MomentNetworks, x: str) -> str:
-    """Outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
+    """Return the outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
     hidden, names = x, perceptron(networks.ensemble.spec, "to_onnx").activations
     for index, weights in enumerate(networks.weights):
         kernel, bias = weights[..., :-1], weights[..., -1:]
@@ -219,7 +210,7 @@ def _network_outputs(op: _Operations, networks: MomentNetworks, x: str) -> str:
 
 
 def add_bars(op: Operation, constants: BarConstants, x: str, centre: str, spread: str) -> str:
-    """Adds lower end, median and upper end [3, K, N], transformed.
+    """Add lower end, median and upper end [3, K, N], transformed.
 
     Args:
         op: Adds an operation on float64, see `tfbnn.posterior.onnx`.
@@ -246,7 +237,7 @@ def add_bars(op: Operation, constants: BarConstants, x: str, centre: str, spread
 
 
 def _places(op: Operation, constants: BarConstants, x: str) -> tuple[str, str]:
-    """Whether inputs are not inside, and whether they are outside the training inputs [1, N]."""
+    """Return whether inputs are not inside, and whether they are outside the training inputs [1, N]."""
     beyond = op("Max", op("Sub", constants.low, x), op("Sub", x, constants.high))
     deviations = op("MatMul", constants.whitening, op("Sub", x, constants.mean))
     distance = op("ReduceL2", deviations, axes=[0], keepdims=1)

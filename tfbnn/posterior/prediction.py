@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -86,52 +86,32 @@ def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
-def noise_tiles(
-    ensemble: Ensemble, x: Array, noise: Array | None = None
-) -> Iterator[tuple[slice, Array, Array | None]]:
-    """Iterates over tiles of rows with location and noise scale of every draw.
-
-    Args:
-        ensemble: Ensemble.
-        x: Inputs [N, D], transformed.
-        noise: Known noise standard deviations [N, K], transformed, or None.
-
-    Yields:
-        (slice of rows, location [C * S, n, K], scale broadcastable to it), in transformed space;
-        for classes logits, and None for the scale.
-    """
-    likelihood = ensemble.spec.likelihood
-    for rows, outputs in output_tiles(ensemble, x):
-        known = None if noise is None else noise[rows]
-        scale = likelihood.scale(outputs, ensemble.log_noise_scale, known)
-        yield rows, likelihood.location(outputs), scale
-
-
 class TargetTile(NamedTuple):
-    """What every draw says of some rows whose targets are known, on the scale the network sees.
+    """Predictions of all draws for some rows with known targets, on the scale the network sees.
 
     Attributes:
-        place: Slice of the rows.
+        place: Slice or numbers of the rows.
         location: [C * S, n, K].
         fitted: Noise scales of the likelihood, which has a known one at the target.
         predicted: Those of a prediction, which knows no target: at each draw's own.
-            Both are broadcastable to `location`, and the same where the transform is affine.
+            Both are broadcastable to `location`, and the same where the transform is affine; None of
+            classes.
     """
 
-    place: slice
+    place: slice | Array
     location: Array
-    fitted: Array
-    predicted: Array
+    fitted: Any
+    predicted: Any
 
 
 def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
-    """Iterates over the tiles of rows with their targets.
+    """Iterate over the tiles of rows with their targets.
 
     Args:
-        ensemble: Ensemble of a regression.
+        ensemble: Ensemble.
         rows: Rows on the scale the network sees.
     """
-    likelihood, pipeline = ensemble.spec.regression_likelihood, ensemble.y_pipeline
+    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     original = None
     if rows.noise is not None and not pipeline.is_affine:
         original = rows.noise / np.abs(pipeline.derivative(pipeline.inverse(rows.y)))

@@ -85,11 +85,8 @@ class Prediction:
         """
         if self.labels is None:
             raise ValueError("Only what model.predict gives has names for the columns of a frame.")
-        try:
-            import pandas
-        except ImportError as error:
-            message = "to_frame needs pandas, which is not installed: pip install pandas."
-            raise ImportError(message) from error
+        import pandas
+
         names, trust = self.labels.columns, self.trust
         names = names if trust is None else (*names, "trust")
         frame = pandas.DataFrame(values_of(self), columns=list(names), index=self.labels.index)

@@ -72,8 +72,7 @@ class PriorMethods(SampledModel):
         spec = self.spec
         if spec.earlier is not None:
             raise ValueError(
-                "sample_prior draws from priors of layers, and the prior of this model has rows of an "
-                "earlier fit in it. Its draws are those of the earlier model: use its predict_draws."
+                "sample_prior needs priors of layers, received an earlier fit: use its predict_draws."
             )
         generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)

@@ -120,7 +120,7 @@ def _sizes_text(sizes: Sizes) -> str:
 
 @dataclass(frozen=True)
 class WeightsOrigin:
-    """How stacking came to the weights of the chains.
+    """Origin of the weights that stacking gave the chains.
 
     Attributes:
         method: "stacking on validation rows" or "stacking by PSIS-LOO".
@@ -134,16 +134,6 @@ class WeightsOrigin:
     log_score_uniform: Number
     log_score_stacked: Number
 
-    @classmethod
-    def from_json(cls, entries: Any) -> WeightsOrigin:
-        """Of what a file says.
-
-        Raises:
-            TypeError: For entries that are no such record.
-        """
-        check_entries("chain_weights", entries, kinds_of(cls))
-        return cls(**entries)
-
 
 def _choices_from_json(entries: Any) -> tuple[Choice, ...]:
     check_entry("choices", entries, OBJECT)
@@ -151,9 +141,14 @@ def _choices_from_json(entries: Any) -> tuple[Choice, ...]:
     return tuple(Choice(what, **entry) for what, entry in entries.items())
 
 
+def _weights_from_json(entries: Any) -> WeightsOrigin:
+    check_entries("chain_weights", entries, kinds_of(WeightsOrigin))
+    return WeightsOrigin(**entries)
+
+
 _RECORDS: dict[str, Callable[[Any], Any]] = {
     "choices": _choices_from_json,
-    "chain_weights": WeightsOrigin.from_json,
+    "chain_weights": _weights_from_json,
     "compression": Compression.from_json,
 }
 

@@ -15,16 +15,14 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.arviz_data import Posterior
-from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import (
     checked_inputs,
+    checked_points,
     checked_rows,
     require_noise,
-    untransformed_inputs,
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.facts import line_of
-from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.prediction import (
     Summary,
     function_draws,
@@ -37,7 +35,7 @@ from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows, prepare_noise
+from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
@@ -222,9 +220,8 @@ class SampledModel(ExplainsAttributes):
         noise = prepare_noise(self.spec, noise_scale, len(x))
         if include_noise and self.spec.has_classes:
             raise ValueError(
-                "include_noise=True does not go with "
-                f"{type(self.spec.likelihood).__name__}: the mean probability of a class is that "
-                "of a new observation already. Leave it False."
+                f"include_noise=True does not go with {type(self.spec.likelihood).__name__}: the "
+                "probability of a class is that of a new observation. Leave it False."
             )
         if include_noise:
             require_noise(ensemble, noise, "include_noise=True")
@@ -258,7 +255,7 @@ class SampledModel(ExplainsAttributes):
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable inputs, among them values that the fit has not seen.
         """
-        return untransformed_inputs(self._fitted(), x)
+        return checked_points(self._fitted(), x)[0]
 
     def predict_classes(self, x: ArrayLike) -> Array:
         """Class labels of the largest mean probability; of Bernoulli targets that above one half.
@@ -276,8 +273,7 @@ class SampledModel(ExplainsAttributes):
         """
         if not self.spec.has_classes:
             raise ValueError(
-                "predict_classes needs the likelihood Bernoulli or Categorical, this model has "
-                f"{type(self.spec.likelihood).__name__}. Use predict."
+                f"predict_classes needs classes, received {type(self.spec.likelihood).__name__}."
             )
         mean = self.predict(x).columns.mean
         labels = self._sampled().most_probable(mean)
@@ -391,10 +387,7 @@ class SampledModel(ExplainsAttributes):
             )
         ensemble = self._fitted()
         reference = None if x_reference is None else checked_inputs(ensemble, x_reference)
-        rows = row_groups = None
-        if self._training_rows is not None and ensemble.diagnostics is None:
-            rows = ensemble.transform(self._training_rows)  # the fit has not looked at them yet
-            row_groups = self._training_rows.groups
+        rows, row_groups = self._unseen_rows()
         return replace(
             diagnose_ensemble(ensemble, reference, rows, row_groups=row_groups),
             chain_weights=ensemble.chain_weights,
@@ -489,9 +482,8 @@ class SampledModel(ExplainsAttributes):
         method: str = "kernel_thinning",
         *,
         x_reference: ArrayLike | None = None,
-        seed: int = 0,
     ) -> Self:
-        """A model with fewer draws that predicts about the same, with a statement of the change.
+        """Return a model with fewer draws that predicts about the same, with a statement of the change.
 
         Smaller files and faster predictions. The draws chosen have equal weights and form one
         chain; weights that `stack_chains` gave to chains are honoured by the choice. They are no
@@ -506,7 +498,6 @@ class SampledModel(ExplainsAttributes):
                 and 1000 inputs like those to come keep them better than the default. The change is
                 then stated at the reference inputs saved with the model, so pass others. Default:
                 three quarters of those saved, and the change is stated at the last quarter.
-            seed: Non-negative integer, of kernel thinning. The same seed gives the same draws.
 
         Returns:
             BayesianMLP with `posterior.draws` [1, num_draws, P] and the record `compression`. A
@@ -535,13 +526,12 @@ class SampledModel(ExplainsAttributes):
             check_integer("num_draws", num_draws, minimum=1),
             method,
             x_reference=None if x_reference is None else checked_inputs(ensemble, x_reference),
-            seed=check_integer("seed", seed, minimum=0),
         )
         _warn_of_calibration(ensemble, "compress chose some of the draws")
         return type(self).from_ensemble(small)
 
     def to_onnx(self, path: StrPath) -> None:
-        """Writes mean and spread of the function as an ONNX file; needs the extra `onnx`.
+        """Write mean and spread of the function as an ONNX file; needs the extra `onnx`.
 
         Input "x" [N, D], numbers as of `code_inputs`, and outputs "mean", "stddev" [N, K], of a calibrated model "lower", "median",
         "upper", too, are those of `to_savedmodel`; names of
@@ -561,8 +551,7 @@ class SampledModel(ExplainsAttributes):
         """
         from tfbnn.posterior.onnx import write_onnx
 
-        networks = moment_networks(self._fitted("to_onnx", allow_unsampled=False))
-        write_onnx(networks, bar_constants(networks.ensemble), path)
+        write_onnx(self._fitted("to_onnx", allow_unsampled=False), path)
 
     def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Posterior:
         """The Ensemble, with a warning, once, where it is not what was asked for.
@@ -574,9 +563,8 @@ class SampledModel(ExplainsAttributes):
         ensemble = self._sampled()
         if ensemble.provenance.is_unfinished and not allow_unsampled:
             raise NotFittedError(
-                f"The run of this model ended before its first draw ({ensemble.provenance.not_sampled}), "
-                "so nothing is known of its errors. Fit it with more time, or let "
-                "predict(allow_unsampled=True), tfbnn predict --unsampled, use its networks."
+                f"The run ended before its first draw ({ensemble.provenance.not_sampled}). Fit with "
+                "more time, or use its networks: predict(allow_unsampled=True), tfbnn predict --unsampled."
             )
         if needs_networks is not None:
             ensemble.require_networks(needs_networks)
@@ -597,8 +585,7 @@ class SampledModel(ExplainsAttributes):
         """As `_fitted`, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has no posterior draws yet. Call fit_posterior first, "
-                "or load a saved model with tfbnn.load."
+                f"This {type(self).__name__} has no draws yet. Call fit_posterior first, or tfbnn.load."
             )
         return self._ensemble
 
@@ -613,6 +600,13 @@ class SampledModel(ExplainsAttributes):
                 return
         self._ensemble, self._training_rows = Posterior.of(ensemble), rows
 
+    def _unseen_rows(self) -> tuple[NetworkRows | None, Array | None]:
+        """Return rows of the fit that no diagnosis has seen, transformed, and their groups."""
+        rows, ensemble = self._training_rows, self._sampled()
+        if rows is None or ensemble.diagnostics is not None:
+            return None, None
+        return ensemble.transform(rows), rows.groups
+
     def rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
         """The training rows of a fit in this process.
 
@@ -626,13 +620,11 @@ class SampledModel(ExplainsAttributes):
         """
         if noise_scale is not None:
             raise ValueError(
-                f"noise_scale belongs to {names}, received it without them. Pass {names} too, or "
-                "leave it None: the training rows have theirs."
+                f"noise_scale belongs to {names}, received it alone: the rows of the fit have theirs."
             )
         if self._training_rows is None:
             raise ValueError(
-                f"{what} needs the training rows, which only the model that was fitted in this "
-                f"process has. Pass {names}."
+                f"{what} needs the training rows, of a fit in this process. Pass {names}."
             )
         return self._training_rows
 
@@ -643,15 +635,9 @@ def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bo
         check_choice("calibrated", calibrated, {"auto"})
         return include_noise and ensemble.calibration is not None
     check_flag("calibrated", calibrated)
-    if calibrated and not include_noise:
-        raise ValueError(
-            "calibrated=True is about new observations, received include_noise=False. Pass "
-            "include_noise=True, or leave calibrated 'auto'."
-        )
-    if calibrated and ensemble.calibration is None:
-        raise ValueError(
-            "calibrated=True needs a calibration, which this model has none of. Call calibrate first."
-        )
+    if calibrated and (not include_noise or ensemble.calibration is None):
+        missing = "a calibration: call calibrate" if include_noise else "include_noise=True"
+        raise ValueError(f"calibrated=True needs {missing}.")
     return calibrated
 
 

@@ -10,14 +10,14 @@ Reference:
     blessing of multimodal posteriors", JMLR 23(79), arXiv:2006.12335.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.prediction import target_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -36,24 +36,20 @@ _MAX_NEWTON_STEPS = 100
 _NEWTON_DECREMENT = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class Stacking:
-    """What `BayesianMLP.stack_chains` found; the weights define a mixture, not the posterior.
+@dataclass(frozen=True, eq=False, repr=False)
+class Stacking(WeightsOrigin):
+    """Result of `BayesianMLP.stack_chains`; the weights define a mixture, not the posterior.
 
     Attributes:
-        weights: [C] weights of the chains, adding up to 1.
         method: "stacking on validation rows".
+        num_rows: Held-out rows n.
         log_score_uniform: Mean per row of the log density of the held-out rows under the mixture
             of all chains with equal weights, in transformed space.
         log_score_stacked: The same under `weights`, which were fitted to these very rows.
-        num_rows: Held-out rows n.
+        weights: [C] weights of the chains, adding up to 1.
     """
 
     weights: Array
-    method: str
-    log_score_uniform: float
-    log_score_stacked: float
-    num_rows: int
 
     def __repr__(self) -> str:
         return f"<Stacking: weights {_weights_text(self.weights)}, {self.method}>"
@@ -73,9 +69,7 @@ class Stacking:
 
     def provenance(self) -> WeightsOrigin:
         """Return the record of the weights that the posterior keeps."""
-        return WeightsOrigin(
-            self.method, self.num_rows, self.log_score_uniform, self.log_score_stacked
-        )
+        return WeightsOrigin(**{one.name: getattr(self, one.name) for one in fields(WeightsOrigin)})
 
 
 def stack(ensemble: Ensemble, rows: NetworkRows) -> Stacking:
@@ -101,7 +95,7 @@ def stack(ensemble: Ensemble, rows: NetworkRows) -> Stacking:
 
 
 def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
-    """Log predictive density of every row under every chain by itself: [C, n].
+    """Return the log predictive density of every row under every chain by itself: [C, n].
 
     Each is the log of the mean over the chain's own draws of the joint density of all targets, in
     transformed space.
@@ -112,7 +106,7 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     """
     found = np.empty((ensemble.num_chains, len(rows.x)))
     equal = np.full(ensemble.num_results, 1.0 / ensemble.num_results)
-    for part, location, scale in noise_tiles(ensemble, rows.x, rows.noise):
+    for part, location, scale, _ in target_tiles(ensemble, rows):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
             values = ensemble.spec.likelihood.log_density(rows.y[part], location, scale)
         by_chain = values.reshape(ensemble.num_chains, ensemble.num_results, -1)
@@ -121,7 +115,7 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
 
 
 def stacking_weights(log_densities: npt.ArrayLike) -> Array:
-    """Simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)) (Yao et al. 2022, section 2).
+    """Return simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)) (Yao et al. 2022, section 2).
 
     Args:
         log_densities: l [C, n], held-out log predictive densities of C chains for n rows; -inf is
@@ -132,26 +126,19 @@ def stacking_weights(log_densities: npt.ArrayLike) -> Array:
         that are alike share their weight evenly.
 
     Raises:
-        ValueError: For a wrong shape, NaN, +inf, or a row at which all chains have -inf.
+        ValueError: For NaN, +inf, or a row at which all chains have -inf.
     """
     values = np.asarray(log_densities, dtype=np.float64)
-    if values.ndim != 2 or 0 in values.shape:
-        raise ValueError(
-            "log_densities must have shape [C, n] with at least one chain and row, received "
-            f"{list(values.shape)}."
-        )
     undefined = np.argwhere(np.isnan(values) | np.isposinf(values))
     if len(undefined):
         chain, row = undefined[0]
         raise ValueError(
-            f"Log densities must be numbers or -inf, received {values[chain, row]} from chain "
-            f"{chain} in row {row}. Look at the predictions of this chain there."
+            f"Log densities must be below inf, received {values[chain, row]} from chain {chain} in row {row}."
         )
     largest = values.max(axis=0)
     if np.isneginf(largest).any():
         raise ValueError(
-            f"Every chain gives row {np.argmin(largest)} the density zero (log density -inf), so "
-            "that no weights are better than others. Check this row, or leave it out."
+            f"Every chain gives row {np.argmin(largest)} the density zero. Check this row, or leave it out."
         )
     # Relative to the best chain of a row, what underflows has a density below 1e-300 of the best
     # one, and the optimum gives the mixture at least 1 / n of that: it cannot matter.

@@ -20,6 +20,15 @@ def read_only(array: Array) -> Array:
     return view
 
 
+class ReadOnlyArrays:
+    """A dataclass whose arrays nobody may write in."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))
+
+
 def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
     """Inputs [D, n] of a layer in this dtype with a line of ones below, which a bias multiplies.
 

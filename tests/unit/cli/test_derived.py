@@ -53,12 +53,9 @@ def test_compress_by_stride_and_json_without_tensorflow(folder):
     assert draws(folder / "stride.h5").shape == (1, 5, 22)
 
 
-def test_the_seed_and_the_number_of_draws_are_passed_on(run, folder):
-    for name, options in {"one": "--seed 1", "same": "--seed 1", "two": "--seed 2"}.items():
-        assert run(f"compress named.h5 --num-draws 7 {options} -o {name}.h5")[0] == 0
-    one, same, two = (draws(folder / f"{name}.h5") for name in ("one", "same", "two"))
-    np.testing.assert_array_equal(one, same)
-    assert one.shape == (1, 7, 22) and not np.array_equal(one, two)
+def test_the_number_of_draws_is_passed_on(run, folder):
+    assert run("compress named.h5 --num-draws 7 -o one.h5")[0] == 0
+    assert draws(folder / "one.h5").shape == (1, 7, 22)
 
 
 def test_stack(run, folder):

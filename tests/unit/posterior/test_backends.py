@@ -42,6 +42,7 @@ def test_no_product_has_two_transposed_factors(
 @pytest.fixture
 def with_gpu(monkeypatch):
     """A GPU, as far as predictions can see, and every batch is large enough for it."""
+    pytest.importorskip("tensorflow")  # which has to be there before
     monkeypatch.setattr("tfbnn.engine.basis.compile.has_gpu", lambda: True)
     return lambda: monkeypatch.setattr("tfbnn.posterior.forward._GPU_VALUES", 1)
 

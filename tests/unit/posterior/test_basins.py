@@ -114,11 +114,10 @@ def test_hardly_any_overlap_gives_no_mass_and_says_so():
     generator = np.random.default_rng(0)
     draws = np.stack([target.chain(basin, generator, 60) for basin in (0, 1)])
     found = find_basins(draws, draws[..., :3, None], target)
-    assert np.all(found.log_evidence_stderr == np.inf) and found.nats_outside < 0
+    assert np.all(found.log_evidence_stderr == np.inf)
     assert np.all(found.log_evidence > [1400.0, 0.0])  # bounds from above
     text = " ".join(found.report(width=10_000).split())
     assert "the evidence of basins 1, 2 is not known" in text
-    assert "the errors leave open which basin has most" in text
 
 
 def test_a_proposal_that_misses_the_target_is_not_reliable():
@@ -190,8 +189,7 @@ def test_rhat_is_of_the_chains_of_a_basin():
 def test_errors_of_weights_follow_large_errors_of_evidences():
     """A linear rule would give the best basin, with a weight next to 1, no error at all."""
     found = basins_of([0, 1], [0.0, -30.0], [40.0, 40.0])
-    assert found.log_weight_stderr[0] > 1.0 and found.nats_outside < 0
-    assert "the errors leave open" in found.report()
+    assert found.log_weight_stderr[0] > 1.0
     small = basins_of([0, 1], [0.0, -1.0], [0.03, 0.04])
     share = np.exp(small.log_weights)
     np.testing.assert_allclose(small.log_weight_stderr, 0.05 * share[::-1], rtol=0.05)
@@ -201,17 +199,12 @@ def test_errors_of_weights_follow_large_errors_of_evidences():
 def test_the_report_says_what_the_average_is():
     apart = basins_of([0, 1, 0, 2], [0.0, -300.0, -900.0], [0.1, 0.1, 5.0])
     text = " ".join(apart.report(width=10_000).split())
-    assert "posterior mass outside the best basin found is below e^-300" in text
-    assert (
-        "is no posterior, but an ensemble of these basins with the weights 0.5, 0.25, 0.25" in text
-    )
+    assert "2: chain 1, log weight -300 +- 0.14 nats, 0.25 of the average" in text
     assert "of basins that no chain found nothing is known" in text
     weighted = apart.under(np.array([0.7, 0.3, 0.0, 0.0])).report(width=10_000)
-    assert "with the weights 0.7, 0.3, 0" in weighted
-    assert "all chains are in one" in basins_of([0, 0], [0.0], [0.0]).report()
+    assert "0.7 of the average" in weighted and "-900 +- 5 nats, 0 of the average" in weighted
+    assert "their average is that of the posterior" in basins_of([0, 0], [0.0], [0.0]).report()
     assert "one chain shows one basin" in basins_of([0], [0.0], [0.0]).report(width=200)
-    alike = basins_of([0, 1], [0.0, -0.1], [0.2, 0.2]).report(width=10_000)
-    assert "leave open whether the average" in alike
 
 
 @pytest.fixture

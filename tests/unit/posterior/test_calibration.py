@@ -428,7 +428,7 @@ def test_what_cannot_be_calibrated_is_refused():
     with pytest.raises(ValueError, match="calibrated=True needs a calibration"):
         case.model.predict(case.x, include_noise=True, calibrated=True)
     case.model.calibrate(case.x, case.y)
-    with pytest.raises(ValueError, match="calibrated=True is about new observations"):
+    with pytest.raises(ValueError, match="calibrated=True needs include_noise=True"):
         case.model.predict(case.x, calibrated=True)
     classes = synthetic_ensemble(likelihood=Bernoulli(), classes=("no", "yes"))
     labels = np.resize(["no", "yes"], len(case.x))

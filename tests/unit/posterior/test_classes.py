@@ -323,7 +323,7 @@ def test_what_classes_do_not_have(case):
 def test_classes_of_other_models(synthetic_ensemble):
     model = BayesianMLP.from_ensemble(synthetic_ensemble(likelihood=Gaussian()))
     assert model.classes is None
-    with pytest.raises(ValueError, match="predict_classes needs .* this model has Gaussian"):
+    with pytest.raises(ValueError, match="predict_classes needs .* received Gaussian"):
         model.predict_classes(np.zeros((1, 2)))
     with pytest.raises(tfbnn.NotFittedError):
         _ = BayesianMLP([2, 1], likelihood=Bernoulli()).classes

@@ -88,7 +88,7 @@ def test_draws_and_diagnoses_show_no_arrays():
 
 def test_what_methods_find_is_told_in_a_line_or_a_table():
     weights = np.array([0.75, 0.25])
-    found = Stacking(weights, "stacking on validation rows", -1.0, -0.9, 40)
+    found = Stacking("stacking on validation rows", 40, -1.0, -0.9, weights)
     assert repr(found) == "<Stacking: weights 0.750 0.250, stacking on validation rows>"
     scales = np.array([1.0, 0.2])
     table = repr(Relevance(("mass", "mix"), scales, scales, scales, True))
@@ -119,5 +119,5 @@ def test_predictions_of_many_targets_take_a_line_each():
 
 def test_basins_are_told_by_their_report():
     one, two = np.ones(1), np.array([0.5, 0.5])
-    found = Basins(np.zeros(2, int), one, one, one > 0, np.ones((1, 200, 1)), two)
+    found = Basins(np.zeros(2, int), one, one, np.ones((1, 200, 1)), two)
     assert repr(found) == found.report() and len(repr(found).splitlines()) < 8

@@ -216,7 +216,7 @@ def test_attributes_say_where_draws_come_from():
 def test_new_observations_are_not_calibrated_and_say_so():
     calibrated = replace(synthetic_ensemble(), calibration=SimpleNamespace(in_short="by 9 rows"))
     data = calibrated.to_arviz(rows_of(calibrated)[0])
-    assert data["predictions"].attrs["calibrated"].startswith("no: draws of the posterior pred")
+    assert data["predictions"].attrs["calibrated"].startswith("no, but predict")
     assert data["posterior"].attrs["calibration"] == "by 9 rows"
 
 
@@ -243,7 +243,7 @@ class TestRefusals:
             ensemble = replace(ensemble, spec=replace(ensemble.spec, likelihood_power=0.5))
         else:
             ensemble = replace(ensemble, provenance=Provenance().stating(not_sampled="fit_map"))
-        with pytest.warns(UserWarning, match="log_likelihood is left out: az.loo would need"):
+        with pytest.warns(UserWarning, match="log_likelihood is left out, as az.loo needs"):
             data = ensemble.to_arviz(*rows_of(ensemble))
         assert "log_likelihood" not in data and "observed_data" in data
 
@@ -258,7 +258,7 @@ class TestRefusals:
         ensemble = synthetic_ensemble()
         x, y = rows_of(ensemble)
         ensemble.to_arviz(x[:11], y[:11])
-        with pytest.raises(ValueError, match="received 12 rows for 30 draws"):
+        with pytest.raises(ValueError, match="30 draws at 12 rows"):
             ensemble.to_arviz(x, y)
 
     def test_half_of_the_rows_are_refused(self):

@@ -52,7 +52,7 @@ def check(sound, first, last, tmp_path):
         if outcome == "died":
             path = tmp_path / "fatal.h5"
             mutated_files.mutate(sound.read_bytes(), number, path)
-            with pytest.raises(tfbnn.ModelFileError, match=r"fatal\.h5.*made it fail"):
+            with pytest.raises(tfbnn.ModelFileError, match=r"fatal\.h5.*foreign files fail"):
                 tfbnn.load(path, untrusted=True)
     print(dict(counts))
 

@@ -120,7 +120,7 @@ FATAL = {
     "an exit": (READY + "sys.exit(7)", "exit code 7"),
     "nothing": (READY, "exit code 0"),
     "a header of which half is there": (READY + "say(b'{}', 9)", "exit code 0"),
-    "a header of no end": (READY + "say(b'', 2**60)", "made it fail"),
+    "a header of no end": (READY + "say(b'', 2**60)", "foreign files fail"),
     "another object": (READY + "say({'code': ['<f4', [1]]})", "must send the known datasets"),
     "a list": (READY + "say([1])", "must send the known datasets"),
     "no JSON": (READY + "say(b'nonsense')", "not a readable"),
@@ -145,7 +145,7 @@ FATAL = {
     "more bytes than there are": (
         READY + NAMES + "say({name: [d[0][0], [9]] for name, d in DATASETS.items()})\n"
         "sys.stdout.buffer.write(bytes(10**6))",
-        "made it fail",
+        "foreign files fail",
     ),
     "a message with control characters": (
         READY + "say('bad \\x1b[31m file')", r"bad \?\[31m file",

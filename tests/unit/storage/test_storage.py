@@ -333,14 +333,6 @@ def test_content_and_name_are_on_the_disk_in_this_order(saved, synthetic_ensembl
     assert calls == ["file", "name", "folder"]
 
 
-def test_only_many_draws_are_compressed(saved, synthetic_ensemble, tmp_path):
-    write_model(synthetic_ensemble((2, 20, 1), num_results=333), tmp_path / "many.h5")
-    with h5py.File(saved) as few, h5py.File(tmp_path / "many.h5") as many:
-        assert few["posterior/theta"].chunks is None
-        assert many["posterior/theta"].chunks == (1, 333, 82)
-        assert many["posterior/theta"].compression == "gzip"
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077, 0o002])
 def test_permissions_follow_the_umask(synthetic_ensemble, path, umask):
     previous = os.umask(umask)
@@ -375,6 +367,6 @@ def test_arrays_of_a_loaded_model_are_read_only(saved):
 @pytest.mark.parametrize("name", ["m.keras", "M.ONNX", "m.pkl"])
 def test_endings_of_other_formats_are_refused(synthetic_ensemble, tmp_path, name):
     model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble())
-    with pytest.raises(ValueError, match=r"ending \.h5; to_onnx, to_savedmodel and to_keras"):
+    with pytest.raises(ValueError, match=r"end in \.h5.*to_onnx, to_savedmodel and to_keras"):
         model.save(tmp_path / name)
     assert not list(tmp_path.iterdir())

@@ -252,13 +252,13 @@ class Samples:
         Raises:
             ImportError: Without ArviZ: the extra `arviz`.
         """
-        from tfbnn.posterior.arviz_data import SAMPLE, Group, Variable, arviz_object
+        from tfbnn.posterior.arviz_data import SAMPLE, arviz_object, variable
 
-        posterior = {"theta": Variable((*SAMPLE, "param"), self.draws, "positions")}
+        posterior = {"theta": variable((*SAMPLE, "param"), self.draws, "positions")}
         for name, values in self.quantities.items():
             dims = (f"{name}_dim_{axis}" for axis in range(values.ndim - len(SAMPLE)))
-            posterior.setdefault(name, Variable((*SAMPLE, *dims), values, ""))
-        statistics = {name: Variable(SAMPLE, v, "") for name, v in self.sample_stats.items()}
+            posterior.setdefault(name, variable((*SAMPLE, *dims), values))
+        statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
         attributes = {
             "kernel": self.kernel,
             "seed": self.seed,
@@ -269,9 +269,7 @@ class Samples:
             "biased": self.bias,
         }
         said = {name: value for name, value in attributes.items() if value is not None}
-        return arviz_object(
-            {"posterior": Group(posterior, said), "sample_stats": Group(statistics)}, {}
-        )
+        return arviz_object({"posterior": (posterior, said), "sample_stats": (statistics, {})}, {})
 
     def __repr__(self) -> str:
         size = (

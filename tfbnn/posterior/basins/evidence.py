@@ -119,11 +119,11 @@ def _of_chain(target: Target, draws: Array, number: int) -> list[Bridge]:
     draws, _ = target.aligned(draws, best)
     # In many dimensions every draw is far below the mode, and the mean near it unless the basin bends.
     centre = max(best, draws.mean(axis=0), key=lambda theta: target.log_prob(theta[None])[0])
-    frame, generator = Frame(centre, target.factor(centre)), np.random.default_rng([number, 17])
+    factor, generator = target.factor(centre), np.random.default_rng([number, 17])
     half = len(draws) // 2
     parts = []
     for one, other in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
-        proposal = frame.fitted(draws[one], effective_size(log_prob[one]))
+        proposal = Normal.fitted(centre, factor, draws[one], effective_size(log_prob[one]))
         at_draws = log_prob[other] - proposal.log_density(draws[other])
         sample = proposal.sample(generator, len(at_draws))
         in_copy = ~target.aligned(sample, best)[1]
@@ -135,65 +135,49 @@ def _of_chain(target: Target, draws: Array, number: int) -> list[Bridge]:
     return parts
 
 
-class Frame(NamedTuple):
-    """Coordinates z = L^T (theta - centre), in which H = L L^T is the unit matrix.
+class Normal(NamedTuple):
+    """A normal distribution of theta, in coordinates z = L^T (theta - centre).
 
     Attributes:
         centre: [P].
         factor: Lower Cholesky factor L [P, P].
+        mean, spread: Of z: its mean [P], and the lower Cholesky factor of its covariance [P, P].
     """
 
     centre: Array
     factor: Array
+    mean: Array
+    spread: Array
 
-    def whiten(self, theta: Array) -> Array:
-        """theta [M, P] -> z [M, P]."""
-        return (theta - self.centre) @ self.factor
+    @classmethod
+    def fitted(cls, centre: Array, factor: Array, draws: Array, size: float) -> Normal:
+        """Return the one with the mean of draws, and their covariance as far as so few can tell it from 1.
 
-    def fitted(self, draws: Array, size: float) -> Normal:
-        """Return the one with the mean of draws, and their covariance as far as so few can tell it from H^-1.
-
-        It is that of so many draws and P more whose covariance is H^-1: with far fewer draws than
+        It is that of so many draws and P more whose covariance is 1 in z: with far fewer draws than
         parameters no other has an inverse.
 
         Args:
+            centre, factor: Of the coordinates.
             draws: [M, P].
             size: Their effective number.
         """
-        z = self.whiten(draws)
-        mean, count = z.mean(axis=0), len(self.centre)
+        z, count = (draws - centre) @ factor, len(centre)
         covariance = size * np.cov(z, rowvar=False, bias=True).reshape(count, count)
         covariance = (covariance + count * np.eye(count)) / (size + count)
-        spread = np.linalg.cholesky(covariance)
-        log_det = np.log(np.diag(spread)).sum() - np.log(np.diag(self.factor)).sum()
-        return Normal(self, mean, spread, float(log_det))
-
-
-class Normal(NamedTuple):
-    """A normal distribution of theta.
-
-    Attributes:
-        frame: Frame.
-        mean, spread: Of z: its mean [P], and the lower Cholesky factor of its covariance [P, P].
-        log_det: Log determinant of d theta / d (standard normal numbers).
-    """
-
-    frame: Frame
-    mean: Array
-    spread: Array
-    log_det: float
+        return cls(centre, factor, z.mean(axis=0), np.linalg.cholesky(covariance))
 
     def sample(self, generator: np.random.Generator, count: int) -> Array:
-        """Draws [count, P]."""
+        """Return draws [count, P]."""
         standard = generator.standard_normal((count, len(self.mean)))
         z = self.mean + standard @ self.spread.T
-        return self.frame.centre + np.linalg.solve(self.frame.factor.T, z.T).T
+        return self.centre + np.linalg.solve(self.factor.T, z.T).T
 
     def log_density(self, theta: Array) -> Array:
-        """At theta [M, P]: [M]."""
-        z = self.frame.whiten(theta) - self.mean
+        """Return the log densities [M] at theta [M, P]."""
+        z = (theta - self.centre) @ self.factor - self.mean
         standard = np.linalg.solve(self.spread, z.T)
-        constant = 0.5 * len(self.mean) * np.log(2.0 * np.pi) + self.log_det
+        log_det = np.log(np.diag(self.spread)).sum() - np.log(np.diag(self.factor)).sum()
+        constant = 0.5 * len(self.mean) * np.log(2.0 * np.pi) + log_det
         return -0.5 * np.square(standard).sum(axis=0) - constant
 
 

@@ -1,4 +1,4 @@
-"""Finds `Basins`: groups chains by their functions, and weighs the groups by their evidence."""
+"""Find `Basins`: group chains by their functions, and weigh the groups by their evidence."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class BasinMethods(SampledModel):
             raise ValueError(
                 f"basins is about chains, which this model has none of. {ensemble.no_chains}."
             )
-        if given_together("basins", x=x, y=y):
+        if given_together("basins", x, y):
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "basins")
             require_rows_of_fit(ensemble, rows, "basins")
         else:
@@ -91,22 +91,18 @@ class BasinMethods(SampledModel):
             ensemble.draws,
             function_of_chains(ensemble),
             RowsTarget(ensemble.spec, ensemble.transform(rows)),
-            ensemble.chain_weights,
-        )
+        ).under(ensemble.chain_weights)
         self._ensemble = replace(ensemble, basins=found)
         return found
 
 
-def find_basins(
-    draws: Array, function: Array, target: Target, chain_weights: Array | None = None
-) -> Basins:
-    """The Basins of chains.
+def find_basins(draws: Array, function: Array, target: Target) -> Basins:
+    """Return the Basins of chains of equal weights.
 
     Args:
         draws: [C, S, P].
         function: What they are compared by, at reference inputs [C, S, N_ref, K].
         target: Target.
-        chain_weights: [C], by default equal ones.
 
     Raises:
         ValueError: For fewer than eight draws per chain; with several basins for too many parameters,
@@ -133,9 +129,7 @@ def find_basins(
         log_evidence=np.array(values),
         log_evidence_stderr=np.array(errors),
         rhat_within=np.stack([rhat(function[groups[group]]) for group in order]),
-        chain_weights=np.full(len(draws), 1 / len(draws))
-        if chain_weights is None
-        else chain_weights,
+        chain_weights=np.full(len(draws), 1 / len(draws)),
     )
 
 
@@ -161,8 +155,7 @@ class RowsTarget:
     def factor(self, theta: Array) -> Array:
         if self._spec.gauss_newton_obstacle is not None:
             raise ValueError(
-                f"basins needs the derivatives of every row's outputs: {self._spec.gauss_newton_obstacle}. "
-                "Weigh chains by held-out rows: model.stack_chains."
+                f"basins needs derivatives: {self._spec.gauss_newton_obstacle}. Use stack_chains."
             )
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.laplace import factor_at

@@ -1,4 +1,4 @@
-"""`Basins`: where the chains of a model are, and how much of the posterior is there."""
+"""`Basins`: the places of the chains of a model, and the mass of the posterior there."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import upper
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, named, text_width, wrapped
 from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, Kind, check_entries, list_of
-from tfbnn.system.arrays import Array, read_only
-
-# Standard errors that a statement on the mass outside the best basin leaves room for.
-_ERRORS = 2.0
-# Logarithms of weights that differ less than this are alike for an average.
-_ALIKE = 0.1
+from tfbnn.system.arrays import Array, ReadOnlyArrays
 
 _NUMBERS = list_of(NUMBER, "a list of finite numbers")
 _KINDS: Mapping[str, Kind] = {
@@ -31,7 +26,7 @@ _KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Basins:
+class Basins(ReadOnlyArrays):
     """What `BayesianMLP.basins` found. Basins are in the order of their weights, the largest first.
 
     A network has H! 2^H copies per hidden layer of H units (without the 2 where its activation is
@@ -56,17 +51,13 @@ class Basins:
     rhat_within: Array
     chain_weights: Array
 
-    def __post_init__(self) -> None:
-        for name, values in vars(self).items():
-            object.__setattr__(self, name, read_only(values))
-
     def __repr__(self) -> str:
         """The report: R-hat of every reference input would fill pages."""
         return self.report()
 
     @classmethod
     def from_json(cls, entries: Any, rhat_within: Array, chain_weights: Array) -> Basins:
-        """Of what `to_json` gave.
+        """Read what `to_json` gave.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -83,25 +74,28 @@ class Basins:
         )
         if {len(values), len(errors), len(bridged)} != {count}:
             raise ValueError(f"basins must have evidences of {counted(count, 'basin')}.")
-        # Of releases that had two bounds, in place of an error the half of their distance.
-        errors = [e if e is not None and known else np.inf for e, known in zip(errors, bridged)]
+        # An earlier release had two bounds where nothing is bridged, and half of their distance here; a
+        # single basin is not weighed, and has no error.
+        errors = [
+            np.inf if e is None or e and not known else e for e, known in zip(errors, bridged)
+        ]
         if min(errors) < 0:
             raise ValueError("basins.log_evidence_stderr must be 0 or more.")
         evidence = np.array(values, float), np.array(errors, float)
         return cls(labels, *evidence, rhat_within, chain_weights)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able, all but `rhat_within` and `chain_weights`."""
-        errors, known = self.log_evidence_stderr.tolist(), np.isfinite(self.log_evidence_stderr)
+        """Return what JSON can hold, all but `rhat_within` and `chain_weights`."""
+        errors = self.log_evidence_stderr.tolist()
         return {
             "labels": self.labels.tolist(),
             "log_evidence": self.log_evidence.tolist(),
             "log_evidence_stderr": [e if np.isfinite(e) else None for e in errors],
-            "is_bridged": known.tolist(),
+            "is_bridged": [0 < e < np.inf for e in errors],
         }
 
     def under(self, chain_weights: Array) -> Basins:
-        """The same under other weights of the chains [C]."""
+        """Return the same under other weights of the chains [C]."""
         return replace(self, chain_weights=chain_weights)
 
     @property
@@ -130,19 +124,8 @@ class Basins:
         """Weights that the basins have in averages over the chains [B], their number decides."""
         return np.bincount(self.labels, self.chain_weights, len(self.log_evidence))
 
-    @property
-    def nats_outside(self) -> float:
-        """X, with e^-X above the mass outside the best basin over that in it; two errors taken off.
-
-        Of the basins that were found; infinite where there is one. Negative where the errors leave
-        open which is best.
-        """
-        errors = np.hypot(self.log_evidence_stderr, self.log_evidence_stderr[0])
-        below = self.log_evidence[0] - self.log_evidence - _ERRORS * errors
-        return -float(np.logaddexp.reduce(-below[1:], initial=-np.inf))
-
     def report(self, width: int | None = None) -> str:
-        """Returns basins, weights and what the average over the chains is, as text.
+        """Return basins and weights as text.
 
         Args:
             width: Columns to break lines at, by default those of the terminal, else 100.
@@ -155,15 +138,26 @@ class Basins:
         )
 
     def lines(self) -> list[str]:
-        """The lines of `report`."""
+        """Return the lines of `report`."""
         count = len(self.log_evidence)
         lines = [
             f"{counted(len(self.labels), 'chain')} in {counted(count, 'basin')}, by the functions "
             "that they represent; of basins that no chain found nothing is known"
         ]
-        for basin in range(count):
-            lines.append(f"{basin + 1}: {self._basin_text(basin)}")
-        return [*lines, *self._sentences()]
+        lines += [f"{basin + 1}: {self._basin_text(basin)}" for basin in range(count)]
+        unknown = np.flatnonzero(np.isinf(self.log_evidence_stderr)) + 1
+        if len(unknown):
+            lines.append(
+                f"the evidence of {named('basin', unknown)} is not known, as the draws and the normal "
+                "distribution beside them hardly overlap"
+            )
+        elif len(self.labels) == 1:
+            lines.append("one chain shows one basin, whatever others there are")
+        elif count == 1:
+            lines.append(
+                "their average is that of the posterior there, if R-hat says that they mix"
+            )
+        return lines
 
     def _basin_text(self, basin: int) -> str:
         chains = np.flatnonzero(self.labels == basin)
@@ -171,49 +165,13 @@ class Basins:
         text = named("chain", chains)
         if len(self.log_evidence) > 1:
             weight, error = self.log_weights[basin], self.log_weight_stderr[basin]
-            text += f", log weight {weight:.4g} +- {error:.2g} nats"
+            share = self.averaged_weights[basin]
+            text += f", log weight {weight:.4g} +- {error:.2g} nats, {share:.3g} of the average"
         halves = " of its halves" if len(chains) == 1 else ""
         return (
             f"{text}, R-hat within{halves} median {found['median']:.4g}, 95 % {found['q95']:.4g}, "
             f"max {found['max']:.4g}"
         )
-
-    def _sentences(self) -> list[str]:
-        if len(self.log_evidence) == 1:
-            if len(self.labels) == 1:
-                return ["one chain shows one basin, whatever others there are"]
-            return [
-                "all chains are in one: their average is that of the posterior there, as far as R-hat "
-                "within says that they mix"
-            ]
-        lines = []
-        if self.nats_outside > 0:
-            lines.append(
-                "posterior mass outside the best basin found is below "
-                f"e^-{self.nats_outside:.3g} of that in it, {_ERRORS:.0f} errors taken off"
-            )
-        else:
-            lines.append("the errors leave open which basin has most of the posterior's mass")
-        unknown = np.flatnonzero(np.isinf(self.log_evidence_stderr)) + 1
-        if len(unknown):
-            lines.append(
-                f"the evidence of {named('basin', unknown)} is not known, as the draws and the normal "
-                "distribution beside them hardly overlap"
-            )
-        averaged = self.averaged_weights
-        with np.errstate(divide="ignore"):
-            differ = np.abs(np.log(averaged) - self.log_weights)
-        if np.all(differ <= _ALIKE + _ERRORS * self.log_weight_stderr) and self.nats_outside < 0:
-            lines.append(
-                "these errors leave open whether the average over the chains is the posterior's"
-            )
-        else:
-            shares = ", ".join(f"{weight:.3g}" for weight in averaged)
-            lines.append(
-                f"the average over the chains is no posterior, but an ensemble of these basins with "
-                f"the weights {shares}"
-            )
-        return lines
 
 
 def _log_weights(log_evidence: Array) -> Array:

@@ -155,14 +155,12 @@ class CalibrationMethods(SampledModel):
         if method == "loo":
             if x_calibration is not None or y_calibration is not None:
                 raise ValueError(
-                    "method='loo' takes the rows of the fit, received others. Leave x_calibration "
-                    "and y_calibration out, or use method='split'."
+                    "method='loo' takes the rows of the fit, received others. Use method='split'."
                 )
             if ensemble.provenance.not_sampled is not None and ensemble.mode is None:
                 raise ValueError(
-                    "method='loo' needs draws of a posterior, whose spread tells the leverage of "
-                    f"rows, received {ensemble.provenance.not_sampled}. Pass x_calibration and "
-                    "y_calibration."
+                    f"method='loo' needs draws of a posterior, received {ensemble.provenance.not_sampled}. "
+                    "Pass x_calibration and y_calibration."
                 )
             names = "x_calibration and y_calibration"
             rows = self.rows_of_the_fit(noise_scale, "method='loo'", names)
@@ -171,8 +169,7 @@ class CalibrationMethods(SampledModel):
             )
         elif x_calibration is None or y_calibration is None:
             raise ValueError(
-                "calibrate needs x_calibration and y_calibration, received None. Pass rows that the "
-                "fit has not seen, or method='loo' for those of the fit."
+                "calibrate needs x_calibration and y_calibration, received None. Or use method='loo'."
             )
         else:
             rows, transformed = checked_rows(
@@ -189,11 +186,7 @@ class CalibrationMethods(SampledModel):
                 )
             found = calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
         self._ensemble = ensemble = replace(ensemble, calibration=found)
-        # A run folder has its rows and no diagnosis, other models have one or neither.
-        known = row_groups = None
-        if ensemble.diagnostics is None and self._training_rows is not None:
-            known = ensemble.transform(self._training_rows)
-            row_groups = self._training_rows.groups
+        known, row_groups = self._unseen_rows()
         if ensemble.no_chains is None and (known is not None or ensemble.diagnostics is not None):
             told = diagnose_ensemble(ensemble, None, known, found.checked, row_groups).to_dict()
             self._ensemble = replace(ensemble, diagnostics=told)
@@ -209,13 +202,11 @@ def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
     if of_the_fit > _MOST_OF_THE_FIT * len(rows.x):
         raise ValueError(
             f"calibrate needs rows that the fit has not seen, received {len(rows.x)} of which "
-            f"{of_the_fit} are rows of the fit, whose errors are smaller. Hold rows out, or use "
-            "method='loo'."
+            f"{of_the_fit} are rows of the fit. Hold rows out, or use method='loo'."
         )
     if of_the_fit:
         warn(
-            f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are smaller "
-            "than those of new rows.",
+            f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are too small."
         )
 
 
@@ -242,7 +233,7 @@ def calibrate_by_rows(
     scaling = None
     if of_the_fit is not None:
         misfit, _ = _misfit(ensemble, of_the_fit, *left_out_moments(ensemble, of_the_fit))
-        scaling = Scaling(misfit, misfit_factors(ensemble, misfit, transformed.x))
+        scaling = misfit, misfit_factors(ensemble, misfit, transformed.x)
     return calibration_of_moments(
         ensemble, transformed, moments.mean, moments.stddev, by, "split", scaling, rows.groups
     )
@@ -278,23 +269,16 @@ def calibrate_by_leaving_out(
         decide = "the others" if row_groups is None else "the groups of the others"
         raise ValueError(
             f"method='loo' can judge {len(known)} of {len(judged)} rows: {decide} decide their own "
-            "predictions, so that nothing is known of them without themselves. Pass x_calibration "
-            "and y_calibration, rows that the fit has not seen."
+            "predictions. Pass x_calibration and y_calibration, rows that the fit has not seen."
         )
     scaling = None
     if scale == "misfit":
         misfit, factors = _misfit(ensemble, transformed, mean, stddev, judged)
-        scaling = Scaling(misfit, factors[known])
+        scaling = misfit, factors[known]
     row_groups = None if row_groups is None else row_groups[known]
+    moments = mean[known], stddev[known]
     return calibration_of_moments(
-        ensemble,
-        transformed.taken(known),
-        mean[known],
-        stddev[known],
-        by,
-        "loo",
-        scaling,
-        row_groups,
+        ensemble, transformed.taken(known), *moments, by, "loo", scaling, row_groups
     )
 
 
@@ -318,11 +302,23 @@ def _misfit(
     return fit_misfit(ensemble, rows, scores, judged)
 
 
-class Scaling(NamedTuple):
-    """A Misfit, and its factors at the rows that calibrate [N, K]."""
+class _Scored(NamedTuple):
+    """Rows that calibrate.
 
-    misfit: Misfit
-    factors: Array
+    Attributes:
+        scores: [n, K].
+        spread: What deviations were divided by for them [n, K].
+        trust: Trust levels [n].
+        labels: Numbers of the groups of rows that belong together [n].
+    """
+
+    scores: Array
+    spread: Array
+    trust: Array
+    labels: Array
+
+    def taken(self, chosen: Array) -> _Scored:
+        return _Scored(*(values[chosen] for values in self))
 
 
 def calibration_of_moments(
@@ -332,10 +328,10 @@ def calibration_of_moments(
     stddev: Array,
     by: str | None,
     method: str,
-    scaling: Scaling | None = None,
+    scaling: tuple[Misfit, Array] | None = None,
     row_groups: Array | None = None,
 ) -> Calibration:
-    """The Calibration by rows of which the predictions are known.
+    """Return the Calibration by rows of which the predictions are known.
 
     Args:
         ensemble: Ensemble of a regression.
@@ -343,7 +339,7 @@ def calibration_of_moments(
         mean, stddev: Predictions of them with noise, transformed [N, K].
         by: As in `calibrate_by_leaving_out`.
         method: What they are by, "split" or "loo".
-        scaling: Scaling of the deviations, or None.
+        scaling: A Misfit and its factors at the rows [N, K], or None.
         row_groups: Which rows belong together [N]: a group counts as one row where there have to be
             so many; None: each by itself.
 
@@ -351,85 +347,76 @@ def calibration_of_moments(
         ValueError: For too few rows.
     """
     trust = trust_levels(ensemble.training_inputs, rows.x)
+    misfit, factors = scaling or (None, np.ones(stddev.shape))
+    plain = (rows.y - mean) / stddev
+    labels = np.arange(len(plain)) if row_groups is None else row_groups
     # Outside nothing is calibrated, so those rows say nothing of where it is.
     used = trust > OUTSIDE
-    plain: Array = ((rows.y - mean) / stddev)[used]
-    factors = np.ones(plain.shape) if scaling is None else scaling.factors[used]
-    scores, spread, trust = plain / factors, stddev[used] * factors, trust[used]
-    labels = None if row_groups is None else np.unique(row_groups[used], return_inverse=True)[1]
-    count = len(scores) if labels is None else len(np.unique(labels))
+    known = _Scored(plain / factors, stddev * factors, trust, labels).taken(used)
+    names, labels = np.unique(known.labels, return_inverse=True)
+    known, count = known._replace(labels=labels), len(names)
     if count < FEWEST_SCORES:
-        what = "rows" if labels is None else "groups of rows"
+        what = "rows" if row_groups is None else "groups of rows"
         raise ValueError(
             f"calibrate needs at least {FEWEST_SCORES} {what} that are not outside the training inputs, "
             f"received {count}. Pass more."
         )
-    if labels is not None and is_auto(by) and count < 2 * FEWEST_OF_A_GROUP:
+    if is_auto(by) and count < 2 * FEWEST_OF_A_GROUP:
         by = None
-    by, groups, edges = _groups(spread, trust, by)
-    within = [np.mean(np.abs(plain) < k, axis=0) for k in LEVELS]
+    by, groups, edges = _groups(known, by)
+    within = [np.mean(np.abs(plain[used]) < k, axis=0) for k in LEVELS]
     return Calibration(
         method=method,
         by=by,
-        num_rows=len(scores),
+        num_rows=len(known.scores),
         edges=edges,
-        groups=_distributions(scores, groups),
+        groups=_distributions(known.scores, groups),
         coverage_before=np.array(within),
-        coverage_after=_coverage_of_folds(scores, groups, labels),
-        misfit=None if scaling is None else scaling.misfit,
-        checked=_checked(scores, spread, trust, by, SOURCES[method], ensemble.target_names, labels),
-        num_groups=None if labels is None else count,
+        coverage_after=_coverage_of_folds(known, groups),
+        misfit=misfit,
+        checked=_checked(known, by, SOURCES[method], ensemble.target_names),
+        num_groups=None if row_groups is None else count,
     )
 
 
-def _checked(
-    scores: Array,
-    spread: Array,
-    trust: Array,
-    by: str | None,
-    source: str,
-    names: Sequence[str],
-    labels: Array | None,
-) -> Predictions:
-    """The Predictions by the rows in two halves, each judged by the calibration of the other."""
-    half, pit = halves(len(scores), labels), np.empty(scores.shape)
+def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) -> Predictions:
+    """Return the Predictions by the rows in two halves, each judged by the calibration of the other."""
+    half, pit = halves(len(known.scores), known.labels), np.empty(known.scores.shape)
     for number in (0, 1):
-        others, rows = half != number, half == number
-        if others.sum() < FEWEST_SCORES:
-            return Predictions(why=f"{len(scores)} rows are too few for two halves")
+        others, rows = known.taken(half != number), known.taken(half == number)
+        if len(others.scores) < FEWEST_SCORES:
+            return Predictions(why=f"{len(pit)} rows are too few for two halves")
         try:
-            grouped, groups, edges = _groups(spread[others], trust[others], by)
+            grouped, groups, edges = _groups(others, by)
         except ValueError:  # half of the rows may be too few for groups
-            grouped, groups, edges = _groups(spread[others], trust[others], None)
-        none = np.empty((0, scores.shape[1]))
-        record = Calibration(
-            "split", grouped, len(groups), edges, _distributions(scores[others], groups), none, none
-        )
-        pit[rows] = record.probability(scores[rows], record.groups_of(spread[rows], trust[rows]))
+            grouped, groups, edges = _groups(others, None)
+        none, distributions = others.scores[:0], _distributions(others.scores, groups)
+        record = Calibration("split", grouped, len(groups), edges, distributions, none, none)
+        groups = record.groups_of(rows.spread, rows.trust)
+        pit[half == number] = record.probability(rows.scores, groups)
     pulls = normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL))
     return Predictions.judge(pit, pulls, source, True, names)
 
 
-def _groups(stddev: Array, trust: Array, by: str | None) -> tuple[str | None, Array, Array]:
-    """(By what, without "auto", group of each row and target [n, K], edges [B - 1, K] by "stddev")."""
-    num_rows, num_targets = stddev.shape
+def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
+    """Return by what, without "auto", the group of each row and target [n, K], edges [B - 1, K]."""
+    num_rows, num_targets = rows.spread.shape
     no_edges = np.empty((0, num_targets))
     if by == "trust":
-        groups = np.repeat((trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
+        groups = np.repeat((rows.trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
         return by, groups, no_edges
-    first = np.empty(0, int) if by is None else first_rows(stddev)
+    first = np.empty(0, int) if by is None else first_rows(rows.spread)
     if not len(first) and (by is None or is_auto(by)):
-        return None, np.zeros(stddev.shape, int), no_edges
+        return None, np.zeros(rows.spread.shape, int), no_edges
     if not len(first):
         _require_rows("stddev", [num_rows // 2] * 2)
         raise ValueError(
-            "by='stddev' needs predicted standard deviations that differ, received so many equal ones "
-            f"that no {FEWEST_OF_A_GROUP} rows are apart from {FEWEST_OF_A_GROUP} others. Use by=None."
+            "by='stddev' needs predicted standard deviations that differ. Use by=None."
         )
-    ordered = np.sort(stddev, axis=0)
+    ordered = np.sort(rows.spread, axis=0)
     edges = 0.5 * (ordered[first - 1] + ordered[first])
-    return "stddev", np.sum(stddev > edges[:, None], axis=0), edges
+    return "stddev", np.sum(rows.spread > edges[:, None], axis=0), edges
 
 
 def first_rows(stddev: Array) -> Array:
@@ -477,13 +464,13 @@ def _distributions(scores: Array, groups: Array) -> tuple[tuple[ScoreDistributio
     )
 
 
-def _coverage_of_folds(scores: Array, groups: Array, labels: Array | None) -> Array:
-    """Coverage [3, K] of each fifth of the rows under a calibration by the others.
+def _coverage_of_folds(rows: _Scored, groups: Array) -> Array:
+    """Return the coverage [3, K] of each fifth of the rows under a calibration by the others.
 
     In a group of hardly enough rows it is one by all of them. Rows of one label, numbered from 0, are
     in one fifth.
     """
-    labels = np.arange(len(scores)) if labels is None else labels
+    scores, labels = rows.scores, rows.labels
     fold = (np.random.default_rng(0).permutation(labels.max() + 1) % _NUM_FOLDS)[labels]
     inside = np.zeros((len(LEVELS), *scores.shape), bool)
     ends = np.array([central_levels(k) for k in LEVELS])
@@ -491,10 +478,10 @@ def _coverage_of_folds(scores: Array, groups: Array, labels: Array | None) -> Ar
         for target in range(scores.shape[1]):
             taken = groups[:, target] == number
             for left in range(_NUM_FOLDS):
-                others, rows = taken & (fold != left), taken & (fold == left)
+                others, judged = taken & (fold != left), taken & (fold == left)
                 if others.sum() < FEWEST_SCORES:
                     others = taken
                 low, high = ScoreDistribution.of(scores[others, target]).quantile(ends).T
-                values = scores[rows, target]
-                inside[:, rows, target] = (values > low[:, None]) & (values < high[:, None])
+                values = scores[judged, target]
+                inside[:, judged, target] = (values > low[:, None]) & (values < high[:, None])
     return cast(Array, inside.mean(axis=1))

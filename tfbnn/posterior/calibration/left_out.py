@@ -1,13 +1,15 @@
-"""What rows of the fit would have been predicted to be without themselves, from their leverage."""
+"""Predict rows of the fit as if they had been left out, by their leverage."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import function_of_chains, target_tiles
+from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -15,8 +17,8 @@ from tfbnn.system.arrays import Array
 # prediction, and nothing is known of them without themselves.
 _LARGEST_LEVERAGE = 0.9
 # Rows that are left out together move the posterior further. Weights of draws that leave them out have
-# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it (Vehtari et al.
-# 2024, arXiv:1507.02646).
+# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it (Vehtari et
+# al. 2024, arXiv:1507.02646).
 _LARGEST_EIGENVALUE = 0.7
 # A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
 # weight leverage is at most a tenth on average, however small it seems to be.
@@ -32,7 +34,7 @@ LEFT_OUT = "rows of the fit, each left out"
 def left_out_moments(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """As `left_out`, of rows of the fit of an ensemble.
+    """Return `left_out` of rows of the fit of an ensemble.
 
     Args:
         ensemble: Ensemble of a regression.
@@ -43,65 +45,62 @@ def left_out_moments(
         ValueError: Where the draws do not tell the leverage of rows, and it may be large.
     """
     ensemble = ensemble.weighted.mirrored
-    weights, function = ensemble.chain_weights, function_of_chains(ensemble)
+    function = function_of_chains(ensemble)
     groups = group_chains(function)
     num_left_out = len(rows.x) if row_groups is None else len(np.unique(row_groups))
     require_moving_chains(ensemble, function, groups, num_left_out)
-    if row_groups is not None:
-        return left_out_together(ensemble, rows, row_groups, groups)
-    power = ensemble.spec.likelihood_power
-    mean, stddev, judged = (np.empty(rows.y.shape) for _ in range(3))
-    for tile in target_tiles(ensemble, rows):
-        place = tile.place
-        found = left_out(
-            rows.y[place], tile.location, tile.fitted, weights, groups, power, tile.predicted
-        )
-        mean[place], stddev[place], judged[place] = found
-    return mean, stddev, judged.astype(bool)
+    mean, stddev = np.zeros(rows.y.shape), np.ones(rows.y.shape)
+    judged = np.zeros(rows.y.shape, bool)
+    for tile, found in left_out_tiles(ensemble, rows, groups, row_groups):
+        mean[tile.place], stddev[tile.place], judged[tile.place] = found
+    return mean, stddev, judged
 
 
 def halves(num_rows: int, labels: Array | None = None) -> Array:
-    """Number of the half, 0 or 1, of each row [N]; rows of one label [N] are in the same half."""
+    """Return the number of the half, 0 or 1, of each row [N]; rows of one label [N] are in the same half."""
     _, places = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
     order: Array = np.random.default_rng(0).permutation(int(places.max(initial=-1)) + 1)
     return order[places] % 2
 
 
-def left_out_together(
-    ensemble: Ensemble, rows: NetworkRows, row_groups: Array, groups: Array
-) -> tuple[Array, Array, Array]:
-    """As `left_out`, of rows whose groups [N] are left out one after the other.
+def left_out_tiles(
+    ensemble: Ensemble, rows: NetworkRows, groups: Array, row_groups: Array | None = None
+) -> Iterator[tuple[TargetTile, tuple[Array, Array, Array]]]:
+    """Iterate over the tiles of rows, each with its `left_out`.
 
     Args:
         ensemble: Ensemble of a regression, all of whose chains have a weight.
-        rows, row_groups: As in `left_out_moments`.
+        rows, row_groups: As in `left_out_moments`; a tile is then a group of rows.
         groups: Number of the group of each chain [C].
     """
     weights, power = ensemble.chain_weights, ensemble.spec.likelihood_power
-    mean, stddev = np.zeros(rows.y.shape), np.ones(rows.y.shape)
-    judged = np.zeros(rows.y.shape, bool)
+    tiles = target_tiles(ensemble, rows)
+    if row_groups is not None:
+        tiles = _group_tiles(ensemble, rows, row_groups)
+    for tile in tiles:
+        place, location, fitted, predicted = tile
+        together = row_groups is not None
+        yield (
+            tile,
+            left_out(rows.y[place], location, fitted, weights, groups, power, predicted, together),
+        )
+
+
+def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> Iterator[TargetTile]:
+    """Iterate over groups of rows [N], but those of too many."""
     order = np.argsort(row_groups, kind="stable")
     _, first = np.unique(row_groups[order], return_index=True)
     for place in np.split(order, first[1:]):
-        if len(place) > _MOST_TOGETHER:
-            continue
-        tiles = [*target_tiles(ensemble, rows.taken(place))]
-        location, fitted, predicted = (
-            np.concatenate(parts, axis=1)
-            for parts in zip(
-                *(np.broadcast_arrays(t.location, t.fitted, t.predicted) for t in tiles)
-            )
-        )
-        mean[place], stddev[place], judged[place] = left_out(
-            rows.y[place], location, fitted, weights, groups, power, predicted, together=True
-        )
-    return mean, stddev, judged
+        if len(place) <= _MOST_TOGETHER:
+            tiles = target_tiles(ensemble, rows.taken(place))
+            parts = (np.broadcast_arrays(*tile[1:]) for tile in tiles)
+            yield TargetTile(place, *(np.concatenate(part, axis=1) for part in zip(*parts)))
 
 
 def require_moving_chains(
     ensemble: Ensemble, function: Array, groups: Array, num_rows: int
 ) -> None:
-    """Refuses draws whose variance is not that of the posterior, where it matters.
+    """Refuse draws whose variance is not that of the posterior, where it matters.
 
     The leverages of all rows add up to no more than the number of parameters.
     """
@@ -112,10 +111,8 @@ def require_moving_chains(
     smallest = min(float(np.median(size)) for size in sizes)
     if smallest < _FEWEST_EFFECTIVE:
         raise ValueError(
-            "method='loo' needs draws whose variance tells the leverage of rows, "
-            f"{_FEWEST_EFFECTIVE} independent ones or more in each group of chains that agree, these "
-            f"are worth {smallest:.2g}. Run the chains for longer, or pass x_calibration and "
-            "y_calibration, rows that the fit has not seen."
+            f"method='loo' needs {_FEWEST_EFFECTIVE} independent draws or more in each group of chains "
+            f"that agree, these are worth {smallest:.2g}. Run longer chains, or use method='split'."
         )
 
 

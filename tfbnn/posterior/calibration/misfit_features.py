@@ -100,14 +100,24 @@ def row_blocks(num_rows: int) -> list[slice]:
     ]
 
 
-def misfit_factors(ensemble: Ensemble, misfit: Misfit, x: Array) -> Array:
-    """Root mean square of scores around transformed inputs x [n, D]: [n, K]."""
+def misfit_factors(
+    ensemble: Ensemble, misfit: Misfit, x: Array, own: tuple[Array, Array] | None = None
+) -> Array:
+    """Return the root mean square of scores around transformed inputs x [n, D]: [n, K].
+
+    Args:
+        ensemble: Ensemble of a regression.
+        misfit: Misfit.
+        x: [n, D].
+        own: For rows of the fit, their own terms in both sums of every network [M, n, K], left out.
+    """
     networks = single_networks(misfit_networks(ensemble))
     found = np.zeros((len(x), ensemble.spec.num_targets))
     for rows in row_blocks(len(x)):
         for number, network in enumerate(networks):
             for target, features in enumerate(misfit_features(network, x[rows])):
-                found[rows, target] += misfit.mean_square(features, number, target)
+                terms = [] if own is None else [sums[number, rows, target] for sums in own]
+                found[rows, target] += misfit.mean_square(features, number, target, terms)
     return np.sqrt(found / len(networks))
 
 

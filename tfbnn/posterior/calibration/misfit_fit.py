@@ -1,13 +1,14 @@
-"""Finds a `Misfit` out of the rows of the fit."""
+"""Find a `Misfit` by the rows of the fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.posterior.calibration.misfit_features import (
+    misfit_factors,
     misfit_features,
     misfit_networks,
     num_features,
@@ -16,7 +17,7 @@ from tfbnn.posterior.calibration.misfit_features import (
 )
 from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import noise_tiles
+from tfbnn.posterior.prediction import target_tiles
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
@@ -45,7 +46,7 @@ class Axes(NamedTuple):
 def fit_misfit(
     ensemble: Ensemble, rows: NetworkRows, scores: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """The Misfit, and its factors [N, K] at the rows of the fit, each without its own part in it.
+    """Return the Misfit, and its factors [N, K] at the rows of the fit, each without its own part in it.
 
     Args:
         ensemble: Ensemble of a regression.
@@ -55,8 +56,8 @@ def fit_misfit(
     """
     networks = misfit_networks(ensemble)
     noise = np.empty((networks.num_draws, *rows.y.shape))
-    for place, location, scale in noise_tiles(networks, rows.x, rows.noise):
-        noise[:, place] = np.broadcast_to(cast(Array, scale), location.shape)
+    for place, location, scale, _ in target_tiles(networks, rows):
+        noise[:, place] = np.broadcast_to(scale, location.shape)
     count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
     directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)
     squares, own = np.empty(directions.shape[:-1]), np.empty_like(noise)
@@ -80,27 +81,11 @@ def fit_misfit(
 
     on_all_cores(find, range(len(singles)))
     misfit = Misfit(directions, squares)
-    return misfit, _factors_without_own(misfit, singles, rows.x, np.square(scores), own)
-
-
-def _factors_without_own(
-    misfit: Misfit, networks: list[Ensemble], x: Array, squares: Array, own: Array
-) -> Array:
-    def mean_square(number: int) -> Array:
-        values = np.empty(squares.shape)
-        for rows in row_blocks(len(x)):
-            for target, features in enumerate(misfit_features(networks[number], x[rows])):
-                below = own[number, rows, target]
-                terms = below * squares[rows, target], below
-                values[rows, target] = misfit.mean_square(features, number, target, terms)
-        return values
-
-    found: Array = np.mean(on_all_cores(mean_square, range(len(networks))), axis=0)
-    return np.sqrt(found)
+    return misfit, misfit_factors(ensemble, misfit, rows.x, (own * np.square(scores), own))
 
 
 def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
-    """The Axes of one network and target.
+    """Return the Axes of one network and target.
 
     The penalty on weights is one for theta, as the prior has it in ntk; elsewhere it decides little
     where rows do.

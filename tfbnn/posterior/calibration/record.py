@@ -21,7 +21,7 @@ the row, but for a factor of x. benchmarks/results/pops.md compares this with ot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -35,9 +35,9 @@ from tfbnn.posterior.calibration.score_distribution import (
     ScoreDistribution,
     Side,
 )
-from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, TEXT, Kind, check_entries, list_of
+from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, Kind, check_entries, list_of
 from tfbnn.spec.distributions import normal_cdf
-from tfbnn.system.arrays import Array, read_only
+from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 
 # Of the weight that all rows have together at a typical input: what the mean over all rows counts, so
 # that nothing is divided by zero where no row is near.
@@ -52,7 +52,7 @@ MOST_GROUPS = 3
 _NUMBERS = list_of(NUMBER, "a list of finite numbers")
 _ROWS_OF_NUMBERS = list_of(_NUMBERS, "a list of lists of finite numbers")
 _KINDS: Mapping[str, Kind] = {
-    "method": TEXT,
+    "method": Kind("'split' or 'loo'", lambda value: value in METHODS),
     "by": Kind("null, 'stddev' or 'trust'", lambda value: value in BY),
     "scale": Kind("'stddev' or 'misfit'", lambda value: value in SCALES),
     "num_rows": POSITIVE,
@@ -69,7 +69,7 @@ _OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 
 
 @dataclass(frozen=True, eq=False)
-class Misfit:
+class Misfit(ReadOnlyArrays):
     """Both sums as quadratic forms of the features of x, on common axes, per network and target.
 
     Attributes:
@@ -82,14 +82,10 @@ class Misfit:
     directions: Array
     squares: Array
 
-    def __post_init__(self) -> None:
-        for name in ("directions", "squares"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
     def mean_square(
-        self, features: Array, network: int, target: int, own: tuple[Array, Array] | None = None
+        self, features: Array, network: int, target: int, own: Sequence[Array] = ()
     ) -> Array:
-        """Mean squared score around inputs [n], above 0.
+        """Return the mean squared score around inputs [n], above 0.
 
         Args:
             features: Theirs of one network and target [P, n].
@@ -101,10 +97,8 @@ class Misfit:
         features = features.astype(directions.dtype, order="C")
         components = np.square(directions.T @ features).astype(np.float64)
         above, below = squares @ components, components.sum(axis=0)
-        if own is not None:
-            above, below = (
-                np.maximum(sums - terms, 0.0) for sums, terms in zip((above, below), own)
-            )
+        if own:
+            above, below = np.maximum(above - own[0], 0.0), np.maximum(below - own[1], 0.0)
         usual = max(float(squares.mean()), np.finfo(np.float64).tiny)
         return (above + _LEAST_WEIGHT * usual) / (below + _LEAST_WEIGHT)
 
@@ -154,7 +148,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, entries: Any, scores: Array, misfit: Misfit | None = None) -> Calibration:
-        """Of what `to_json`, `scores` and `misfit` gave.
+        """Read what `to_json`, `scores` and `misfit` gave.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -169,7 +163,6 @@ class Calibration:
             _of_shape(name, entries[name], (len(LEVELS), num_targets))
             for name in ("coverage_before", "coverage_after")
         )
-        _require("method", entries["method"] in METHODS, "'split' or 'loo'")
         _require(
             "scale", (entries["scale"] == "misfit") == (misfit is not None), "that of the file"
         )
@@ -182,11 +175,9 @@ class Calibration:
         _require("edges", len(edges) == wanted, f"{wanted} between {len(sizes)} groups")
         _require("edges", bool(np.all(np.diff(edges, axis=0) >= 0)), "ascending")
         tails = _of_shape("tails", tails, (len(sizes), num_targets, 2, 2))
-        low, high = DF_RANGE
-        known = (tails[..., 1] >= low * 0.999) & (tails[..., 1] <= high * 1.001)
-        _require(
-            "tails", bool(np.all((tails[..., 0] > 0) & known)), "scales and degrees of freedom"
-        )
+        scales, df = tails[..., 0], tails[..., 1]
+        known = (scales > 0) & (df >= 0.999 * DF_RANGE[0]) & (df <= 1.001 * DF_RANGE[1])
+        _require("tails", bool(known.all()), "scales and degrees of freedom")
         parts = np.split(scores, np.cumsum(sizes)[:-1])
         for part in parts:
             _require("scores", bool(np.all(np.diff(part, axis=0) >= 0)), "ascending")
@@ -197,7 +188,7 @@ class Calibration:
             )
             for part, tail in zip(parts, tails)
         )
-        return cls(
+        found = cls(
             entries["method"],
             entries["by"],
             entries["num_rows"],
@@ -206,11 +197,11 @@ class Calibration:
             before,
             after,
             misfit,
-            num_groups=entries.get("num_groups"),
         )
+        return replace(found, num_groups=entries.get("num_groups"))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able, all but `scores` and `misfit`."""
+        """Return what JSON can hold, all but `scores` and `misfit`."""
         return {
             "method": self.method,
             "by": self.by,
@@ -236,7 +227,7 @@ class Calibration:
         return np.concatenate(columns)
 
     def groups_of(self, stddev: Array, trust: Array) -> Array:
-        """Group of each prediction [n, K].
+        """Return the group of each prediction [n, K].
 
         Args:
             stddev: What scores are divided by [n, K]: predicted standard deviations, noise included,
@@ -248,20 +239,20 @@ class Calibration:
         return np.sum(stddev > self.edges[:, None], axis=0)
 
     def quantiles(self, levels: Sequence[float] | Array, groups: Array) -> Array:
-        """Scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
+        """Return scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
         table = _quantile_table(self, tuple(levels))
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
 
     def probability(self, scores: Array, groups: Array) -> Array:
-        """Probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
+        """Return the probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.probability)
 
     def log_density(self, scores: Array, groups: Array) -> Array:
-        """Log density of scores [n, K] of these groups: [n, K]."""
+        """Return the log density of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.log_density)
 
     def is_left(self, groups: Array, trust: Array, factors: Array) -> Array:
-        """Which predictions keep their uncalibrated bars [n, K].
+        """Return which predictions keep their uncalibrated bars [n, K].
 
         Those outside the training inputs, of which no score told anything: where the calibrated bars
         are the wider ones they hold there, too, else a bar would shrink on the way out.
@@ -280,7 +271,7 @@ class Calibration:
         return self.table(_bars)
 
     def summary(self, names: Sequence[str] = ()) -> str:
-        """Returns what calibrated, and what it changes, in a few aligned lines.
+        """Return what calibrated, and what it changes, in a few aligned lines.
 
         Args:
             names: Of the targets, where there are several.
@@ -335,7 +326,7 @@ class Calibration:
         return f"the {part}{' third' * (len(self.groups) == 3)} of the error bars"
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
-        """Values of a function of each distribution [B, K, ...]."""
+        """Return the values of a function of each distribution [B, K, ...]."""
         return np.array([[function(one) for one in group] for group in self.groups])
 
     def _each(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.spec.distributions import student_t_cdf, student_t_quantile
-from tfbnn.system.arrays import Array, read_only
+from tfbnn.system.arrays import Array, ReadOnlyArrays
 
 # The rank from either end where the body ends: the outermost scores say where the next ones lie, and
 # nothing of where those beyond do.
@@ -69,7 +69,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreDistribution:
+class ScoreDistribution(ReadOnlyArrays):
     """The distribution of a new score.
 
     Attributes:
@@ -79,9 +79,6 @@ class ScoreDistribution:
 
     scores: Array
     sides: tuple[Side, Side]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", read_only(self.scores))
 
     @classmethod
     def of(cls, scores: Array) -> ScoreDistribution:
@@ -99,10 +96,6 @@ class ScoreDistribution:
             Side.of(distances[count // 2 :], least),
         )
         return cls(ordered, sides)
-
-    @cached_property
-    def median(self) -> float:
-        return float(np.median(self.scores))
 
     @cached_property
     def _body(self) -> tuple[Array, Array]:
@@ -134,8 +127,9 @@ class ScoreDistribution:
 
     def log_density(self, scores: Array) -> Array:
         """Log density of a new score, that of the Student's t: ranks have none. The same shape."""
-        below, above = (side.log_density(scores - self.median) for side in self.sides)
-        return np.where(scores < self.median, below, above)
+        median = np.median(self.scores)
+        below, above = (side.log_density(scores - median) for side in self.sides)
+        return np.where(scores < median, below, above)
 
     def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array]]:
         """Yields (side, its end of the body, which values lie beyond), where there are some."""

@@ -100,8 +100,7 @@ def _checked_version(root: h5g.GroupID, kind: FileKind) -> int:
     if not 1 <= version <= kind.version:
         known = " to ".join(map(str, sorted({1, kind.version})))
         raise ModelFileError(
-            f"this release reads format version {known}, the file has {version}. "
-            "Load it with the release that wrote it."
+            f"this release reads format version {known}, the file has {version}. Update tfbnn."
         )
     return version
 
@@ -215,8 +214,7 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
         )
     if declared > max(schema.SMALL_BYTES, schema.MAX_EXPANSION * stored):
         raise ModelFileError(
-            f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for "
-            f"{declared}."
+            f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for {declared}."
         )
     return declared, stored
 

@@ -103,9 +103,8 @@ def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
     """
     if not _has_mark(file):
         raise ModelFileError(
-            f"this is not a readable {title} file: expected a seal (SHA-256) at its end, found "
-            "none. Check that tfbnn wrote it and that it was copied completely; after a "
-            "deliberate edit call tfbnn.storage.seal."
+            f"this is not a readable {title} file: expected a seal (SHA-256) at its end, found none. "
+            "Copy it completely; after a deliberate edit call tfbnn.storage.seal."
         )
     expected = file.read()
     if _digest(file, content_size(file)) != expected:

@@ -103,25 +103,27 @@ def check_metadata(ensemble: Ensemble) -> None:
         ModelFileError, TypeError, ValueError: Names what does not.
     """
     spec, names = ensemble.spec, ensemble.feature_names
-    if names is not None and [*map(type, names)] != [str] * spec.num_inputs:
-        raise ModelFileError(
-            f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}."
+    _require(
+        names is None or [*map(type, names)] == [str] * spec.num_inputs,
+        f"feature_names must be {spec.num_inputs} texts, found {names!r:.200}",
+    )
+    if ensemble.coding is not None:
+        coded = ensemble.coding.input_names
+        _require(
+            names == coded,
+            f"feature_names must be {coded!r:.200} by the coding of the columns, found {names!r:.200}",
         )
-    if ensemble.coding is not None and names != ensemble.coding.input_names:
-        raise ModelFileError(
-            f"feature_names must be {ensemble.coding.input_names!r:.200} by the coding of the columns, "
-            f"found {names!r:.200}."
-        )
-    if ensemble.vector_target and spec.num_targets != 1:
-        raise ModelFileError(
-            f"vector_target goes with one target, found true for {spec.num_targets}."
-        )
+    _require(
+        not ensemble.vector_target or spec.num_targets == 1,
+        f"vector_target goes with one target, found true for {spec.num_targets}",
+    )
     if spec.has_classes:
         check_classes(ensemble.classes or (), spec.num_classes)
-    elif ensemble.classes is not None:
-        raise ModelFileError("classes must be absent for a likelihood without classes.")
-    if spec.has_classes and ensemble.calibration is not None:
-        raise ModelFileError("calibration must be absent for a likelihood with classes.")
+        _require(ensemble.calibration is None, "calibration must be absent for classes")
+    else:
+        _require(
+            ensemble.classes is None, "classes must be absent for a likelihood without classes"
+        )
     if ensemble.diagnostics is not None:
         said = ensemble.diagnostics.get("warnings")
         if said is not None:
@@ -133,11 +135,11 @@ def check_metadata(ensemble: Ensemble) -> None:
         ("x_pipeline", ensemble.x_pipeline, spec.num_inputs, spec.x_transform),
         ("y_pipeline", ensemble.y_pipeline, spec.num_targets, spec.y_transform),
     ):
-        if tuple(step.name for step in pipeline.steps) != expected:
-            raise ModelFileError(f"{name} must have the steps {list(expected)} of the spec.")
+        _require(
+            pipeline.names == expected, f"{name} must have the steps {list(expected)} of the spec"
+        )
         widths = {len(column) for step in pipeline.steps for column in vars(step).values()}
-        if widths - {columns}:
-            raise ModelFileError(f"{name} must have {columns} columns, found {sorted(widths)}.")
+        _require(widths <= {columns}, f"{name} must have {columns} columns, found {sorted(widths)}")
 
 
 def check_can_be_written(ensemble: Ensemble) -> None:
@@ -167,33 +169,28 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         ensemble: Ensemble.
         created_at: Time as text, for the metadata.
     """
-    arrays = {
+    calibration, basins = ensemble.calibration, ensemble.basins
+    arrays: dict[str, Any] = {
         schema.METADATA: encode_metadata(ensemble, created_at),
         schema.THETA: ensemble.draws,
         schema.CHAIN_WEIGHTS: ensemble.chain_weights,
         schema.X_REFERENCE: ensemble.x_reference,
+        schema.MODE: ensemble.mode,
+        schema.ROW_DIGESTS: ensemble.row_digests if len(ensemble.row_digests) else None,
+        schema.SCORES: calibration and calibration.scores,
+        schema.RHAT_WITHIN: basins and basins.rhat_within,
     }
-    for key, name in schema.TRAINING_INPUTS.items():
-        arrays[name] = getattr(ensemble.training_inputs, key)
+    for part, names in (
+        (ensemble.training_inputs, schema.TRAINING_INPUTS),
+        (ensemble.readouts, schema.READOUTS),
+        (calibration and calibration.misfit, schema.MISFIT),
+    ):
+        arrays |= {name: getattr(part, key, None) for key, name in names.items()}
     for key, dtype in schema.STATISTICS.items():
         arrays[f"{schema.SAMPLE_STATS}/{key}"] = ensemble.sample_stats[key].astype(dtype)
-    for key, name in schema.READOUTS.items():
-        if getattr(ensemble.readouts, key, None) is not None:
-            arrays[name] = getattr(ensemble.readouts, key)
-    if ensemble.mode is not None:
-        arrays[schema.MODE] = ensemble.mode
-    if len(ensemble.row_digests):
-        arrays[schema.ROW_DIGESTS] = ensemble.row_digests
-    if ensemble.calibration is not None:
-        arrays[schema.SCORES] = ensemble.calibration.scores
-        for key, name in schema.MISFIT.items():
-            if ensemble.calibration.misfit is not None:
-                arrays[name] = getattr(ensemble.calibration.misfit, key)
-    if ensemble.basins is not None:
-        arrays[schema.RHAT_WITHIN] = ensemble.basins.rhat_within
     # In the order of the schema, in which whoever reads foreign files expects them.
     known = schema.DATASETS | schema.OPTIONAL_DATASETS
-    return {name: arrays[name] for name in known if name in arrays}
+    return {name: arrays[name] for name in known if arrays[name] is not None}
 
 
 def from_arrays(
@@ -215,101 +212,79 @@ def from_arrays(
     """
     for added, names in schema.ADDED_DATASETS.items():
         for name in names:
-            if added > version and name in datasets:
-                raise ModelFileError(f"{name} belongs to format {added}, found it in {version}.")
+            _require(
+                added <= version or name not in datasets,
+                f"{name} belongs to format {added}, found it in {version}",
+            )
     sizes = _common_sizes(datasets)
     metadata = decode_metadata(datasets[schema.METADATA], version, custom)
     _check_sizes(sizes, metadata["spec"])
     arrays: dict[str, Array] = {name: array[()] for name, array in datasets.items()}
+    _check_numbers(arrays, metadata["spec"])
     statistics = {key: arrays[f"{schema.SAMPLE_STATS}/{key}"] for key in schema.STATISTICS}
-    _check_statistics(statistics)
     statistics["diverging"] = statistics["diverging"].astype(bool)
-    places = schema.TRAINING_INPUTS.items()
-    metadata["calibration"] = _calibration(metadata["calibration"], arrays)
-    metadata["basins"] = _basins(metadata["basins"], arrays)
+    for entry, name in (("calibration", schema.SCORES), ("basins", schema.RHAT_WITHIN)):
+        _require(
+            (metadata[entry] is None) == (name not in arrays),
+            f"{name} and {entry} in metadata go together",
+        )
+    if metadata["basins"] is not None:
+        of_basins = arrays[schema.RHAT_WITHIN], arrays[schema.CHAIN_WEIGHTS]
+        metadata["basins"] = Basins.from_json(metadata["basins"], *of_basins)
+    misfit = _parts(arrays, schema.MISFIT, schema.MISFIT["squares"], schema.SCORES)
+    if metadata["calibration"] is not None:
+        metadata["calibration"] = Calibration.from_json(
+            metadata["calibration"], arrays[schema.SCORES], Misfit(**misfit) if misfit else None
+        )
+    readouts = _parts(arrays, schema.READOUTS, schema.READOUTS["mean"])
     ensemble = Ensemble(
         **metadata,
         draws=arrays[schema.THETA],
         sample_stats=statistics,
         chain_weights=arrays[schema.CHAIN_WEIGHTS],
         x_reference=arrays[schema.X_REFERENCE],
-        training_inputs=TrainingInputs(**{key: arrays[name] for key, name in places}),
-        readouts=_readouts(arrays),
+        training_inputs=TrainingInputs(**_parts(arrays, schema.TRAINING_INPUTS)),
+        readouts=Readouts(**readouts) if readouts else None,
         mode=arrays.get(schema.MODE),
         row_digests=arrays.get(schema.ROW_DIGESTS, np.empty(0, np.uint32)),
     )
-    _check_mode(ensemble)
     _check_networks(ensemble)
-    _check_arrays(ensemble, arrays)
+    _check_training_inputs(ensemble.training_inputs)
     check_metadata(ensemble)
     return ensemble
 
 
-def _readouts(arrays: Mapping[str, Array]) -> Readouts | None:
-    mean, factor = (arrays.get(schema.READOUTS[key]) for key in ("mean", "factor"))
-    if mean is not None:
-        return Readouts(mean, factor)
-    if factor is not None:
-        raise ModelFileError(f"{schema.READOUTS['factor']} needs {schema.READOUTS['mean']}.")
-    return None
+def _parts(arrays: Mapping[str, Array], names: Mapping[str, str], *needed: str) -> dict[str, Array]:
+    """Return a dict key -> array of those there are, which the `needed` arrays have to go with."""
+    found = {key: arrays[name] for key, name in names.items() if name in arrays}
+    if found:
+        together = sorted({*(names[key] for key in found), *needed})
+        _require(all(name in arrays for name in needed), f"{' and '.join(together)} go together")
+    return found
 
 
-def _calibration(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Calibration | None:
-    scores = arrays.get(schema.SCORES)
-    if entries is None and scores is None and not set(schema.MISFIT.values()) & set(arrays):
-        return None
-    if entries is None or scores is None:
-        raise ModelFileError(f"{schema.SCORES} and calibration in metadata go together.")
-    if not np.isfinite([scores.min(), scores.max()]).all():
-        raise ModelFileError(f"{schema.SCORES} must be finite, found NaN or infinity.")
-    return Calibration.from_json(entries, scores, _misfit(arrays))
-
-
-def _misfit(arrays: Mapping[str, Array]) -> Misfit | None:
-    found = {key: arrays[name] for key, name in schema.MISFIT.items() if name in arrays}
-    if not found:
-        return None
-    if len(found) < len(schema.MISFIT):
-        raise ModelFileError(f"{' and '.join(schema.MISFIT.values())} go together.")
-    for key, values in found.items():
-        if not np.isfinite([values.min(), values.max()]).all():
-            raise ModelFileError(f"{schema.MISFIT[key]} must be finite, found NaN or infinity.")
-    if found["squares"].min() < 0:
-        raise ModelFileError(f"{schema.MISFIT['squares']} must be >= 0, found negative numbers.")
-    return Misfit(**found)
-
-
-def _basins(entries: dict[str, Any] | None, arrays: Mapping[str, Array]) -> Basins | None:
-    rhat_within = arrays.get(schema.RHAT_WITHIN)
-    if entries is None and rhat_within is None:
-        return None
-    if entries is None or rhat_within is None:
-        raise ModelFileError(f"{schema.RHAT_WITHIN} and basins in metadata go together.")
-    return Basins.from_json(entries, rhat_within, arrays[schema.CHAIN_WEIGHTS])
-
-
-def _check_mode(ensemble: Ensemble) -> None:
-    """Refuses a mode beside what only networks have, or without a word that they are none."""
-    if ensemble.mode is None:
-        return
-    is_normal = ensemble.provenance.not_sampled is not None and ensemble.num_chains == 1
-    if not is_normal or ensemble.readouts is not None or ensemble.is_compressed:
-        raise ModelFileError(
-            f"{schema.MODE} goes with the draws of one normal distribution, not sampled by a chain, "
-            "whole and without readouts."
-        )
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ModelFileError(f"{message}.")
 
 
 def _check_networks(ensemble: Ensemble) -> None:
-    """Refuses a misfit of other networks than those of the model."""
-    misfit = None if ensemble.calibration is None else ensemble.calibration.misfit
-    if misfit is None:
-        return
-    expected = misfit_networks(ensemble).num_draws
-    if len(misfit.directions) != expected:
-        raise ModelFileError(
-            f"{schema.MISFIT['directions']} must be of {expected} networks, found "
-            f"{len(misfit.directions)}."
+    """Refuse a mode beside what only networks have, and a misfit of other networks than the model's."""
+    is_normal = ensemble.provenance.not_sampled is not None and ensemble.num_chains == 1
+    is_whole = ensemble.readouts is None and not ensemble.is_compressed
+    _require(
+        ensemble.mode is None or is_normal and is_whole,
+        f"{schema.MODE} goes with the draws of one normal distribution, not sampled by a chain, whole and "
+        "without readouts",
+    )
+    if ensemble.calibration is not None and ensemble.calibration.misfit is not None:
+        found, expected = (
+            len(ensemble.calibration.misfit.directions),
+            misfit_networks(ensemble).num_draws,
+        )
+        _require(
+            found == expected,
+            f"{schema.MISFIT['directions']} must be of {expected} networks, found {found}",
         )
 
 
@@ -322,13 +297,15 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
             continue
         shape = arrays[name].shape
         wanted = [sizes.get(dimension, dimension) for dimension in dimensions]
-        if len(shape) != len(dimensions) or 0 in shape:
-            raise ModelFileError(
-                f"{name} must have the shape {wanted} without zeros, found {list(shape)}."
-            )
+        _require(
+            len(shape) == len(dimensions) and 0 not in shape,
+            f"{name} must have the shape {wanted} without zeros, found {list(shape)}",
+        )
         for dimension, size in zip(dimensions, shape):
-            if sizes.setdefault(dimension, size) != size:
-                raise ModelFileError(f"{name} must have the shape {wanted}, found {list(shape)}.")
+            _require(
+                sizes.setdefault(dimension, size) == size,
+                f"{name} must have the shape {wanted}, found {list(shape)}",
+            )
     return sizes
 
 
@@ -349,50 +326,53 @@ def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
         "feature": (num_features(spec),),
     }
     for dimension, allowed in expected.items():
-        if sizes.get(dimension, allowed[0]) not in allowed:
-            raise ModelFileError(
-                f"The layers of {spec.architecture_text} ask for {dimension} = {allowed[0]}, found "
-                f"arrays with {sizes[dimension]}."
-            )
-    # A diagnosis takes every network at every one of them.
-    if sizes["row"] > MAX_REFERENCE_ROWS:
-        raise ModelFileError(
-            f"{schema.X_REFERENCE} must have at most {MAX_REFERENCE_ROWS} rows, found "
-            f"{sizes['row']}."
+        found = sizes.get(dimension, allowed[0])
+        _require(
+            found in allowed,
+            f"The layers of {spec.architecture_text} ask for {dimension} = {allowed[0]}, found arrays "
+            f"with {found}",
         )
+    # A diagnosis takes every network at every one of them.
+    _require(
+        sizes["row"] <= MAX_REFERENCE_ROWS,
+        f"{schema.X_REFERENCE} must have at most {MAX_REFERENCE_ROWS} rows, found {sizes['row']}",
+    )
 
 
-def _check_arrays(ensemble: Ensemble, arrays: Mapping[str, Array]) -> None:
-    of_draws = [
-        name for name in (schema.THETA, *schema.READOUTS.values(), schema.MODE) if name in arrays
-    ]
-    for name in of_draws:
-        if arrays[name].dtype != ensemble.spec.dtype:
-            raise ModelFileError(
-                f"{name} must be {ensemble.spec.dtype}, found {arrays[name].dtype}."
-            )
-    for name in (*of_draws, schema.X_REFERENCE, *schema.TRAINING_INPUTS.values()):
-        # NaN and infinity show in the extremes, which need no mask of the size of the array.
-        if not np.isfinite([arrays[name].min(), arrays[name].max()]).all():
-            raise ModelFileError(f"{name} must be finite, found NaN or infinity.")
-    weights = ensemble.chain_weights
-    if not (np.all(weights >= 0) and abs(weights.sum() - 1) <= 1e-6):
-        raise ModelFileError(f"chain_weights must be >= 0 and add up to 1, found {weights}.")
-    inputs = ensemble.training_inputs
-    if np.any(inputs.low > inputs.high):
-        raise ModelFileError("the range of the training inputs must have low <= high.")
+def _check_numbers(arrays: Mapping[str, Array], spec: NetworkSpec) -> None:
+    """Refuse numbers that no fit leaves, whatever else the file says."""
+    for name in (schema.THETA, *schema.READOUTS.values(), schema.MODE):
+        if name in arrays:
+            found = arrays[name].dtype
+            _require(found == spec.dtype, f"{name} must be {spec.dtype}, found {found}")
+    for name, values in arrays.items():
+        if not name.startswith((schema.SAMPLE_STATS, schema.RHAT_WITHIN)):
+            # NaN and infinity show in the extremes, which need no mask of the size of the array.
+            is_finite = np.isfinite([values.min(), values.max()]).all()
+            _require(bool(is_finite), f"{name} must be finite, found NaN or infinity")
+    for name in (f"{schema.SAMPLE_STATS}/n_steps", schema.MISFIT["squares"]):
+        _require(name not in arrays or arrays[name].min() >= 0, f"{name} must be >= 0")
+    _require(
+        arrays[f"{schema.SAMPLE_STATS}/diverging"].max() <= 1,
+        "sample_stats/diverging must be 0 or 1",
+    )
+    weights = arrays[schema.CHAIN_WEIGHTS]
+    _require(
+        bool(weights.min() >= 0 and abs(weights.sum() - 1) <= 1e-6),
+        f"chain_weights must be >= 0 and add up to 1, found {weights}",
+    )
+
+
+def _check_training_inputs(inputs: TrainingInputs) -> None:
+    _require(bool(np.all(inputs.low <= inputs.high)), "the training inputs must have low <= high")
     matrix = inputs.covariance
     full = matrix.shape[0] == matrix.shape[1]
-    variances = np.diagonal(matrix) if full else matrix
-    if np.any(variances < 0) or (full and not np.allclose(matrix, matrix.T)):
-        raise ModelFileError("the covariance of the training inputs must be symmetric, >= 0.")
+    is_sound = np.all((np.diagonal(matrix) if full else matrix) >= 0)
+    _require(
+        bool(is_sound and (not full or np.allclose(matrix, matrix.T))),
+        "the covariance of the training inputs must be symmetric, >= 0",
+    )
     usual, largest = inputs.distances
-    if not 0 <= usual <= largest:
-        raise ModelFileError("the distances of the training inputs must be >= 0 and ascending.")
-
-
-def _check_statistics(statistics: Mapping[str, Array]) -> None:
-    if statistics["diverging"].max() > 1:
-        raise ModelFileError("sample_stats/diverging must hold 0 and 1, found larger numbers.")
-    if statistics["n_steps"].min() < 0:
-        raise ModelFileError("sample_stats/n_steps must hold counts, found negative numbers.")
+    _require(
+        0 <= usual <= largest, "the distances of the training inputs must be >= 0 and ascending"
+    )

@@ -5,7 +5,6 @@ every object of the HDF5 file, before its content; the content, against the mode
 """
 
 import functools
-import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,11 +23,7 @@ from tfbnn.storage.model.untrusted import read_foreign
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
-# Draws become 15 % smaller, more where proposals were rejected, and 100 MB of them load in 0.2 s
-# instead of 0.1 s; a higher level or other arrays would gain nothing.
-_COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 _ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
-_CHUNK_BYTES, _COMPRESSED_FROM_BYTES = 2**20, 2**16
 
 
 def write_model(ensemble: Ensemble, path: StrPath) -> None:
@@ -46,8 +41,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
     """
     if os.fspath(path).lower().endswith(_ENDINGS_OF_OTHERS):
         raise ValueError(
-            f"A model file is HDF5 of tfbnn, which what reads {os.path.splitext(path)[1]} cannot open, "
-            f"received {os.fspath(path)!r}. Use the ending .h5; to_onnx, to_savedmodel and to_keras "
+            f"Model files end in .h5, received {os.fspath(path)!r}. to_onnx, to_savedmodel and to_keras "
             "write for other programs."
         )
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -117,22 +111,10 @@ def _refuse_own_classes(ensemble: Ensemble) -> None:
     if ensemble.spec.own_names:
         raise ModelFileError(
             f"it names classes of your own, {', '.join(ensemble.spec.own_names)}, and files of "
-            "strangers get none of them: they would choose the settings of your code. Load files that "
-            "you trust with untrusted=False."
+            "strangers get none of them. Load files that you trust with untrusted=False."
         )
 
 
 def _fill(arrays: Mapping[str, Array], file: h5py.File) -> None:
     for name, array in arrays.items():
-        settings: dict[str, Any] = {}
-        if name == schema.THETA and array.nbytes >= _COMPRESSED_FROM_BYTES:
-            settings = {"chunks": _chunks(array), **_COMPRESSION}
-        file.create_dataset(name, data=array, **settings)
-
-
-def _chunks(theta: Array) -> tuple[int, int, int]:
-    """A chunk shape of about 1 MiB that divides the draws of a chain evenly."""
-    _, num_results, num_parameters = theta.shape
-    columns = min(num_parameters, _CHUNK_BYTES // theta.itemsize)
-    count = math.ceil(num_results * columns * theta.itemsize / _CHUNK_BYTES)
-    return 1, math.ceil(num_results / min(count, num_results)), columns
+        file.create_dataset(name, data=array)

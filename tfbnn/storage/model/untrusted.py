@@ -62,8 +62,7 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
             code = process.wait()
             if arrays is None or code:
                 raise ModelFileError(
-                    "expected arrays from the process that reads foreign files, but the file made "
-                    f"it fail ({describe_ending(code)})."
+                    f"the file made the process that reads foreign files fail ({describe_ending(code)})."
                 )
             return arrays
         finally:
