@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.support.documents import run_document
 from tests.support.registries import kept_registries
-from tfbnn.engine.density.densities import row_log_likelihood
+from tfbnn.engine.density.densities import Noise, row_log_likelihood
 from tfbnn.engine.density.fisher import likelihood_information
 
 pytestmark = pytest.mark.statistics  # the document is run, for some seconds
@@ -51,8 +51,8 @@ def test_densities_are_those_of_scipy(document, row_noise):
     outputs, y = np.array([[[0.1, -0.2, 3.0]]]), np.array([[0.3, 0.3, 0.3]])
     width = (0.3 if row_noise is None else row_noise) / np.sqrt(2.0)
     expected = stats.laplace.logpdf(y, outputs[0], width)
-    noise = None if row_noise is None else tf.constant(row_noise)
-    found = row_log_likelihood(likelihood, tf.constant(outputs), None, tf.constant(y), noise)
+    noise = Noise(None, None if row_noise is None else tf.constant(row_noise))
+    found = row_log_likelihood(likelihood, tf.constant(outputs), tf.constant(y), noise)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     scale = likelihood.scale(outputs, None, row_noise)
     np.testing.assert_allclose(likelihood.log_noise_density(y - outputs[0], scale), expected)
@@ -60,7 +60,7 @@ def test_densities_are_those_of_scipy(document, row_noise):
         likelihood.noise_quantile(np.array([0.2, 0.9])),
         stats.laplace.ppf([0.2, 0.9], scale=np.sqrt(0.5)),
     )
-    information, noise = likelihood_information(likelihood, tf.constant(outputs[0]), None, noise)
+    information, noise = likelihood_information(likelihood, tf.constant(outputs[0]), noise)
     # The score is sign / width, whatever the residual.
     np.testing.assert_allclose(information.weights, np.broadcast_to(1 / width**2, (1, 3)))
     assert noise.shape == (0, 3)

@@ -1,1 +1,1 @@
-"""What the whole engine stands on: compilation, seeds, adaptation."""
+"""Ground of the engine: compilation, seeds, adaptation."""

@@ -39,7 +39,7 @@ def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any 
 
 
 def xla_compiles() -> bool:
-    """Whether the operations made now become part of a program that XLA compiles.
+    """Return whether the operations made now become part of a program that XLA compiles.
 
     What is fast there, such as a product of padded matrices, may be slow elsewhere.
     """
@@ -47,12 +47,12 @@ def xla_compiles() -> bool:
 
 
 def num_traces() -> int:
-    """How often living compiled functions have been traced; tests watch it for retracing."""
+    """Return how often living compiled functions have been traced; tests watch it for retracing."""
     return sum(function.experimental_get_tracing_count() for function in _functions)
 
 
 def has_gpu() -> bool:
-    """Whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
+    """Return whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
     return not is_forked() and bool(tf.config.get_visible_devices("GPU"))
 
 

@@ -56,7 +56,7 @@ _forked = False
 
 
 def is_forked() -> bool:
-    """Whether this process was forked from one that had used TensorFlow, which does not work here."""
+    """Return whether this process was forked from one that had used TensorFlow, which does not work here."""
     return _forked
 
 

@@ -75,7 +75,7 @@ class DataSpace(NamedTuple):
 
     @property
     def covariance_root(self) -> Tensor:
-        """As in `FeatureSpace`: the triangular root is of that size in either space."""
+        """Return that of `FeatureSpace`: the triangular root is of that size in either space."""
         lower = tf.linalg.cholesky(_plus_identity(tf.matmul(self.x, self.x, transpose_b=True)))
         return FeatureSpace(lower, self.mean).covariance_root
 

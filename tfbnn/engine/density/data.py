@@ -62,12 +62,12 @@ class Data(NamedTuple):
 
     @property
     def total_weight(self) -> float:
-        """How many rows those that count stand for, outside compiled programs."""
+        """Return how many rows those that count stand for, outside compiled programs."""
         return float(tf.reduce_sum(self.counted(tf.ones([self.length], tf.float64))))
 
     @property
     def counts(self) -> Tensor:
-        """Which rows count: boolean [L]."""
+        """Return which rows count: boolean [L]."""
         place = tf.range(self.length)
         return (place >= self.first) & (place < self.last)
 
@@ -112,7 +112,7 @@ class Data(NamedTuple):
         return min(padded_to(-(-self.length // num_blocks), _LEAST_MULTIPLE), self.length)
 
     def num_blocks(self, length: int) -> Tensor:
-        """How many blocks of this length have rows that count, an int32 tensor."""
+        """Return how many blocks of this length have rows that count, an int32 tensor."""
         return (self.last + (length - 1)) // length
 
     def rows(self) -> Self:
@@ -142,7 +142,7 @@ def make_data(
 
 
 def num_pieces(num_rows: int, jit_compile: bool) -> int:
-    """In how many pieces chains sum so many rows, if XLA may compile these."""
+    """Return in how many pieces chains sum so many rows, if XLA may compile these."""
     return _NUM_PIECES if jit_compile and num_rows >= _ROWS_IN_PIECES else 1
 
 
@@ -173,8 +173,10 @@ def padded_to(number: int, multiple: int) -> int:
 
 
 def earlier_data(spec: NetworkSpec, dtype: str) -> Data:
-    """The earlier rows of a spec that has some."""
+    """Return the earlier rows of a spec as the engine takes them."""
     kept = spec.earlier
+    if kept is None:
+        return no_rows(dtype)
     noise = None if kept.noise is None else kept.noise.values
     return make_data(kept.x.values, kept.y.values, noise, dtype, kept.weights.values)
 
@@ -186,26 +188,31 @@ class WeightedRows(NamedTuple):
         x: [N, D].
         y: [N, K].
         noise: Known standard deviations [N, K], or None.
-        weights: [N].
+        weights: [N], or None: each for itself.
     """
 
     x: Array
     y: Array
     noise: Array | None
-    weights: Array
+    weights: Array | None = None
 
-    def chosen(self, places: Array | slice) -> WeightedRows:
-        """Some of them."""
-        noise = None if self.noise is None else self.noise[places]
-        return WeightedRows(self.x[places], self.y[places], noise, self.weights[places])
+    @property
+    def counts(self) -> Array:
+        """The weights, ones where there are none."""
+        return np.ones(len(self.x)) if self.weights is None else self.weights
 
-    def data(self, dtype: str = "float64", *, weighted: bool = True) -> Data:
-        """As the engine takes them."""
-        return make_data(self.x, self.y, self.noise, dtype, self.weights if weighted else None)
+    def taken(self, places: Array | slice) -> Self:
+        """Return some of them."""
+        arrays = {name: array for name, array in self._asdict().items() if array is not None}
+        return self._replace(**{name: array[places] for name, array in arrays.items()})
+
+    def data(self, dtype: str = "float64") -> Data:
+        """Return them as the engine takes them."""
+        return make_data(self.x, self.y, self.noise, dtype, self.weights)
 
 
-def all_rows(spec: NetworkSpec, rows: NetworkRows) -> WeightedRows:
-    """Those of the fit, as often as the power of their likelihood says, and the spec's earlier ones.
+def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRows:
+    """Return the rows of the fit, weighted by the power of their likelihood, and the spec's earlier ones.
 
     Their likelihood is that of `spec.of_earlier()`.
     """
@@ -224,11 +231,6 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows) -> WeightedRows:
         noise,
         np.concatenate([weights, kept.weights.values]),
     )
-
-
-def data_of(rows: NetworkRows | WeightedRows, dtype: str) -> Data:
-    """Rows of either kind as the engine takes them."""
-    return rows.data(dtype) if isinstance(rows, WeightedRows) else make_data(*rows, dtype)
 
 
 def _noise_of(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:

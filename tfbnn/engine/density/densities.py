@@ -10,12 +10,13 @@ What a user's own priors and noise compute is checked before anything is compile
 from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite, lgamma, log, pi, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import own_settings
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
@@ -100,10 +101,10 @@ def noise_information(noise: CustomNoise) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def _information(noise):
+def _information(noise: CustomNoise) -> tuple[float, float]:
     (centre, width), (mean, stddev) = place_of(noise), noise.moments
 
-    def squares(z):
+    def squares(z: Array) -> Array:
         points = tf.constant(z)
         with tf.GradientTape() as tape:
             tape.watch(points)
@@ -145,7 +146,9 @@ def check_own_densities(spec: NetworkSpec) -> None:
                 )
 
 
-def check_gradient(own: CustomPrior | CustomNoise, values, dtype: str):
+def check_gradient(
+    own: CustomPrior | CustomNoise, values: Array, dtype: str
+) -> tuple[Array, Array]:
     """Log density and gradient at values, arrays as these, both finite.
 
     Raises:
@@ -184,20 +187,20 @@ def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor =
 
 
 @weight_log_prior.register(priors.Uniform)
-def _uniform(prior, weights, scale=None):
+def _uniform(prior: priors.Uniform, weights: Tensor, scale: Tensor | None = None) -> Tensor:
     inside = tf.reduce_all((weights >= prior.low) & (weights <= prior.high), axis=-1)
     density = tf.constant(-weights.shape[-1] * log(prior.high - prior.low), tf.float64)
     return tf.where(inside, density, tf.constant(-float("inf"), tf.float64))
 
 
 @weight_log_prior.register(priors.Laplace)
-def _laplace(prior, weights, scale=None):
+def _laplace(prior: priors.Laplace, weights: Tensor, scale: Tensor | None = None) -> Tensor:
     scale, log_scale = _scale_of_weights(prior, weights, scale)
     return -_sum(tf.abs(weights / scale), -1) - weights.shape[-1] * (log_scale + log(2.0))
 
 
 @weight_log_prior.register(priors.Normal)
-def _normal(prior, weights, scale=None):
+def _normal(prior: priors.Normal, weights: Tensor, scale: Tensor | None = None) -> Tensor:
     if prior.has_scale:
         return _hierarchical(prior, weights, scale)
     loc, scales = (
@@ -207,21 +210,26 @@ def _normal(prior, weights, scale=None):
 
 
 @weight_log_prior.register(priors.HierarchicalNormal)
-def _hierarchical(prior, weights, scale=None):
+def _hierarchical(
+    prior: priors.WeightPrior, weights: Tensor, scale: Tensor | None = None
+) -> Tensor:
     scale, log_scale = _scale_of_weights(prior, weights, scale)
     return -0.5 * _sum((weights / scale) ** 2, -1) - weights.shape[-1] * (log_scale + _HALF_LOG_2PI)
 
 
 @weight_log_prior.register(CustomPrior)
-def _own_prior(prior, weights, scale=None):
+def _own_prior(prior: CustomPrior, weights: Tensor, scale: Tensor | None = None) -> Tensor:
     if scale is None:
         return _sum(elementwise(prior, weights), -1)
     # In ntk theta has the weights over the scale of their prior.
-    density = _sum(elementwise(prior, prior.scale * weights), -1)
-    return density + weights.shape[-1] * log(prior.scale)
+    width = prior.scale or 1.0
+    density = _sum(elementwise(prior, width * weights), -1)
+    return density + weights.shape[-1] * log(width)
 
 
-def _scale_of_weights(prior, weights, scale):
+def _scale_of_weights(
+    prior: priors.WeightPrior, weights: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor]:
     """(what divides weights [C, n], the mean of its logarithm, float64 [C] or a number)."""
     scale = tf.convert_to_tensor(prior.scale if scale is None else scale, weights.dtype)
     log_scale = tf.cast(tf.math.log(scale), tf.float64)
@@ -236,13 +244,13 @@ def scale_log_prior(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
 
 
 @scale_log_prior.register(priors.LogNormal)
-def _log_normal(prior, log_scale):
+def _log_normal(prior: priors.LogNormal, log_scale: Tensor) -> Tensor:
     z = (log_scale - prior.loc) / prior.scale
     return _sum(-0.5 * z**2 - log(prior.scale) - _HALF_LOG_2PI, -1)
 
 
 @scale_log_prior.register(priors.InverseGamma)
-def _inverse_gamma(prior, log_scale):
+def _inverse_gamma(prior: priors.InverseGamma, log_scale: Tensor) -> Tensor:
     # Variance v = s^2, and |dv / d log s| = 2 v.
     a, b = prior.concentration, prior.scale
     constant = a * log(b) - lgamma(a) + log(2.0)
@@ -250,49 +258,60 @@ def _inverse_gamma(prior, log_scale):
 
 
 @scale_log_prior.register(priors.HalfNormal)
-def _half_normal(prior, log_scale):
+def _half_normal(prior: priors.HalfNormal, log_scale: Tensor) -> Tensor:
     ratio = tf.exp(log_scale) / prior.scale
     kernel = -0.5 * ratio**2 + 0.5 * log(2.0 / pi)
     return _sum(kernel - log(prior.scale) + log_scale, -1)
 
 
 @scale_log_prior.register(priors.HalfCauchy)
-def _half_cauchy(prior, log_scale):
+def _half_cauchy(prior: priors.HalfCauchy, log_scale: Tensor) -> Tensor:
     ratio = tf.exp(log_scale) / prior.scale
     kernel = -tf.math.log1p(ratio**2) + log(2.0 / pi)
     return _sum(kernel - log(prior.scale) + log_scale, -1)
 
 
+class Noise(NamedTuple):
+    """Learned and known noise of C networks; without C of one.
+
+    Attributes:
+        log_scale: Learned log noise scales [C, number of them].
+        of_rows: Known standard deviations [K, n] or [C, K, n], transformed, or None.
+    """
+
+    log_scale: Tensor
+    of_rows: Tensor | None
+
+    def beside(self, learned: Tensor) -> Tensor:
+        """Return learned scales with the known ones added in quadrature."""
+        return learned if self.of_rows is None else tf.sqrt(learned**2 + self.of_rows**2)
+
+
 @required_of(likelihoods.Likelihood)
 def row_log_likelihood(
-    likelihood: likelihoods.Likelihood,
-    outputs: Tensor,
-    log_noise_scale: Tensor,
-    y: Tensor,
-    row_noise: Tensor | None,
+    likelihood: likelihoods.Likelihood, outputs: Tensor, y: Tensor, noise: Noise
 ) -> Tensor:
     """Log likelihood of every row, summed over targets: [C, n], better in float64.
 
     Args:
         likelihood: A likelihood settings object.
         outputs: Network outputs [C, num_outputs, n].
-        log_noise_scale: Learned log noise scales [C, number of them].
         y: Transformed targets [K, n] or [C, K, n]; class numbers of class likelihoods.
-        row_noise: Known standard deviations [K, n] or [C, K, n], transformed, or None.
+        noise: Noise.
     """
 
 
 @row_log_likelihood.register(likelihoods.Gaussian)
-def _gaussian(likelihood, outputs, log_noise_scale, y, row_noise):
-    residual = y - outputs
-    scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
-    return _normal_noise(residual, scale)
+def _gaussian(likelihood: likelihoods.Gaussian, outputs: Tensor, y: Tensor, noise: Noise) -> Tensor:
+    return _normal_noise(y - outputs, noise_scale(likelihood, noise, outputs.dtype))
 
 
 @row_log_likelihood.register(likelihoods.StudentT)
-def _student_t(likelihood, outputs, log_noise_scale, y, row_noise):
+def _student_t(
+    likelihood: likelihoods.StudentT, outputs: Tensor, y: Tensor, noise: Noise
+) -> Tensor:
     residual, df = y - outputs, likelihood.df
-    scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
+    scale = noise_scale(likelihood, noise, outputs.dtype)
     spread = scale * sqrt((df - 2.0) / df)
     constant = lgamma(0.5 * (df + 1.0)) - lgamma(0.5 * df) - 0.5 * log(df * pi)
     tails = _float64(tf.math.log1p((residual / spread) ** 2 / df))
@@ -300,84 +319,74 @@ def _student_t(likelihood, outputs, log_noise_scale, y, row_noise):
 
 
 @row_log_likelihood.register(CustomNoise)
-def _own_noise(likelihood, outputs, log_noise_scale, y, row_noise):
-    scale = noise_scale(likelihood, log_noise_scale, row_noise, outputs.dtype)
+def _own_noise(likelihood: CustomNoise, outputs: Tensor, y: Tensor, noise: Noise) -> Tensor:
+    scale = noise_scale(likelihood, noise, outputs.dtype)
     mean, stddev = moments_of(likelihood)
     density = elementwise(likelihood, (y - outputs) / scale * stddev + mean)
     return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(stddev), -2)
 
 
 @row_log_likelihood.register(likelihoods.HeteroscedasticGaussian)
-def _heteroscedastic(likelihood, outputs, log_noise_scale, y, row_noise):
+def _heteroscedastic(
+    likelihood: likelihoods.HeteroscedasticGaussian, outputs: Tensor, y: Tensor, noise: Noise
+) -> Tensor:
     location, raw = tf.split(outputs, 2, axis=1)
-    scale = _add_in_quadrature(tf.nn.softplus(raw), row_noise)
-    return _normal_noise(y - location, scale)
+    return _normal_noise(y - location, noise.beside(tf.nn.softplus(raw)))
 
 
 @row_log_likelihood.register(likelihoods.Bernoulli)
-def _bernoulli(likelihood, outputs, log_noise_scale, y, row_noise):
+def _bernoulli(
+    likelihood: likelihoods.Bernoulli, outputs: Tensor, y: Tensor, noise: Noise
+) -> Tensor:
     return -_sum(tf.nn.softplus((1.0 - 2.0 * y) * outputs), -2)
 
 
 @row_log_likelihood.register(likelihoods.Categorical)
-def _categorical(likelihood, outputs, log_noise_scale, y, row_noise):
+def _categorical(
+    likelihood: likelihoods.Categorical, outputs: Tensor, y: Tensor, noise: Noise
+) -> Tensor:
     numbers = tf.range(outputs.shape[-2], dtype=outputs.dtype)[:, None]
     # The sum picks one entry without a gather, whose gradient would be a scatter.
     picked = tf.reduce_sum(tf.where(y == numbers, outputs, 0.0), axis=-2, keepdims=True)
     return -_float64(tf.reduce_logsumexp(outputs - picked, axis=-2))
 
 
-def noise_scale(
-    likelihood: likelihoods.Likelihood,
-    log_noise_scale: Tensor,
-    row_noise: Tensor | None,
-    dtype: Any,
-) -> Tensor:
-    """Noise scales of a likelihood that has them, in a shape that fits outputs [C, K, n]."""
+def noise_scale(likelihood: likelihoods.Likelihood, noise: Noise, dtype: Any) -> Tensor:
+    """Return noise scales of a likelihood that has them, in a shape that fits outputs [C, K, n]."""
     if likelihood.noise_scale == likelihoods.LEARNED:
-        return _add_in_quadrature(tf.exp(log_noise_scale)[:, :, None], row_noise)
-    if row_noise is not None:
-        return row_noise
+        return noise.beside(tf.exp(noise.log_scale)[:, :, None])
+    if noise.of_rows is not None:
+        return noise.of_rows
     return tf.reshape(tf.constant(likelihood.noise_scale, dtype), [1, -1, 1])
 
 
-def _add_in_quadrature(learned, row_noise):
-    return learned if row_noise is None else tf.sqrt(learned**2 + row_noise**2)
-
-
-def _normal_noise(residual, scale):
+def _normal_noise(residual: Tensor, scale: Tensor) -> Tensor:
     squares, log_scale = _float64((residual / scale) ** 2), _float64(tf.math.log(scale))
     return _sum(-0.5 * squares - log_scale - _HALF_LOG_2PI, -2)
 
 
-def _sum(values, axis):
+def _sum(values: Tensor, axis: int) -> Tensor:
     return tf.reduce_sum(_float64(values), axis=axis)
 
 
-def _float64(values):
+def _float64(values: Tensor) -> Tensor:
     return tf.cast(values, tf.float64)
 
 
-def layer_scales(slot, prior, theta):
-    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1].
-
-    Args:
-        slot: LayerSlot.
-        prior: LayerPrior.
-        theta: [C, P].
-    """
+def layer_scales(slot: LayerSlot, prior: priors.LayerPrior, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1]."""
     kernel_scales = group_scales(prior.kernel, slot.kernel_scales, theta)
     return kernel_scales, group_scales(prior.bias, slot.bias_scales, theta)
 
 
-def group_scales(prior, place, theta):
+def group_scales(prior: priors.WeightPrior, place: slice, theta: Tensor) -> Tensor:
     """Prior scales of the weights that share a prior: [C or 1, their number]."""
     if prior.scale_prior is None:
         return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
     return tf.exp(theta[:, place])
 
 
-def per_weight(values, count):
+def per_weight(values: Tensor, count: int) -> Tensor:
     """One number per scale [..., m] -> one per weight [..., count], see `tfbnn.spec.layout`.
 
     A single one is left alone [..., 1]: it broadcasts, and XLA sums its gradient in one pass.

@@ -9,11 +9,11 @@ of a user's own with that of the normal whose central 68.27 % are as wide.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.densities import noise_information, per_weight
+from tfbnn.engine.density.densities import Noise, noise_information, per_weight
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior
@@ -66,20 +66,20 @@ class CategoricalInformation(NamedTuple):
         return tf.sqrt(self.counts * weights) * (jacobian - mean)
 
 
+Information: TypeAlias = DiagonalInformation | CategoricalInformation
+Fisher: TypeAlias = tuple[Information, Tensor]
+
+
 @required_of(likelihoods.Likelihood)
-def likelihood_information(
-    likelihood: likelihoods.Likelihood,
-    outputs: Tensor,
-    log_noise_scale: Tensor,
-    row_noise: Tensor | None,
-) -> tuple[DiagonalInformation | CategoricalInformation, Tensor]:
+def likelihood_information(  # type: ignore[empty-body]  # others are registered for each class
+    likelihood: likelihoods.Likelihood, outputs: Tensor, noise: Noise
+) -> Fisher:
     """Fisher information in the network outputs and in the learned noise scales.
 
     Args:
         likelihood: A likelihood settings object.
-        outputs: Network outputs [num_outputs, n], float64.
-        log_noise_scale: Learned log noise scales [number of them].
-        row_noise: Known standard deviations [K, n], transformed, or None.
+        outputs: Network outputs of one network [num_outputs, n], float64.
+        noise: Noise.
 
     Returns:
         (DiagonalInformation or CategoricalInformation in the outputs, information of every row in
@@ -88,55 +88,59 @@ def likelihood_information(
 
 
 @likelihood_information.register(likelihoods.Categorical)
-def _categorical(likelihood, outputs, log_noise_scale, row_noise):
+def _categorical(likelihood: likelihoods.Categorical, outputs: Tensor, noise: Noise) -> Fisher:
     return CategoricalInformation(tf.nn.softmax(outputs, axis=0)), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.Bernoulli)
-def _bernoulli(likelihood, outputs, log_noise_scale, row_noise):
+def _bernoulli(likelihood: likelihoods.Bernoulli, outputs: Tensor, noise: Noise) -> Fisher:
     # p (1 - p) without the cancellation in 1 - p.
     variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
     return DiagonalInformation(variance), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.HeteroscedasticGaussian)
-def _heteroscedastic(likelihood, outputs, log_noise_scale, row_noise):
+def _heteroscedastic(
+    likelihood: likelihoods.HeteroscedasticGaussian, outputs: Tensor, noise: Noise
+) -> Fisher:
     raw = outputs[outputs.shape[0] // 2 :]
     learned = tf.nn.softplus(raw) ** 2
-    variance = learned + (0.0 if row_noise is None else row_noise**2)
+    variance = learned + (0.0 if noise.of_rows is None else noise.of_rows**2)
     spread = 2.0 * learned * tf.sigmoid(raw) ** 2 / variance**2
     weights = tf.concat([1.0 / variance, spread], axis=0)
     return DiagonalInformation(weights), tf.zeros_like(outputs[:0])
 
 
 @likelihood_information.register(likelihoods.Gaussian)
-def _gaussian(likelihood, outputs, log_noise_scale, row_noise):
-    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, 1.0, 2.0)
+def _gaussian(likelihood: likelihoods.Gaussian, outputs: Tensor, noise: Noise) -> Fisher:
+    return _location_scale(likelihood, outputs, noise, (1.0, 2.0))
 
 
 @likelihood_information.register(likelihoods.StudentT)
-def _student_t(likelihood, outputs, log_noise_scale, row_noise):
+def _student_t(likelihood: likelihoods.StudentT, outputs: Tensor, noise: Noise) -> Fisher:
     # Lange, Little and Taylor 1989, JASA 84, 881; noise_scale^2 is the variance.
     df = likelihood.df
-    location, scale = (df + 1) / (df + 3) * df / (df - 2), 2.0 * df / (df + 3)
-    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale)
+    information = (df + 1) / (df + 3) * df / (df - 2), 2.0 * df / (df + 3)
+    return _location_scale(likelihood, outputs, noise, information)
 
 
 @likelihood_information.register(CustomNoise)
-def _own_noise(likelihood, outputs, log_noise_scale, row_noise):
-    information = noise_information(likelihood)
-    return _location_scale(likelihood, outputs, log_noise_scale, row_noise, *information)
+def _own_noise(likelihood: CustomNoise, outputs: Tensor, noise: Noise) -> Fisher:
+    return _location_scale(likelihood, outputs, noise, noise_information(likelihood))
 
 
-def _location_scale(likelihood, outputs, log_noise_scale, row_noise, location, scale):
-    """Information of noise that has so much in its location and in its log scale, at variance 1."""
-    known = 0.0 if row_noise is None else row_noise**2
+def _location_scale(
+    likelihood: likelihoods.Likelihood, outputs: Tensor, noise: Noise, unit: tuple[float, float]
+) -> Fisher:
+    """Return the information of noise that has `unit` in its location and log scale, at variance 1."""
+    location, scale = unit
+    known = 0.0 if noise.of_rows is None else noise.of_rows**2
     if likelihood.noise_scale == likelihoods.LEARNED:
-        learned = tf.exp(2.0 * log_noise_scale)[:, None]
+        learned = tf.exp(2.0 * noise.log_scale)[:, None]
         variance = tf.broadcast_to(learned + known, outputs.shape)
         return DiagonalInformation(location / variance), scale * (learned / variance) ** 2
     fixed = tf.reshape(tf.constant(likelihood.noise_scale, outputs.dtype), [-1, 1])
-    variance = tf.broadcast_to(fixed**2 if row_noise is None else known, outputs.shape)
+    variance = tf.broadcast_to(fixed**2 if noise.of_rows is None else known, outputs.shape)
     return DiagonalInformation(location / variance), tf.zeros_like(outputs[:0])
 
 
@@ -169,7 +173,7 @@ def compiled_prior_curvature(spec: NetworkSpec) -> Callable[[Tensor], Tensor]:
 
 
 @required_of(priors.WeightPrior)
-def weight_precision(prior: priors.WeightPrior, log_scales: Tensor | None, is_ntk: bool) -> Tensor:
+def weight_precision(prior: priors.WeightPrior, log_scales: Tensor, is_ntk: bool) -> Tensor:
     """Inverse variance of the weights, or of what stands for them: a number, or several [m].
 
     Several are one per scale, or one per weight.
@@ -182,28 +186,28 @@ def weight_precision(prior: priors.WeightPrior, log_scales: Tensor | None, is_nt
 
 
 @weight_precision.register(priors.Uniform)
-def _uniform(prior, log_scales, is_ntk):
+def _uniform(prior: priors.Uniform, log_scales: Tensor, is_ntk: bool) -> Tensor:
     return 12.0 / (prior.high - prior.low) ** 2
 
 
 @weight_precision.register(priors.HierarchicalNormal)
-def _hierarchical(prior, log_scales, is_ntk):
+def _hierarchical(prior: priors.HierarchicalNormal, log_scales: Tensor, is_ntk: bool) -> Tensor:
     return 1.0 if is_ntk else tf.exp(-2.0 * log_scales)
 
 
 @weight_precision.register(priors.Laplace)
-def _laplace(prior, log_scales, is_ntk):
+def _laplace(prior: priors.Laplace, log_scales: Tensor, is_ntk: bool) -> Tensor:
     return 0.5 / (1.0 if is_ntk else prior.scale) ** 2
 
 
 @weight_precision.register(priors.Normal)
-def _normal(prior, log_scales, is_ntk):
+def _normal(prior: priors.Normal, log_scales: Tensor, is_ntk: bool) -> Tensor:
     return 1.0 / (1.0 if is_ntk else entries(prior.scale)) ** 2
 
 
 @weight_precision.register(CustomPrior)
-def _own_prior(prior, log_scales, is_ntk):
-    return 1.0 / (prior.spread / prior.scale if is_ntk else prior.spread) ** 2
+def _own_prior(prior: CustomPrior, log_scales: Tensor, is_ntk: bool) -> Tensor:
+    return 1.0 / (prior.spread / (prior.scale or 1.0) if is_ntk else prior.spread) ** 2
 
 
 @required_of(priors.ScalePrior)
@@ -212,21 +216,21 @@ def scale_curvature(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
 
 
 @scale_curvature.register(priors.LogNormal)
-def _log_normal(prior, log_scale):
+def _log_normal(prior: priors.LogNormal, log_scale: Tensor) -> Tensor:
     return tf.ones_like(log_scale) / prior.scale**2
 
 
 @scale_curvature.register(priors.InverseGamma)
-def _inverse_gamma(prior, log_scale):
+def _inverse_gamma(prior: priors.InverseGamma, log_scale: Tensor) -> Tensor:
     return 4.0 * prior.scale * tf.exp(-2.0 * log_scale)
 
 
 @scale_curvature.register(priors.HalfNormal)
-def _half_normal(prior, log_scale):
+def _half_normal(prior: priors.HalfNormal, log_scale: Tensor) -> Tensor:
     return 2.0 * (tf.exp(2.0 * log_scale) / prior.scale**2)
 
 
 @scale_curvature.register(priors.HalfCauchy)
-def _half_cauchy(prior, log_scale):
+def _half_cauchy(prior: priors.HalfCauchy, log_scale: Tensor) -> Tensor:
     ratio = tf.exp(2.0 * log_scale) / prior.scale**2
     return 4.0 * ratio / (1 + ratio) ** 2

@@ -12,23 +12,27 @@ Products with the matrix are made without it, many at one network. For a percept
 receive, h, and the slopes of hidden units, s, are computed once. A product is then linear
 algebra alone: tangents go forward, z' = K^T h' + dK^T h + db, h' = s z' for the next layer, and the
 information times those of the outputs goes back; about 10 N P operations by BLAS. Automatic
-differentiation, by which products of Keras models are computed, has 12 and the activation functions,
-again in each: one forward-mode and one reverse-mode derivative.
+differentiation, by which products of Keras models are computed, and those of more rows than there is room
+for, has 12 and the activation functions, again in each: one forward-mode and one reverse-mode derivative.
 
 References:
     Schraudolph 2002, Neural Computation 14, 1723. Martens 2020, arXiv:1412.1193.
 """
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import earlier_data
-from tfbnn.engine.density.densities import layer_scales
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.data import Data, earlier_data
+from tfbnn.engine.density.densities import Noise, layer_scales
 from tfbnn.engine.density.fisher import (
+    Fisher,
+    Information,
     compiled_prior_curvature,
     likelihood_information,
     prior_curvature,
@@ -37,6 +41,9 @@ from tfbnn.engine.density.network import keras_jacobian, network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 _BLOCK_ROWS = 1024
@@ -44,8 +51,12 @@ _BLOCK_ROWS = 1024
 # the number of cores, so that the order of the sum is one.
 NUM_SHARES = 4
 
+# Number and length of a block of rows.
+BlockPlace: TypeAlias = tuple[Tensor, int]
+Block: TypeAlias = tuple[list[Tensor], list[Tensor], Information, Tensor]
 
-def gauss_newton_matrix(spec, theta, data):
+
+def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Curvature of minus the log density at one network.
 
     Args:
@@ -63,19 +74,19 @@ def gauss_newton_matrix(spec, theta, data):
     return total
 
 
-def all_rows(spec, data):
+def all_rows(spec: NetworkSpec, data: Data) -> Iterator[tuple[NetworkSpec, Data]]:
     """(spec, Data) of the rows of a fit, and of those before it."""
     yield spec, data
     if spec.earlier is not None:
         yield spec.of_earlier(), earlier_data(spec, "float64")
 
 
-def _of_rows(spec, theta, data):
-    """What the likelihood of rows has in the matrix, on all cores."""
+def _of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Array:
+    """Return the share of the likelihood of rows in the matrix, computed on all cores."""
     scaled_columns = block_functions(spec).scaled_columns
     blocks = list(blocks_of(data))
 
-    def sum_of(share):
+    def sum_of(share: int) -> Array:
         total = np.zeros([spec.layout.num_parameters] * 2)
         for index, length in blocks[share::NUM_SHARES]:
             found = scaled_columns(theta, data, index, length)
@@ -85,10 +96,12 @@ def _of_rows(spec, theta, data):
         return total
 
     with single_threaded_blas():
-        return sum(on_all_cores(sum_of, range(min(len(blocks), NUM_SHARES))))
+        return np.asarray(sum(on_all_cores(sum_of, range(min(len(blocks), NUM_SHARES)))))
 
 
-def gauss_newton_matrices(spec, theta, data, likelihood_weights):
+def gauss_newton_matrices(
+    spec: NetworkSpec, theta: Tensor, data: Data, likelihood_weights: Tensor
+) -> Tensor:
     """The same matrices at several networks, inside compiled programs.
 
     Args:
@@ -107,14 +120,14 @@ def gauss_newton_matrices(spec, theta, data, likelihood_weights):
     return total + tf.linalg.diag(curvature)
 
 
-def _matrices_of_rows(spec, theta, data):
-    """What the likelihood of rows has in the matrices of several networks [C, P]: [C, P, P]."""
+def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
+    """Return the share of the likelihood of rows in the matrices of several networks: [C, P, P]."""
     functions = block_functions(spec)
     # Of Keras models the rows are vectorised already.
     each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
-    def information(rows):
-        def of_network(theta):
+    def information(rows: Data) -> Tensor:
+        def of_network(theta: Tensor) -> Tensor:
             columns, noise = functions._scaled_columns(theta, rows)
             return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
@@ -125,7 +138,7 @@ def _matrices_of_rows(spec, theta, data):
     return sum_over_blocks(information, zeros, data, _BLOCK_ROWS)
 
 
-def gauss_newton_diagonal(spec, theta, data):
+def gauss_newton_diagonal(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = compiled_prior_curvature(spec)(theta)
@@ -135,7 +148,7 @@ def gauss_newton_diagonal(spec, theta, data):
     return total.numpy()
 
 
-def scaled_jacobian(spec, theta, data):
+def scaled_jacobian(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Lambda^(1/2) J with one line per row and output [N * outputs, P], float64; earlier rows last.
 
     Worth having whole only for fewer lines than parameters.
@@ -144,7 +157,7 @@ def scaled_jacobian(spec, theta, data):
     return np.concatenate([columns.reshape(len(theta), -1).T for columns in chain(*parts)])
 
 
-def counted_columns(spec, theta, data):
+def counted_columns(spec: NetworkSpec, theta: Array, data: Data) -> Iterator[Array]:
     """J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, block by block."""
     theta = tf.constant(theta, tf.float64)
     for index, length in blocks_of(data):
@@ -153,7 +166,7 @@ def counted_columns(spec, theta, data):
         yield columns.numpy().reshape(len(theta), -1, length)[:, :, counts]
 
 
-def blocks_of(data):
+def blocks_of(data: Data) -> Iterator[BlockPlace]:
     """(number, length) of the blocks of rows that count."""
     length = data.even_length(_BLOCK_ROWS)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
@@ -162,7 +175,7 @@ def blocks_of(data):
 class _BlockFunctions:
     """Compiled functions of one model, most of (theta, Data, number of a block, its length, ...)."""
 
-    def __init__(self, spec):
+    def __init__(self, spec: NetworkSpec) -> None:
         self.spec = spec
         self.add_product = self._of_block(self._add_product)
         self.linearised = self._of_block(self._linearised)
@@ -172,19 +185,19 @@ class _BlockFunctions:
         self.pull = compiled(self._pull, jit_compile=False)
 
     @staticmethod
-    def _of_block(function):
+    def _of_block(function: Callable[..., Any]) -> Any:
         """Cuts the rows inside of the program: outside, that took a fifth of a matrix's time."""
 
-        def cut(theta, data, index, length, *others):
+        def cut(theta: Tensor, data: Data, index: Tensor, length: int, *others: Any) -> Any:
             return function(theta, data.block(index, length).cast("float64"), *others)
 
         return compiled(cut, jit_compile=False)
 
-    def _add_diagonal(self, theta, rows, total):
+    def _add_diagonal(self, theta: Tensor, rows: Data, total: Tensor) -> Tensor:
         flat, noise = self._scaled_columns(theta, rows)
         return total + tf.reduce_sum(flat**2, axis=1) + noise
 
-    def _add_product(self, theta, rows, vector, total):
+    def _add_product(self, theta: Tensor, rows: Data, vector: Tensor, total: Tensor) -> Tensor:
         with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(theta, vector) as forward:
             tape.watch(theta)
             outputs = network_outputs(self.spec, theta[None], rows.x)[0]
@@ -192,47 +205,43 @@ class _BlockFunctions:
         weighted = information.times(forward.jvp(outputs))
         return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
 
-    def _linearised(self, theta, rows):
-        """(What each layer receives, slopes of the hidden ones, the information, that in noise [P])."""
-        layers, outputs = _forward(self.spec, theta, rows.x)
+    def _linearised(self, theta: Tensor, rows: Data) -> Block:
+        """Return what the layers receive, slopes of the hidden ones, and the `_information`."""
+        layers, outputs = _forward(perceptron(self.spec, "A linearisation"), theta, rows.x)
         information, noise = self._information(theta, rows, outputs)
         slopes = [slope for *_, slope in layers[:-1]]
         return [received for received, *_ in layers], slopes, information, noise
 
-    def _scaled_columns(self, theta, rows):
+    def _scaled_columns(self, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor]:
         """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
         jacobian, outputs = output_jacobian(self.spec, theta, rows.x)
         information, noise = self._information(theta, rows, outputs)
         scaled = information.root_times(jacobian)
         return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
 
-    def _information(self, theta, rows, outputs):
+    def _information(self, theta: Tensor, rows: Data, outputs: Tensor) -> Fisher:
         """(Lambda, the information in the noise scales [P]) of a likelihood to its power."""
         place = self.spec.layout.log_noise_scale
-        information, noise = likelihood_information(
-            self.spec.likelihood, outputs, theta[place], rows.row_noise
-        )
+        noise_of_rows = Noise(theta[place], rows.row_noise)
+        information, noise = likelihood_information(self.spec.likelihood, outputs, noise_of_rows)
         counts = rows.counted(tf.ones([rows.length], outputs.dtype))
         counts = self.spec.likelihood_power * counts
         noise = tf.reduce_sum(noise * counts, axis=1)
         noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
         return information.of_rows(counts), noise
 
-    def _effective_weights(self, theta):
-        return [
-            array
-            for kernel, bias, *_ in effective_layers(self.spec, theta)
-            for array in (kernel, bias)
-        ]
+    def _effective_weights(self, theta: Tensor) -> list[Tensor]:
+        layers = effective_layers(perceptron(self.spec, "A product"), theta)
+        return [array for kernel, bias, *_ in layers for array in (kernel, bias)]
 
-    def _push(self, theta, vector):
+    def _push(self, theta: Tensor, vector: Tensor) -> list[Tensor]:
         """Derivatives of kernels and biases, as layers multiply by them, along a vector [P]."""
         with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
             weights = self._effective_weights(theta)
         return [forward.jvp(array) for array in weights]
 
-    def _pull(self, theta, back):
-        """What is sent back to kernels and biases, in the parameters [P]."""
+    def _pull(self, theta: Tensor, back: list[Tensor]) -> Tensor:
+        """Return what is sent back to kernels and biases, in the parameters [P]."""
         with tf.GradientTape() as tape:
             tape.watch(theta)
             weights = self._effective_weights(theta)
@@ -242,7 +251,7 @@ class _BlockFunctions:
 block_functions = lru_cache(maxsize=32)(_BlockFunctions)
 
 
-def output_jacobian(spec, theta, x):
+def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """Derivatives of the outputs in theta, and the outputs.
 
     By hand, one back-propagation per output: a taped Jacobian of the same rows takes about ten times
@@ -258,10 +267,11 @@ def output_jacobian(spec, theta, x):
     """
     if isinstance(spec, KerasSpec):
         return keras_jacobian(spec, theta, x)
-    layers, outputs = _forward(spec, theta, x)
+    layers, outputs = _forward(perceptron(spec, "This Jacobian"), theta, x)
     count, layout = outputs.shape[0], spec.layout
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])
-    columns, scale_columns = [], []
+    columns: list[Tensor] = []
+    scale_columns: list[Tensor] = []
     for slot, layer in zip(reversed(layout.layers), reversed(layers)):
         received, effective_kernel, kernel_factors, bias_factor, slope = layer
         if slope is not None:
@@ -278,7 +288,7 @@ def output_jacobian(spec, theta, x):
     return tf.concat([*columns, of_noise, *scale_columns], axis=1), outputs
 
 
-def _scale_columns(spec, jacobian, weights, place):
+def _scale_columns(spec: NetworkSpec, jacobian: Tensor, weights: Tensor, place: slice) -> Tensor:
     """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
@@ -295,8 +305,8 @@ def _scale_columns(spec, jacobian, weights, place):
     return tf.einsum("kmpn,mp->kmn", jacobian, tf.reshape(weights, [num_scales, -1]))
 
 
-def _forward(spec, theta, x):
-    """Layers as (input, effective kernel, factors [inputs or 1, 1] and [1], slope), the last sum."""
+def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
+    """Return layers (input, effective kernel, its factors, that of the bias, slope), the last sum."""
     layers, hidden = [], x
     for index, (kernel, bias, *factors) in enumerate(effective_layers(spec, theta)):
         total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
@@ -310,7 +320,7 @@ def _forward(spec, theta, x):
     return layers, total
 
 
-def effective_layers(spec, theta):
+def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Yields (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
     for slot, prior in zip(spec.layout.layers, spec.priors):
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
@@ -322,8 +332,7 @@ def effective_layers(spec, theta):
         yield kernel, bias_factor * theta[slot.bias], kernel_factors, bias_factor
 
 
-# Numbers of all blocks that are kept from product to product, 134 MB; of more they are computed again in
-# each.
+# Numbers of all blocks of a linearised network at most, 134 MB.
 _MOST_KEPT = 2**24
 
 
@@ -336,75 +345,62 @@ class GaussNewtonProduct:
         data: Data.
     """
 
-    def __init__(self, spec, theta, data):
+    def __init__(self, spec: NetworkSpec, theta: Array, data: Data) -> None:
         theta = tf.constant(theta, tf.float64)
         self._prior = compiled_prior_curvature(spec)(theta).numpy()
-        kind = _RowsOfKeras if isinstance(spec, KerasSpec) else _RowsOfPerceptron
-        self._parts = [kind(one, theta, rows) for one, rows in all_rows(spec, data)]
+        self._parts = [_product_of_rows(one, theta, rows) for one, rows in all_rows(spec, data)]
 
-    def __call__(self, vector):
+    def __call__(self, vector: Array) -> Array:
         return self._prior * vector + sum(part(vector) for part in self._parts)
 
 
-class _RowsOfKeras:
-    """What the likelihood of rows adds to a product, by automatic differentiation."""
+def _product_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Callable[[Array], Array]:
+    """Return what the likelihood of rows adds to a product."""
+    if isinstance(spec, ModelSpec):
+        per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
+        if per_row * data.length <= _MOST_KEPT:
+            return _Linearised(spec, theta, data)
+    add_product = block_functions(spec).add_product
 
-    def __init__(self, spec, theta, data):
-        self._add_product = block_functions(spec).add_product
-        self._theta, self._data = theta, data
-
-    def __call__(self, vector):
+    def product(vector: Array) -> Array:
         vector = tf.constant(vector, tf.float64)
         total = tf.zeros_like(vector)
-        for index, length in blocks_of(self._data):
-            total = self._add_product(self._theta, self._data, index, length, vector, total)
+        for index, length in blocks_of(data):
+            total = add_product(theta, data, index, length, vector, total)
         return total.numpy()
 
+    return product
 
-class _RowsOfPerceptron:
-    """The same of a network that is linearised once."""
 
-    def __init__(self, spec, theta, data):
-        self._theta, self._data = theta, data
-        self._functions = block_functions(spec)
+class _Linearised:
+    """The products of a perceptron that is linearised once."""
+
+    def __init__(self, spec: ModelSpec, theta: Tensor, data: Data) -> None:
+        self._theta, self._functions = theta, block_functions(spec)
         self._kernels = [kernel.numpy() for kernel, *_ in effective_layers(spec, theta)]
-        self._places = list(blocks_of(data))
-        per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
-        rows = sum(int(length) for _, length in self._places)
-        blocks, self._kept = map(self._block, self._places), None
-        if rows * per_row <= _MOST_KEPT:
-            blocks = self._kept = list(blocks)
-        self._noise = sum(noise for *_, noise in blocks)
+        self._blocks: list[Block] = []
+        for place in blocks_of(data):
+            inputs, slopes, *others = self._functions.linearised(theta, data, *place)
+            arrays = ([one.numpy() for one in tensors] for tensors in (inputs, slopes))
+            self._blocks.append((*arrays, *others))
+        self._noise = sum(noise.numpy() for *_, noise in self._blocks)
 
-    def __call__(self, vector):
-        tangents = [
-            array.numpy() for array in self._functions.push(self._theta, tf.constant(vector))
-        ]
-        shares = range(min(len(self._places), NUM_SHARES))
+    def __call__(self, vector: Array) -> Array:
+        pushed = self._functions.push(self._theta, tf.constant(vector))
+        tangents = [array.numpy() for array in pushed]
+        shares = range(min(len(self._blocks), NUM_SHARES))
         with single_threaded_blas():
             found = on_all_cores(lambda share: self._of_share(share, tangents), shares)
         back = [tf.constant(sum(of_shares)) for of_shares in zip(*found)]
         return self._functions.pull(self._theta, back).numpy() + self._noise * vector
 
-    def _block(self, place):
-        """What layers receive and slopes, as NumPy arrays, information, and that in noise scales."""
-        received, slopes, information, noise = self._functions.linearised(
-            self._theta, self._data, *place
-        )
-        received, slopes = ([array.numpy() for array in arrays] for arrays in (received, slopes))
-        return received, slopes, information, noise.numpy()
-
-    def _of_share(self, share, tangents):
-        """Sums of `_of_block` over every NUM_SHARES-th block."""
-        blocks = range(len(self._places))[share::NUM_SHARES]
-        found = [self._of_block(self._known(number), tangents) for number in blocks]
+    def _of_share(self, share: int, tangents: list[Array]) -> list[Array]:
+        """Return sums of `_of_block` over every NUM_SHARES-th block."""
+        found = [self._of_block(block, tangents) for block in self._blocks[share::NUM_SHARES]]
         return [sum(of_blocks) for of_blocks in zip(*found)]
 
-    def _known(self, number):
-        return self._block(self._places[number]) if self._kept is None else self._kept[number]
-
-    def _of_block(self, block, tangents):
-        """What rows send back to kernels and biases of all layers, in the order of `tangents`."""
+    def _of_block(self, block: Block, tangents: list[Array]) -> list[Array]:
+        """Return what rows send back to kernels and biases, in the order of `tangents`."""
         received, slopes, information, _ = block
         tangent = np.zeros_like(received[0])
         for layer, (inputs, kernel) in enumerate(zip(received, self._kernels)):
@@ -412,7 +408,8 @@ class _RowsOfPerceptron:
             tangent = of_kernel.T @ inputs + kernel.T @ tangent + of_bias[:, None]
             if layer < len(slopes):
                 tangent *= slopes[layer]
-        back, found = information.times(tangent).numpy(), []
+        back = information.times(tangent).numpy()
+        found: list[Array] = []
         for layer in reversed(range(len(received))):
             if layer < len(slopes):
                 back = back * slopes[layer]

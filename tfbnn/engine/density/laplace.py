@@ -13,7 +13,7 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.densities import row_log_likelihood
+from tfbnn.engine.density.densities import Noise, row_log_likelihood
 from tfbnn.engine.density.gauss_newton import counted_columns, gauss_newton_matrix, output_jacobian
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec
@@ -80,7 +80,7 @@ def laplace_draws(spec: NetworkSpec, mode: Array, data: Data, num_draws: int, se
 
 
 def row_leverages(spec: NetworkSpec, theta: Array, data: Data, factor: Array) -> Array:
-    """How many parameters each row determines, the trace of Lambda J H^-1 J^T of it: [N], float64.
+    """Return how many parameters each row determines, the trace of Lambda J H^-1 J^T of it: [N], float64.
 
     Args:
         spec: NetworkSpec.
@@ -96,20 +96,18 @@ def row_leverages(spec: NetworkSpec, theta: Array, data: Data, factor: Array) ->
 
 
 def row_scores_and_information(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Of each row the gradient of its log likelihood through the outputs, and its J^T Lambda J.
+    """Return for each row the gradient of its log likelihood through the outputs, and its J^T Lambda J.
 
     Returns:
         [P + P (P + 1) / 2, N], float64: gradients, then the upper triangles.
     """
     rows = data.rows()
     theta = tf.constant(theta, tf.float64)
-    log_noise = theta[spec.layout.log_noise_scale]
+    noise = Noise(theta[spec.layout.log_noise_scale][None], rows.row_noise)
     jacobian, outputs = output_jacobian(spec, theta, rows.x)
     with tf.GradientTape() as tape:
         tape.watch(outputs)
-        terms = row_log_likelihood(
-            spec.likelihood, outputs[None], log_noise[None], rows.y, rows.row_noise
-        )
+        terms = row_log_likelihood(spec.likelihood, outputs[None], rows.y, noise)
     pull = tape.gradient(terms, outputs)
     scores = tf.einsum("kpn,kn->pn", jacobian, pull).numpy()
     columns = np.concatenate(list(counted_columns(spec, theta, data)), axis=-1)

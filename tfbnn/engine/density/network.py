@@ -8,21 +8,24 @@ Keras models follow each other, as a chain has a program of its own on a CPU; wi
 once convolutions and recurrent layers would be slow, or not there at all.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from tfbnn.engine.basis.compile import xla_compiles
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import group_scales, layer_scales, per_weight
 from tfbnn.engine.keras.network import build, network_of, row_jacobians
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 # Hidden activations of one layer of a tile of networks.
 _HIDDEN_VALUES = 50_000_000
 
 
-def network_outputs(spec, theta, x):
+def network_outputs(spec: NetworkSpec, theta: Tensor, x: Tensor) -> Tensor:
     """Outputs of all networks.
 
     Args:
@@ -34,25 +37,29 @@ def network_outputs(spec, theta, x):
         Outputs [C, num_outputs, n].
     """
     if isinstance(spec, KerasSpec):
-        return keras_outputs(spec, theta, x)
+        network = network_of(spec, theta.dtype.name)
+        return _of_each(lambda values, x: network.outputs(values, x), spec, theta, x)
+    spec = perceptron(spec, "This forward pass")
     return affine(*layer_weights(spec, theta, len(spec.activations)), hidden_units(spec, theta, x))
 
 
-def hidden_units(spec, theta, x):
-    """What the readout, the last layer, receives: [C, units, n], or x itself where it is alone.
+def hidden_units(spec: NetworkSpec, theta: Tensor, x: Tensor) -> Tensor:
+    """Return what the readout, the last layer, receives: [C, units, n], or x itself where it is alone.
 
     Arguments as in `network_outputs`.
     """
     if isinstance(spec, KerasSpec):
-        return keras_hidden_units(spec, theta, x)
-    hidden = x
+        network = network_of(spec, theta.dtype.name)
+        kernel = spec.sampled[cast(int, spec.facts.readout)].index  # only models with one come here
+        return _of_each(lambda values, x: network.features(values, x, kernel), spec, theta, x)
+    hidden, spec = x, perceptron(spec, "This forward pass")
     for index, name in enumerate(spec.activations):
         total = affine(*layer_weights(spec, theta, index), hidden)
         hidden = ACTIVATIONS[name].tensorflow(tf, total)
     return hidden
 
 
-def layer_weights(spec, theta, index):
+def layer_weights(spec: ModelSpec, theta: Tensor, index: int) -> tuple[Tensor, Tensor]:
     """Kernels [C, inputs, outputs] and biases [C, outputs] as they multiply, of one layer."""
     slot = spec.layout.layers[index]
     kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
@@ -64,7 +71,7 @@ def layer_weights(spec, theta, index):
     return kernel, bias
 
 
-def affine(kernel, bias, hidden):
+def affine(kernel: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
     """kernel^T hidden + bias: one layer of all networks, without its activation.
 
     For XLA the gradient is written out: on a CPU it would copy the upstream gradient transposed, sum
@@ -80,9 +87,8 @@ def affine(kernel, bias, hidden):
         [C, outputs, n].
     """
 
-    @tf.custom_gradient
-    def with_gradient(kernel, bias, hidden):
-        def gradient(upstream):
+    def with_gradient(kernel: Tensor, bias: Tensor, hidden: Tensor) -> tuple[Tensor, Any]:
+        def gradient(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             by_hidden = tf.matmul(kernel, upstream)
             if hidden.shape.rank < upstream.shape.rank:
                 by_hidden = tf.reduce_sum(by_hidden, axis=0)
@@ -92,17 +98,18 @@ def affine(kernel, bias, hidden):
 
     if not xla_compiles():
         return _affine(kernel, bias, hidden)
+    layer = tf.custom_gradient(with_gradient)
     if kernel.shape[0] > 1:
-        return with_gradient(kernel, bias, hidden)
+        return layer(kernel, bias, hidden)
     hidden = hidden[0] if hidden.shape.rank == 3 else hidden
-    return with_gradient(kernel[0], bias[0], hidden)[None]
+    return layer(kernel[0], bias[0], hidden)[None]
 
 
-def _affine(kernel, bias, hidden):
+def _affine(kernel: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
     return tf.matmul(kernel, hidden, transpose_a=True) + bias[..., None]
 
 
-def _by_weights(hidden, upstream):
+def _by_weights(hidden: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients in kernel and bias of one layer."""
     (num_inputs, num_rows), num_outputs = hidden.shape[-2:], upstream.shape[-2]
     if num_inputs > num_outputs:
@@ -117,35 +124,15 @@ def _by_weights(hidden, upstream):
     return tf.linalg.matrix_transpose(product[..., :num_inputs]), product[..., num_inputs]
 
 
-def network_tiles(spec, theta, num_rows):
+def network_tiles(spec: NetworkSpec, theta: Tensor, num_rows: int) -> Iterator[Tensor]:
     """Yields parts of theta [M, P] whose hidden units fit into memory; one part where M is 0."""
     step = max(1, _HIDDEN_VALUES // (num_rows * spec.widest))
     for start in range(0, max(len(theta), 1), step):
         yield theta[start : start + step]
 
 
-def keras_outputs(spec, theta, x):
-    """Outputs [C, K, n] of networks theta [C, P] at x [D, n] or [C, D, n]."""
-    network = network_of(spec, theta.dtype.name)
-
-    def of_network(theta, x):
-        return network.outputs(effective_values(spec, theta), x)
-
-    return _of_each(of_network, theta, x)
-
-
-def keras_hidden_units(spec, theta, x):
-    """What the readout receives: [C, units, n]. Arguments as in `keras_outputs`."""
-    network, kernel = network_of(spec, theta.dtype.name), spec.sampled[spec.facts.readout].index
-
-    def of_network(theta, x):
-        return network.features(effective_values(spec, theta), x, kernel)
-
-    return _of_each(of_network, theta, x)
-
-
-def keras_jacobian(spec, theta, x):
-    """As `tfbnn.engine.density.gauss_newton.output_jacobian`."""
+def keras_jacobian(spec: KerasSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what `tfbnn.engine.density.gauss_newton.output_jacobian` does."""
     network = network_of(spec, theta.dtype.name)
     return row_jacobians(
         lambda theta, x: network.outputs(effective_values(spec, theta), x), theta, x
@@ -161,7 +148,7 @@ def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
     return build(spec.architecture, shape, spec.layer_classes, spec.dtype, values)
 
 
-def effective_values(spec, theta):
+def effective_values(spec: KerasSpec, theta: Tensor) -> dict[int, Tensor]:
     """Values of the sampled variables of one network theta [P], by their places in the model."""
     values = {}
     for variable, slot in spec.slots:
@@ -173,12 +160,21 @@ def effective_values(spec, theta):
     return values
 
 
-def _of_each(function, theta, x):
-    """function(theta [P], x [D, n]) of every network [C, P], one after the other."""
+def _of_each(
+    function: Callable[[dict[int, Tensor], Tensor], Tensor],
+    spec: KerasSpec,
+    theta: Tensor,
+    x: Tensor,
+) -> Tensor:
+    """function(effective values, x [D, n]) of every network [C, P], one after the other."""
+
+    def of_network(theta: Tensor, x: Tensor) -> Tensor:
+        return function(effective_values(spec, theta), x)
+
     has_own_rows = x.shape.rank == 3
     if theta.shape[0] == 1:
-        return function(theta[0], x[0] if has_own_rows else x)[None]
+        return of_network(theta[0], x[0] if has_own_rows else x)[None]
     if has_own_rows:
         both = (theta, x)
-        return tf.map_fn(lambda one: function(*one), both, fn_output_signature=theta.dtype)
-    return tf.map_fn(lambda one: function(one, x), theta, fn_output_signature=theta.dtype)
+        return tf.map_fn(lambda one: of_network(*one), both, fn_output_signature=theta.dtype)
+    return tf.map_fn(lambda one: of_network(one, x), theta, fn_output_signature=theta.dtype)

@@ -4,30 +4,46 @@ Pretraining, every kernel and `model.log_prob` use this posterior and no other.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import earlier_data
-from tfbnn.engine.density.densities import row_log_likelihood, scale_log_prior, weight_log_prior
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.data import Data, earlier_data
+from tfbnn.engine.density.densities import (
+    Noise,
+    row_log_likelihood,
+    scale_log_prior,
+    weight_log_prior,
+)
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import (
+    WithGradient,
     rows_per_block,
     sum_over_blocks,
     sum_over_rows,
     taped,
     value_and_gradient_over_rows,
 )
-from tfbnn.spec.density_spec import DensitySpec, Sampled
+from tfbnn.spec.density_spec import DensitySpec, Function, Sampled
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors import entries
+from tfbnn.spec.priors import WeightPrior, entries
 from tfbnn.system.arrays import Array
 
+# Of the likelihood: a number, or a float64 tensor of shape [] or [C].
+Weight: TypeAlias = Tensor
+# Of what `complete` finds besides theta: name -> (shape, dtype).
+Found: TypeAlias = dict[str, tuple[tuple[int, ...], str]]
+# Theta [M, P], and what is found besides.
+Draws: TypeAlias = tuple[Tensor, dict[str, Tensor]]
+# Prior of some weights, their place in theta, and that of its scales.
+Group: TypeAlias = tuple[WeightPrior, slice, slice]
 
-def hessian(function, theta):
+
+def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Second derivatives of a function at each of several points.
 
     The backward passes of the P components of the gradient are made as one batch, with the values of
@@ -70,20 +86,22 @@ class Density(ABC):
 
     spec: Sampled
 
-    # Standard normal numbers that `complete` needs for a draw.
-    num_normals = 0
+    @property
+    def num_normals(self) -> int:
+        """Standard normal numbers that `complete` needs for a draw."""
+        return 0
 
     @property
-    def in_theta(self):
-        """Which entry of theta every coordinate belongs to: integers [number of coordinates]."""
+    def in_theta(self) -> Array:
+        """Return which entry of theta every coordinate belongs to: integers [number of coordinates]."""
         return np.arange(self.spec.num_parameters)
 
     def coordinates(self, theta: Any, data: Any) -> Any:
         """The coordinates of theta [C, P], NumPy, outside compiled programs."""
         return theta
 
-    def complete(self, coordinates, normals, data):
-        """What is kept of draws.
+    def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
+        """Return what is kept of draws.
 
         Args:
             coordinates: [M, number of coordinates].
@@ -95,91 +113,95 @@ class Density(ABC):
         """
         return coordinates, {}
 
-    def found(self, data):
-        """What `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
+    def found(self, data: Data) -> Found:
+        """Return what `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
         return {}
 
     @property
-    def limits(self):
+    def limits(self) -> tuple[Array, Array]:
         """(Lower, upper) limits of theta, the box: float64 [P] each, infinite where there are none."""
         high = np.full(self.spec.num_parameters, np.inf)
         return -high, high
 
     @property
-    def prior_scales(self):
+    def prior_scales(self) -> Array:
         """Fixed scales of the priors, in the density's coordinates: float64, one each; 1 where none is."""
         return np.ones(len(self.in_theta))
 
     @property
-    def power(self):
+    def power(self) -> float:
         """The power to which the density has the likelihood where its weight is one."""
         return 1.0
 
     @abstractmethod
-    def log_prior(self, theta):
+    def log_prior(self, theta: Tensor) -> Tensor:
         """The part that no weight touches, [C]."""
 
     @abstractmethod
-    def log_likelihood(self, theta, data):
+    def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """The part that the weight is of, to the power of one, [C]."""
 
     @abstractmethod
-    def log_likelihood_and_gradient(self, theta, data):
+    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """The same and its gradient [C, P] in the dtype of theta."""
 
     @abstractmethod
-    def why_not_finite(self, theta, data, chain):
-        """Why the density is not finite at the start theta [1, P] of a chain, and what to do."""
+    def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
+        """Return why the density is not finite at the start theta [1, P] of a chain, and what to do."""
 
-    def log_prob(self, theta, data, likelihood_weight=1.0):
-        """Log prior + `likelihood_weight` * log likelihood to the power that the density gives it."""
-        return self.log_prior(theta) + self.powered_log_likelihood(theta, data, likelihood_weight)
+    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
+        """Log prior + `weight` * log likelihood to the power that the density gives it."""
+        return self.log_prior(theta) + self.powered_log_likelihood(theta, data, weight)
 
-    def powered_log_likelihood(self, theta, data, likelihood_weight):
-        """`likelihood_weight` * log likelihood to the power of the density, see `log_prob`."""
-        inside = _away_from_likelihood(theta, likelihood_weight)
-        likelihood = _where_it_counts(self.log_likelihood(inside, data), likelihood_weight)
-        return likelihood_weight * self.power * likelihood
+    def powered_log_likelihood(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
+        """`weight` * log likelihood to the power of the density, see `log_prob`."""
+        inside = _away_from_likelihood(theta, weight)
+        likelihood = _where_it_counts(self.log_likelihood(inside, data), weight)
+        return weight * self.power * likelihood
 
-    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+    def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         prior, of_prior = taped(self.log_prior, theta)
-        inside = _away_from_likelihood(theta, likelihood_weight)
+        inside = _away_from_likelihood(theta, weight)
         likelihood, of_likelihood = (
-            _where_it_counts(values, likelihood_weight)
+            _where_it_counts(values, weight)
             for values in self.log_likelihood_and_gradient(inside, data)
         )
-        power = likelihood_weight * self.power
+        power = weight * self.power
         # A number straight to float64: by itself TensorFlow would round it to float32.
-        weight = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
-        return prior + power * likelihood, of_prior + weight * of_likelihood
+        factor = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
+        return prior + power * likelihood, of_prior + factor * of_likelihood
 
-    def hessian(self, theta, data, likelihood_weight):
-        """Second derivatives [C, P, P] of `log_prob` at theta, float64 both."""
-        inside = _away_from_likelihood(theta, likelihood_weight)
-        likelihood = hessian(lambda point: self.log_likelihood(point, data), inside)
-        power = tf.convert_to_tensor(likelihood_weight * self.power, tf.float64)
-        powered = power[..., None, None] * _where_it_counts(likelihood, likelihood_weight)
-        return hessian(self.log_prior, theta) + powered
+    def hessian(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
+        """Second derivatives [C, P, P] of `log_prob` at theta, float64 both, row block by row block."""
+        num_points, size = theta.shape
+
+        def of_likelihood(rows: Data) -> Tensor:
+            return hessian(lambda point: self.powered_log_likelihood(point, rows, weight), theta)
+
+        length = rows_per_block(self.spec, num_points * size)
+        zeros = tf.zeros([num_points, size, size], tf.float64)
+        likelihood = sum_over_blocks(of_likelihood, zeros, data, length)
+        return hessian(self.log_prior, theta) + likelihood
 
 
-def _away_from_likelihood(theta, likelihood_weight):
+def _away_from_likelihood(theta: Tensor, weight: Weight) -> Tensor:
     """Theta with zeros where the likelihood has no weight: networks are finite there."""
-    if not _varies(likelihood_weight):
+    if not _varies(weight):
         return theta
-    return tf.where(likelihood_weight[:, None] > 0, theta, tf.zeros_like(theta))
+    return tf.where(weight[:, None] > 0, theta, tf.zeros_like(theta))
 
 
-def _where_it_counts(values, likelihood_weight):
+def _where_it_counts(values: Tensor, weight: Weight) -> Tensor:
     """Values [C, ...] with zeros where the likelihood has no weight: zero times infinity is NaN."""
-    if not _varies(likelihood_weight):
+    if not _varies(weight):
         return values
-    counts = tf.reshape(likelihood_weight > 0, [-1] + [1] * (values.shape.rank - 1))
+    counts = tf.reshape(weight > 0, [-1] + [1] * (values.shape.rank - 1))
     return tf.where(counts, values, tf.zeros_like(values))
 
 
-def _varies(likelihood_weight):
-    return tf.is_tensor(likelihood_weight) and likelihood_weight.shape.rank
+def _varies(weight: Weight) -> bool:
+    return tf.is_tensor(weight) and weight.shape.rank
 
 
 def support(spec: NetworkSpec) -> tuple[Array, Array]:
@@ -202,12 +224,12 @@ class Potential(Density):
     spec: NetworkSpec
 
     @property
-    def limits(self):
+    def limits(self) -> tuple[Array, Array]:
         """The box of Uniform priors, as in `Density`."""
         return support(self.spec)
 
     @property
-    def prior_scales(self):
+    def prior_scales(self) -> Array:
         """The scales of the weights' priors, as in `Density`; in ntk the network has them."""
         scales = np.ones(self.spec.num_parameters)
         if not self.spec.is_ntk:
@@ -216,11 +238,11 @@ class Potential(Density):
         return scales
 
     @property
-    def power(self):
+    def power(self) -> float:
         """The power of the likelihood of the spec."""
         return self.spec.likelihood_power
 
-    def log_prior(self, theta):
+    def log_prior(self, theta: Tensor) -> Tensor:
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
         weights = self.weights_log_prior(theta, self.spec.weight_groups())
         log_prior = self.scales_log_prior(theta) + weights
@@ -228,12 +250,12 @@ class Potential(Density):
             return log_prior
         return log_prior + self.earlier_log_prob(theta)
 
-    def earlier_log_prob(self, theta):
-        """Log likelihood of the spec's earlier rows, in one block that can be differentiated."""
+    def earlier_log_prob(self, theta: Tensor) -> Tensor:
+        """Return the log likelihood of earlier rows, in one block that can be differentiated."""
         rows = earlier_data(self.spec, theta.dtype.name)
         return sum_over_rows(self.row_log_likelihood, theta, rows, rows.length)
 
-    def weights_log_prior(self, theta, groups):
+    def weights_log_prior(self, theta: Tensor, groups: Iterable[Group]) -> Tensor:
         """Log prior of the weights in some of the spec's `weight_groups`, given their scales."""
         total = tf.zeros(theta.shape[:1], tf.float64)
         for prior, place, scale_place in groups:
@@ -244,7 +266,7 @@ class Potential(Density):
             total += weight_log_prior(prior, theta[:, place], scale)
         return total
 
-    def scales_log_prior(self, theta):
+    def scales_log_prior(self, theta: Tensor) -> Tensor:
         """Log prior of noise scales and of prior scales."""
         layout, total = self.spec.layout, tf.zeros(theta.shape[:1], tf.float64)
         if layout.num_noise:
@@ -255,45 +277,31 @@ class Potential(Density):
                 total += scale_log_prior(prior.scale_prior, theta[:, place])
         return total
 
-    def log_likelihood(self, theta, data):
+    def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """Log likelihood summed over all rows and targets of `data`, to the power of one."""
         length = rows_per_block(self.spec, theta.shape[0])
         return sum_over_rows(self.row_log_likelihood, theta, data, length)
 
-    def row_log_likelihood(self, theta, rows):
+    def row_log_likelihood(self, theta: Tensor, rows: Data) -> Tensor:
         """Log likelihood of every row, summed over targets: [C, L] in float64."""
         outputs = network_outputs(self.spec, theta, rows.x)
-        log_noise = theta[:, self.spec.layout.log_noise_scale]
-        return row_log_likelihood(self.spec.likelihood, outputs, log_noise, rows.y, rows.row_noise)
+        noise = Noise(theta[:, self.spec.layout.log_noise_scale], rows.row_noise)
+        return row_log_likelihood(self.spec.likelihood, outputs, rows.y, noise)
 
-    def log_likelihood_and_gradient(self, theta, data):
+    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """Log likelihood [C] in float64, to the power of one, and its gradient [C, P] as theta's."""
         length = rows_per_block(self.spec, theta.shape[0])
         return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
 
-    def hessian(self, theta, data, likelihood_weight):
-        """As in `Density`, row block by row block."""
-        num_networks, size = theta.shape
-
-        def of_likelihood(rows):
-            return hessian(
-                lambda point: self.powered_log_likelihood(point, rows, likelihood_weight), theta
-            )
-
-        length = rows_per_block(self.spec, num_networks * size)
-        zeros = tf.zeros([num_networks, size, size], tf.float64)
-        likelihood = sum_over_blocks(of_likelihood, zeros, data, length)
-        return hessian(self.log_prior, theta) + likelihood
-
-    def curvature(self, coordinates, data):
+    def curvature(self, coordinates: Array, data: Data) -> Array:
         """Curvature of minus the log density at one point [P], for whitening the coordinates.
 
         Positive semi-definite [P, P], NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
         """
         return gauss_newton_matrix(self.spec, coordinates, data)
 
-    def why_not_finite(self, theta, data, chain):
-        """As in `Density`: whether the prior, the outputs or their likelihood is at fault."""
+    def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
+        """Return whether the prior, the outputs or their likelihood is at fault."""
         theta = tf.convert_to_tensor(theta)
         log_prior = float(self.log_prior(theta)[0])
         if not np.isfinite(log_prior):
@@ -321,23 +329,23 @@ class FunctionDensity(Density):
 
     spec: DensitySpec
 
-    def log_prior(self, theta):
+    def log_prior(self, theta: Tensor) -> Tensor:
         if len(self.spec.functions) == 1:
             return tf.zeros(theta.shape[:1], tf.float64)
         return self._value(self.spec.functions[0], theta)
 
-    def log_likelihood(self, theta, data):
+    def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         return self._value(self.spec.functions[-1], theta)
 
-    def log_likelihood_and_gradient(self, theta, data):
+    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
-    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+    def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         if len(self.spec.functions) == 1:  # of which nothing has to be weighted or added
             return self.log_likelihood_and_gradient(theta, data)
-        return super().value_and_gradient(theta, data, likelihood_weight)
+        return super().value_and_gradient(theta, data, weight)
 
-    def why_not_finite(self, theta, data, chain):
+    def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
         parts = zip(self.spec.names, self.spec.functions)
         values = ", ".join(f"{name} is {float(self._value(f, theta)[0])}" for name, f in parts)
         return (
@@ -345,7 +353,7 @@ class FunctionDensity(Density):
         )
 
     @staticmethod
-    def _value(function, theta):
+    def _value(function: Function, theta: Tensor) -> Tensor:
         return tf.cast(function(theta), tf.float64)
 
 

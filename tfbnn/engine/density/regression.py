@@ -18,7 +18,7 @@ from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.densities import layer_scales, noise_scale, per_weight
+from tfbnn.engine.density.densities import Noise, layer_scales, noise_scale, per_weight
 from tfbnn.engine.density.network import hidden_units
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.spec import likelihoods
@@ -43,7 +43,7 @@ def readout_of(spec: NetworkSpec) -> Readout:
 
 
 def is_conjugate(spec: NetworkSpec) -> bool:
-    """Whether the readout's posterior given all else is normal in closed form."""
+    """Return whether the readout's posterior given all else is normal in closed form."""
     prior = readout_of(spec).prior
     if spec.earlier is not None:
         return False
@@ -56,7 +56,7 @@ def num_features(spec: NetworkSpec) -> int:
 
 
 def readout_place(spec: NetworkSpec) -> slice:
-    """Where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
+    """Return where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
     slot = readout_of(spec).slot
     return slice(slot.kernel.start, slot.bias.stop)
 
@@ -126,17 +126,21 @@ def readout_targets(likelihood: likelihoods.Likelihood, y: Tensor, num_outputs: 
 
 @readout_targets.register(likelihoods.LocationScale)
 @readout_targets.register(likelihoods.Bernoulli)
-def _as_they_are(likelihood, y, num_outputs):
+def _as_they_are(
+    likelihood: likelihoods.LocationScale | likelihoods.Bernoulli, y: Tensor, num_outputs: int
+) -> Tensor:
     return y
 
 
 @readout_targets.register(likelihoods.HeteroscedasticGaussian)
-def _means_and_scales(likelihood, y, num_outputs):
+def _means_and_scales(
+    likelihood: likelihoods.HeteroscedasticGaussian, y: Tensor, num_outputs: int
+) -> Tensor:
     return tf.concat([y, tf.zeros_like(y)], axis=-2)
 
 
 @readout_targets.register(likelihoods.Categorical)
-def _one_hot(likelihood, y, num_outputs):
+def _one_hot(likelihood: likelihoods.Categorical, y: Tensor, num_outputs: int) -> Tensor:
     return tf.cast(y == tf.range(num_outputs, dtype=y.dtype)[:, None], y.dtype)
 
 
@@ -165,7 +169,7 @@ class Regression:
 
     @property
     def is_tall(self) -> bool:
-        """Whether there is room for as many rows as features, so that feature space is smaller."""
+        """Return whether there is room for as many rows as features, so that feature space is smaller."""
         return num_features(self.spec) <= self.data.length
 
     def sum(self, theta: Tensor, function: Callable[[Data], Any], zeros: Any) -> Any:
@@ -177,7 +181,7 @@ class Regression:
         return sum_over_blocks(function, zeros, self.data, length)
 
     def statistics(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """What the posterior depends on: sums of `conjugate.products`; in data space (x, y)."""
+        """Return what the posterior depends on: sums of `conjugate.products`; in data space (x, y)."""
         if not self.is_tall:  # one block, which needs no sums to begin with, of p x p numbers
             return self._statistics_of(theta, self.data)
         size, num_groups = num_features(self.spec), self.num_groups
@@ -237,7 +241,7 @@ class Regression:
         return self._log_marginal(posterior, squares, excess), tf.cast(gradient, theta.dtype)
 
     def _zeros(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Of squares [C, G] and of what `of_rows` says of the density [C]."""
+        """Return zeros for squares [C, G] and for what `of_rows` says of the density [C]."""
         shape = [theta.shape[0], self.num_groups]
         return tf.zeros(shape, tf.float64), tf.zeros(shape[:1], tf.float64)
 
@@ -275,7 +279,7 @@ class Regression:
         dtype = log_noise_scale.dtype
         if self.regulariser is not None:
             return tf.constant(self.regulariser**0.5, dtype, shape=[1, 1, 1])
-        scale = noise_scale(self.spec.likelihood, log_noise_scale, rows.row_noise, dtype)
+        scale = noise_scale(self.spec.likelihood, Noise(log_noise_scale, rows.row_noise), dtype)
         return scale if scale.shape.rank == 3 else scale[None]
 
     def _weighted_features(self, theta: Tensor, rows: Data, weight: Tensor) -> Tensor:

@@ -10,14 +10,16 @@ References:
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density import conjugate
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.densities import weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Draws, Found, Potential, Weight
 from tfbnn.engine.density.regression import (
     Regression,
     all_but_readout,
@@ -30,44 +32,45 @@ from tfbnn.engine.density.regression import (
     ungrouped,
     with_readout,
 )
-from tfbnn.engine.density.row_blocks import taped
+from tfbnn.engine.density.row_blocks import WithGradient, taped
 from tfbnn.spec import priors
+from tfbnn.system.arrays import Array
 
 
 class _Readout(Potential):
-    """What the two potentials share: the density without the readout, and the readout's draws."""
+    """Density without the readout, and the readout's draws, which the two potentials share."""
 
     # The noise variance that stands in for the likelihood's in the map, or None.
-    regulariser = None
+    regulariser: float | None = None
 
-    def _regression(self, data):
+    def _regression(self, data: Data) -> Regression:
         return Regression(self.spec, data, self.regulariser)
 
-    def _posterior(self, theta, data):
+    def _posterior(self, theta: Tensor, data: Data) -> conjugate.Posterior:
         """The conjugate.Posterior of the readout given the rest of theta [C, P]."""
         regression = self._regression(data)
         return regression.posterior(regression.statistics(theta))
 
-    def _draw(self, theta, posterior):
+    def _draw(self, theta: Tensor, posterior: conjugate.Posterior) -> conjugate.Draw:
         """The conjugate.Draw made from the standard normal numbers in the readout's place."""
         numbers = theta[:, readout_place(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
 
-    def _with_v(self, theta, v):
+    def _with_v(self, theta: Tensor, v: Tensor) -> Tensor:
         """Theta [C, P] with the readout that v [C, G, p, J] stands for."""
         return with_readout(self.spec, theta, entries(self.spec, theta, v))
 
-    def _collapsed_log_prob(self, theta, data):
+    def _collapsed_log_prob(self, theta: Tensor, data: Data) -> Tensor:
         """Log density of everything but the readout, whose entries in theta do not matter."""
         return self._regression(data).log_marginal(theta) + self._log_prior_without_readout(theta)
 
-    def _collapsed_value_and_gradient(self, theta, data):
+    def _collapsed_value_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """The same and its gradient [C, P], zeros in the readout's place."""
         prior, of_prior = taped(self._log_prior_without_readout, theta)
         marginal, of_marginal = self._regression(data).log_marginal_and_gradient(theta)
         return marginal + prior, of_marginal + of_prior
 
-    def _log_prior_without_readout(self, theta):
+    def _log_prior_without_readout(self, theta: Tensor) -> Tensor:
         readout = readout_place(self.spec)
         earlier = [
             group
@@ -76,7 +79,7 @@ class _Readout(Potential):
         ]
         return self.weights_log_prior(theta, earlier) + self.scales_log_prior(theta)
 
-    def _collapsed_curvature(self, theta, data):
+    def _collapsed_curvature(self, theta: Tensor, data: Data) -> Array:
         """Curvature of the collapsed density, from theta [1, P] with any readout: [P', P']."""
         place, others = readout_place(self.spec), all_but_readout(self.spec)
         theta = self._with_v(theta, self._posterior(theta, data).mean)[0].numpy()
@@ -97,14 +100,14 @@ class Repriorised(_Readout):
 
     regulariser: float | None = None
 
-    def log_prob(self, theta, data, likelihood_weight=1.0):
+    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
         """Log density of phi [C, P], with the power of the spec; rungs have no such map."""
         if self._is_normal:
             return self._collapsed_log_prob(theta, data) + self._log_density_of_numbers(theta)
         theta, log_det = self._map(theta, self._posterior(theta, data))
-        return super().log_prob(theta, data, likelihood_weight) + log_det
+        return super().log_prob(theta, data, weight) + log_det
 
-    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+    def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of phi [C, P], float64 [C], and its gradient [C, P] in the dtype of phi."""
         if self._is_normal:
             value, gradient = self._collapsed_value_and_gradient(theta, data)
@@ -116,35 +119,35 @@ class Repriorised(_Readout):
         with tf.GradientTape() as tape:
             tape.watch([theta, *statistics])
             network, log_det = self._map(theta, regression.posterior(statistics))
-        value, by_network = super().value_and_gradient(network, data, likelihood_weight)
+        value, by_network = super().value_and_gradient(network, data, weight)
         gradient, *by_statistics = tape.gradient(
             [network, log_det], [theta, *statistics], [by_network, tf.ones_like(log_det)]
         )
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
 
     @property
-    def prior_scales(self):
-        """As in `Density`; the readout's numbers have the scale 1."""
+    def prior_scales(self) -> Array:
+        """Scales of the priors; the readout's numbers have the scale 1."""
         scales = super().prior_scales
         scales[readout_place(self.spec)] = 1.0
         return scales
 
     @property
-    def _is_normal(self):
-        """Whether phi of the readout is standard normal, whatever the rest."""
+    def _is_normal(self) -> bool:
+        """Return whether phi of the readout is standard normal, whatever the rest."""
         return self.regulariser is None and is_conjugate(self.spec)
 
-    def _log_density_of_numbers(self, theta):
+    def _log_density_of_numbers(self, theta: Tensor) -> Tensor:
         return weight_log_prior(priors.Normal(1.0), theta[:, readout_place(self.spec)])
 
-    def _map(self, theta, posterior):
+    def _map(self, theta: Tensor, posterior: conjugate.Posterior) -> tuple[Tensor, Tensor]:
         """(theta of phi [C, P], log determinant [C] of this map)."""
         drawn = self._draw(theta, posterior)
         log_scales = tf.cast(tf.math.log(entry_scales(self.spec, theta)), tf.float64)
         log_det = tf.reduce_sum(drawn.log_det, axis=-1) + tf.reduce_sum(log_scales, axis=-1)
         return self._with_v(theta, drawn.v), log_det
 
-    def coordinates(self, theta, data):
+    def coordinates(self, theta: Any, data: Any) -> Array:
         """phi of theta [C, P], NumPy."""
         theta = tf.convert_to_tensor(theta)
         posterior = self._posterior(theta, data)
@@ -153,12 +156,12 @@ class Repriorised(_Readout):
         numbers = tf.cast(ungrouped(conjugate.to_normal(posterior, v)), theta.dtype)
         return with_readout(self.spec, theta, numbers).numpy()
 
-    def complete(self, coordinates, normals, data):
+    def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
         """Networks of kept draws."""
         drawn = self._draw(coordinates, self._posterior(coordinates, data))
         return self._with_v(coordinates, drawn.v), {}
 
-    def curvature(self, coordinates, data):
+    def curvature(self, coordinates: Array, data: Data) -> Array:
         """The identity for the readout, the collapsed density's curvature for the rest [P, P]."""
         matrix, others = np.eye(len(coordinates)), all_but_readout(self.spec)
         theta = tf.constant(coordinates[None])
@@ -177,48 +180,48 @@ class Collapsed(_Readout):
     keep_factor: bool = False
 
     @property
-    def num_normals(self):
+    def num_normals(self) -> int:
         """Entries of the readout."""
         place = readout_place(self.spec)
         return place.stop - place.start
 
-    def found(self, data):
+    def found(self, data: Data) -> Found:
         """The readout's mean, and with `keep_factor` the square root of its covariance.
 
         The root is upper triangular, its rows one after the other without the zeros, and one for all
         outputs that have their noise scale in common.
         """
-        found = {"readout_mean": ((self.num_normals,), self.spec.dtype)}
+        found: Found = {"readout_mean": ((self.num_normals,), self.spec.dtype)}
         if self.keep_factor:
             size, groups = num_features(self.spec), self._regression(data).num_groups
             found["readout_factor"] = ((groups, size * (size + 1) // 2), self.spec.dtype)
         return found
 
     @property
-    def in_theta(self):
-        """Which entry of theta every coordinate belongs to."""
+    def in_theta(self) -> Array:
+        """Return which entry of theta every coordinate belongs to."""
         return all_but_readout(self.spec)
 
-    def log_prob(self, theta, data, likelihood_weight=1.0):
+    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
         """Log density of the coordinates [C, P'], with the power of the spec alone."""
         return self._collapsed_log_prob(self._theta(theta), data)
 
-    def value_and_gradient(self, theta, data, likelihood_weight=1.0):
+    def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of the coordinates [C, P'], float64 [C], and its gradient in their dtype."""
         value, gradient = self._collapsed_value_and_gradient(self._theta(theta), data)
         place = readout_place(self.spec)
         return value, tf.concat([gradient[:, : place.start], gradient[:, place.stop :]], axis=1)
 
     @property
-    def prior_scales(self):
-        """As in `Density`, of the coordinates that are left."""
+    def prior_scales(self) -> Array:
+        """Scales of the priors of the coordinates that are left."""
         return super().prior_scales[self.in_theta]
 
-    def coordinates(self, theta, data):
+    def coordinates(self, theta: Any, data: Any) -> Array:
         """Theta [C, P] without the readout."""
         return theta[:, self.in_theta]
 
-    def complete(self, coordinates, normals, data):
+    def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
         """Networks of kept draws, with the mean and perhaps the spread of their readouts."""
         theta = self._theta(coordinates, normals)
         posterior = self._posterior(theta, data)
@@ -228,18 +231,18 @@ class Collapsed(_Readout):
             found["readout_factor"] = self._packed_factor(theta, posterior)
         return self._with_v(theta, drawn.v), found
 
-    def curvature(self, coordinates, data):
+    def curvature(self, coordinates: Array, data: Data) -> Array:
         """Curvature of the collapsed density [P', P']."""
         return self._collapsed_curvature(self._theta(tf.constant(coordinates[None])), data)
 
-    def _theta(self, coordinates, readout=None):
+    def _theta(self, coordinates: Tensor, readout: Tensor | None = None) -> Tensor:
         """Theta [C, P] with the given entries of the readout, by default zeros."""
         if readout is None:
             readout = tf.zeros([coordinates.shape[0], self.num_normals], coordinates.dtype)
         start = readout_place(self.spec).start
         return tf.concat([coordinates[:, :start], readout, coordinates[:, start:]], axis=1)
 
-    def _packed_factor(self, theta, posterior):
+    def _packed_factor(self, theta: Tensor, posterior: conjugate.Posterior) -> Tensor:
         size = num_features(self.spec)
         scales = tf.reshape(entry_scales(self.spec, theta), [theta.shape[0], size, -1])
         root = tf.cast(scales[:, None, :, :1], tf.float64) * posterior.covariance_root

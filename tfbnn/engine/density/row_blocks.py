@@ -7,7 +7,7 @@ themselves.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tfbnn.engine.basis.compile import compiled, devices, has_gpu, xla_compiles
 from tfbnn.engine.basis.libraries import Tensor, tf
@@ -15,7 +15,9 @@ from tfbnn.engine.density.data import Data
 from tfbnn.spec.density_spec import Sampled
 
 # (theta [C, P], Data) -> terms of its rows [C, L].
-RowTerms = Callable[[Tensor, Data], Tensor]
+RowTerms: TypeAlias = Callable[[Tensor, Data], Tensor]
+# A value [C], and its gradient [C, P].
+WithGradient: TypeAlias = tuple[Tensor, Tensor]
 
 # What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
 # of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
@@ -58,10 +60,10 @@ def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Te
 
 def value_and_gradient_over_rows(
     terms: RowTerms, theta: Tensor, data: Data, length: int
-) -> tuple[Tensor, Tensor]:
-    """As `sum_over_rows`, with the gradient [C, P] in the dtype of theta, to which rows are cast."""
+) -> WithGradient:
+    """Return `sum_over_rows` with its gradient [C, P] in the dtype of theta, to which rows are cast."""
 
-    def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
+    def of_rows(rows: Data) -> WithGradient:
         rows = rows.cast(theta.dtype)  # a block at a time: many rows have no room for another copy
         return taped(lambda theta: _masked_sum(terms(theta, rows), rows), theta)
 
@@ -70,7 +72,7 @@ def value_and_gradient_over_rows(
     return value, tf.cast(gradient, theta.dtype)
 
 
-def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> tuple[Tensor, Tensor]:
+def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> WithGradient:
     """The value of a function of theta, and its gradient in the dtype of theta, zero where flat."""
     with tf.GradientTape() as tape:
         tape.watch(theta)
@@ -116,7 +118,7 @@ def _added(total: Any, parts: Any) -> Any:
 
 
 def in_pieces(data: Data) -> bool:
-    """Whether sums over these rows are to be made piece by piece, outside programs of XLA.
+    """Return whether sums over these rows are to be made piece by piece, outside programs of XLA.
 
     One GPU has room for all rows at once.
     """

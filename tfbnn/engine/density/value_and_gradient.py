@@ -18,6 +18,7 @@ from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Density, Potential
+from tfbnn.spec.density_spec import model_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, each_aside
@@ -39,7 +40,7 @@ def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
 
 
 def of_posterior(rows: Any, temperatures: Sequence[float]) -> Any:
-    """Of an array or tensor [R, ...] the rows of the rungs that have the posterior: [C, ...]."""
+    """Return the rows [C, ...] of an array or tensor [R, ...] whose rungs have the posterior."""
     count = len(temperatures)
     return rows[count - 1 :: count]
 
@@ -60,17 +61,10 @@ def compiled_value_and_gradient(potential: Density) -> Any:
 
 
 @lru_cache(maxsize=32)
-def compiled_log_likelihood(potential: Potential) -> Any:
-    """Compiled function (coordinates [C, P], Data) -> log likelihood [C] in float64, as above."""
-    return compiled(potential.log_likelihood, jit_compile=False)
-
-
-@lru_cache(maxsize=32)
 def compiled_log_likelihoods(potential: Potential) -> Any:
     """Compiled function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
 
-    The first m batches of C networks one after the other, with the bits of `compiled_log_likelihood`:
-    products of more networks at once are rounded otherwise.
+    The first m batches of C networks one after the other, so that how many there are changes no bit.
     """
 
     def each(coordinates: Any, count: Any, data: Data) -> Any:
@@ -154,7 +148,6 @@ def make_log_prob(
     """
     potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
 
-    @tf.custom_gradient
     def log_prob(theta: Any) -> Any:
         theta = tf.convert_to_tensor(theta)
         if theta.shape.rank != 2 or theta.shape[1] != spec.num_parameters:
@@ -164,7 +157,7 @@ def make_log_prob(
         value, by_theta = potential.value_and_gradient(theta, data.cast(theta.dtype))
         return tf.cast(value, theta.dtype), lambda upstream: upstream[:, None] * by_theta
 
-    return log_prob
+    return tf.custom_gradient(log_prob)
 
 
 def log_prob_terms(
@@ -185,8 +178,8 @@ def log_prob_terms(
     for tile in network_tiles(spec, theta, len(x)):
         tile = tf.constant(tile, spec.dtype)
         terms["log_prior"].append(potential.log_prior(tile).numpy())
-        log_likelihood = compiled_log_likelihood(potential)(tile, data)
-        terms["log_likelihood"].append(spec.likelihood_power * log_likelihood.numpy())
+        log_likelihood = compiled_log_likelihoods(potential)(tile[None], tf.constant(1), data)
+        terms["log_likelihood"].append(spec.likelihood_power * log_likelihood.numpy()[0])
     return {name: np.concatenate(parts) for name, parts in terms.items()}
 
 
@@ -196,7 +189,14 @@ class Target:
     A kernel that needs to know more than this function asks for it here.
     """
 
-    def __init__(self, potential, data, linear_map, reference, temperatures):
+    def __init__(
+        self,
+        potential: Density,
+        data: Data,
+        linear_map: Any,
+        reference: Tensor,
+        temperatures: tuple[float, ...],
+    ) -> None:
         """
         Args:
             potential: Density.
@@ -209,7 +209,7 @@ class Target:
         self._linear_map, self._reference = linear_map, reference
         self._temperatures = temperatures
 
-    def __call__(self, z):
+    def __call__(self, z: Tensor) -> Tensor:
         weights = likelihood_weights(self._temperatures, z.shape[0])
         value_and_gradient = self._potential.value_and_gradient
         if tf.executing_eagerly():
@@ -217,35 +217,34 @@ class Target:
             # and operation by operation a gradient takes a tenth of a second.
             value_and_gradient = compiled_value_and_gradient(self._potential)
 
-        @tf.custom_gradient
-        def log_prob(z):
+        def log_prob(z: Tensor) -> tuple[Tensor, Any]:
             # No tape need look inside: it would have the compiled function differentiated, for a second.
             theta = self._linear_map.forward(tf.stop_gradient(z))
             value, by_theta = value_and_gradient(theta, self._data, weights)
             gradient = self._linear_map.pull_back(by_theta)
             value = tf.cast(value - self._reference, z.dtype)
 
-            def pull_back(upstream, variables=()):
+            def pull_back(upstream: Tensor, variables: Sequence[Any] = ()) -> Any:
                 # A log density of one's own may hold variables, which are constants here.
                 by_z = upstream[:, None] * gradient
                 return (by_z, [None] * len(variables)) if variables else by_z
 
             return value, pull_back
 
-        return log_prob(z)
+        return tf.custom_gradient(log_prob)(z)
 
-    def log_prob(self, z):
+    def log_prob(self, z: Tensor) -> Tensor:
         """The log density [C] without its gradient, which costs several times as much."""
         weights = likelihood_weights(self._temperatures, z.shape[0])
         value = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
         return tf.cast(value - self._reference, z.dtype)
 
-    def log_likelihood(self, z):
+    def log_likelihood(self, z: Tensor) -> Tensor:
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
         theta = self._linear_map.forward(z)
         return self._potential.powered_log_likelihood(theta, self._data, 1.0)
 
-    def gather(self, z, rows):
+    def gather(self, z: Tensor, rows: Tensor) -> Tensor:
         """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].
 
         Needs coordinates that are scaled only.
@@ -255,23 +254,25 @@ class Target:
         keeps = rows == tf.range(z.shape[0])
         return tf.where(keeps[:, None], z, self._linear_map.inverse(theta))
 
-    def hessian(self, z):
+    def hessian(self, z: Tensor) -> Tensor:
         """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
-        weights = likelihood_weights(self._temperatures, z.shape[0])
-        return self._potential.hessian(*self._in_float64(z), weights)
+        return self._potential.hessian(*self._in_float64(z))
 
-    def gauss_newton(self, z):
+    def gauss_newton(self, z: Tensor) -> Tensor:
         """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
-        weights = likelihood_weights(self._temperatures, z.shape[0])
+        spec = model_of(self._potential.spec, "The Gauss-Newton matrix")
+        theta, data, weights = self._in_float64(z)
         weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
-        return gauss_newton_matrices(self._potential.spec, *self._in_float64(z), weights)
+        return gauss_newton_matrices(spec, theta, data, weights)
 
-    def box(self):
+    def box(self) -> tuple[Tensor, Tensor]:
         """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
         scale = tf.cast(self._linear_map.scale, tf.float64)
         low, high = self._potential.limits
         return low / scale, high / scale
 
-    def _in_float64(self, z):
-        theta = self._linear_map.forward(z)
-        return tf.cast(theta, tf.float64), self._data.cast("float64")
+    def _in_float64(self, z: Tensor) -> tuple[Tensor, Data, Tensor]:
+        """Return (theta, Data, weights of the likelihood)."""
+        theta = tf.cast(self._linear_map.forward(z), tf.float64)
+        weights = likelihood_weights(self._temperatures, z.shape[0])
+        return theta, self._data.cast("float64"), weights

@@ -1,6 +1,6 @@
 """The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
 from tfbnn.engine.keras.network import network_of
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import without_controls
 
@@ -58,7 +59,7 @@ def check_keras_forward(spec: KerasSpec) -> None:
 
 
 @contextmanager
-def _explained(kind):
+def _explained(kind: type[Exception]) -> Iterator[None]:
     """Makes ValueErrors of errors of this kind."""
     try:
         yield
@@ -82,15 +83,15 @@ def input_gradients(ensemble: Any, x: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=32)
-def _compiled_gradients(spec):
-    def of_network(theta, x):
+def _compiled_gradients(spec: KerasSpec) -> Any:
+    def of_network(theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
             outputs = network_outputs(spec, theta[None], x)[0]
             each = tf.unstack(outputs)
         return outputs, tf.stack([tape.gradient(one, x) for one in each])
 
-    def of_networks(theta, x):
+    def of_networks(theta: Tensor, x: Tensor) -> Tensor:
         kinds = (theta.dtype, theta.dtype)
         return tf.map_fn(lambda one: of_network(one, x), theta, fn_output_signature=kinds)
 
@@ -98,17 +99,17 @@ def _compiled_gradients(spec):
 
 
 @lru_cache(maxsize=32)
-def _compiled_outputs(spec):
+def _compiled_outputs(spec: NetworkSpec) -> Any:
     return compiled(partial(network_outputs, spec), jit_compile=True)
 
 
 @lru_cache(maxsize=32)
-def _keras_outputs(spec):
+def _keras_outputs(spec: KerasSpec) -> Any:
     # Networks follow each other, so that there is one program for all numbers of them and of rows.
     return _for_any_number(spec, partial(network_outputs, spec))
 
 
-def _for_any_number(spec, function):
+def _for_any_number(spec: KerasSpec, function: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
 
     The remapper fuses a linear layer with a sum behind it, and of an unknown number of rows there is
@@ -123,7 +124,7 @@ def _for_any_number(spec, function):
     config.graph_options.rewrite_options.remapping = _OFF
     kinds = [one.dtype for one in tf.nest.flatten(program.structured_outputs)]
 
-    def of_rows(theta, x):
+    def of_rows(theta: Tensor, x: Tensor) -> list[Tensor]:
         return tf.raw_ops.StatefulPartitionedCall(
             args=[theta, x, *program.captured_inputs],
             Tout=kinds,
@@ -134,7 +135,7 @@ def _for_any_number(spec, function):
     # Whatever the facts of a file say of its size.
     step = max(1, _MOST_VALUES // network_of(spec, spec.dtype).largest)
 
-    def call(theta, x):
+    def call(theta: Tensor, x: Tensor) -> list[Tensor]:
         starts = range(0, max(1, x.shape[1]), step)
         with _explained(tf.errors.OpError):
             tiles = [of_rows(theta, x[:, start : start + step]) for start in starts]

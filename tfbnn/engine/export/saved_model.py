@@ -27,7 +27,7 @@ def write_saved_model(networks: Any, constants: Any, path: str) -> None:
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
-class _Moments(tf.Module):
+class _Moments(tf.Module):  # type: ignore[misc, name-defined]  # TensorFlow has no types
     """Mean and spread over draws; the weights are variables, as a graph must not exceed 2 GiB."""
 
     def __init__(self, networks: Any, constants: Any) -> None:
@@ -48,14 +48,14 @@ class _Moments(tf.Module):
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
         self.__call__ = compiled(self._moments, jit_compile=False, signature=[signature])
 
-    def _moments(self, x):
+    def _moments(self, x: Tensor) -> dict[str, Tensor]:
         """Inputs [N, D] -> dict name -> [N, K], tile by tile."""
         step = self._rows_at_once
         # One tile at least, or there would be nothing to concatenate for no rows.
         count = tf.maximum(1, -(-tf.shape(x)[0] // step))
         tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in self._names]
 
-        def one_tile(index, *found):
+        def one_tile(index: Tensor, *found: Any) -> tuple[Any, ...]:
             values = self._outputs_of_tile(x[index * step : (index + 1) * step])
             return index + 1, *(tile.write(index, value) for tile, value in zip(found, values))
 
@@ -67,7 +67,7 @@ class _Moments(tf.Module):
             name: tf.ensure_shape(tile.concat(), shape) for name, tile in zip(self._names, found)
         }
 
-    def _outputs_of_tile(self, x):
+    def _outputs_of_tile(self, x: Tensor) -> list[Tensor]:
         x_pipeline, y_pipeline = self._pipelines
         for step in x_pipeline.steps:
             x = step.forward_tensorflow(tf, x)
@@ -107,7 +107,7 @@ class _Moments(tf.Module):
         return tf.reduce_sum(self._draw_weights * values, axis=[0, 2], keepdims=True)
 
     def _root_mean_square(self, values: Tensor) -> Tensor:
-        """As that of `tfbnn.posterior.averages`, in units of the largest: -> [1, K, 1, n]."""
+        """Return the root mean square as `tfbnn.posterior.averages` does, in units of the largest: [1, K, 1, n]."""
         largest = tf.reduce_max(tf.abs(values), axis=[0, 2], keepdims=True)
         unit = tf.where(largest == 0.0, tf.ones_like(largest), largest)
         return unit * tf.sqrt(self._average(tf.square(values / unit)))
@@ -121,7 +121,7 @@ class _Moments(tf.Module):
             roots, [self._draw_weights.shape[0], num_outputs, num_features, num_rows]
         )
 
-    def _network_outputs(self, x):
+    def _network_outputs(self, x: Tensor) -> Tensor:
         """Outputs of all networks [S, their lines, n] at transformed inputs [D, n]."""
         hidden = x
         for index, (kernel, bias) in enumerate(zip(self._kernels, self._biases)):
@@ -152,7 +152,7 @@ def bars(constants: Any, x: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
 
 
 def _places(constants: Any, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether inputs are not inside, and whether they are outside the training inputs [n]."""
+    """Return whether inputs are not inside, and whether they are outside the training inputs [n]."""
     beyond = tf.maximum(constants.low - x, x - constants.high)
     distance = tf.norm(tf.matmul(constants.whitening, x - constants.mean), axis=0)
     inside = tf.logical_and(tf.reduce_all(beyond <= 0, axis=0), distance <= constants.usual)

@@ -150,7 +150,7 @@ def run_density(
 
 
 def _starts(spec: DensitySpec, theta: Array, session: Session) -> Starts:
-    """Those of the run that is there, held to this log density, or those that were given."""
+    """Return the starts of the run that is there, held to this log density, or those that were given."""
     if session.found is None:
         return Starts(theta, "given as initial_state")
     begun = session.found

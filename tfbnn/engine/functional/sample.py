@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfbnn.data.validation import as_float_array, check_integer
-from tfbnn.engine.functional.samples import Samples, quantities_of, warn_of_disagreement
+from tfbnn.engine.functional.samples import Samples, quantities_of
+from tfbnn.exceptions import VerdictWarning
 from tfbnn.run.options import FitOptions
 from tfbnn.run.result import chain_error
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
+from tfbnn.system.words import warn
 
 # What runs is imported where it does: TensorFlow takes seconds.
 if TYPE_CHECKING:
@@ -129,7 +131,9 @@ def sample(
         raise KeyboardInterrupt
     samples = Samples.of_run(definition, settings, geometry, result, quantities, history.to_dict())
     if not result.failures:
-        warn_of_disagreement(samples)
+        if not samples.is_enough:
+            verdict = f"{samples.verdict[0].upper()}{samples.verdict[1:]}"
+            warn(f"{verdict}. See samples.report().", VerdictWarning)
         return samples
     kept = "the attribute samples of this error"
     error = chain_error(result.failures, options.output, kept, command=None)

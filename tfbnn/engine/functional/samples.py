@@ -1,4 +1,4 @@
-"""What `tfbnn.sample` returns: draws, how they came about, and whether they agree."""
+"""The result of `tfbnn.sample`: draws, how they came about, and whether they agree."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, text_width, wrapped
-from tfbnn.exceptions import NotFittedError, VerdictWarning
+from tfbnn.exceptions import NotFittedError
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import folded, warn
+from tfbnn.system.words import folded
 
 # What the draws themselves and their dimensions are called.
 _RESERVED = {"theta", "param", "chain", "draw"}
@@ -27,7 +27,7 @@ OfDraws = Callable[[Array], Any]
 
 
 def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
-    """What the draws [C, S, P] are judged by: dict name -> [C, S, ...].
+    """Return what the draws [C, S, P] are judged by: dict name -> [C, S, ...].
 
     Raises:
         TypeError, ValueError: For a function that makes something else of them.
@@ -53,7 +53,7 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
 
 
 def agreement_of(quantities: Quantities, log_prob: Array) -> Agreement:
-    """Whether chains agree on quantities and on their log density [C, S]."""
+    """Return whether chains agree on quantities and on their log density [C, S]."""
     _, values = columns(quantities)
     return Agreement.measure(values[..., None], log_prob)
 
@@ -137,7 +137,7 @@ class Samples:
         quantities: Callable[[Array], Any] | None,
         history: dict[str, Columns],
     ) -> Samples:
-        """Those of a run that has ended; arguments as in `tfbnn.engine.functional.running`."""
+        """Return those of a run that has ended; arguments as in `tfbnn.engine.functional.running`."""
         ladder = None
         if result.rung_log_likelihood is not None and result.draws.shape[1]:
             ladder = Ladder.measure(definition.temperatures, result.rung_log_likelihood)
@@ -189,7 +189,7 @@ class Samples:
 
     @cached_property
     def summary(self) -> dict[str, Array]:
-        """Of all entries of all quantities [Q]: name, mean, sd, mcse, rhat, bulk_ess, tail_ess.
+        """Columns name, mean, sd, mcse, rhat, bulk_ess, tail_ess of all entries of all quantities [Q].
 
         Raises:
             NotFittedError: Without draws.
@@ -209,20 +209,20 @@ class Samples:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """Whether the chains agree, by what `until` asks of them; None without draws."""
+        """Return whether the chains agree, by what `until` asks of them; None without draws."""
         if not self.quantities:
             return None
         return agreement_of(self.quantities, self.sample_stats["lp"])
 
     @property
     def is_enough(self) -> bool:
-        """Whether they do."""
+        """Return whether the chains agree well enough."""
         asked = self.until
         return self.agreement is not None and self.agreement.is_enough(asked.ess, asked.rhat)
 
     @property
     def verdict(self) -> str:
-        """Whether the chains agree, in a line."""
+        """Return whether the chains agree, in a line."""
         if self.agreement is None:
             return "no draws were kept"
         asked = self.until
@@ -282,17 +282,8 @@ class Samples:
         return "\n".join([*lines, "print(samples.report()) says more"])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: these lines, and the report on request."""
+        """Return what a notebook shows: these lines, and the report on request."""
         return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
-
-
-def warn_of_disagreement(samples: Samples) -> None:
-    """Warns once where the draws are not good enough yet."""
-    if not samples.is_enough:
-        warn(
-            f"{samples.verdict[0].upper()}{samples.verdict[1:]}. See samples.report().",
-            VerdictWarning,
-        )
 
 
 # Of more quantities the table has those with the largest R-hat.

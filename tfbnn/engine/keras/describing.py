@@ -1,4 +1,4 @@
-"""What a Keras model is: its layers, its architecture as text, its variables by path.
+"""Description of a Keras model: its layers, its architecture as text, its variables by path.
 
 Keras counts layers per process: the same code makes "dense" and, run again, "dense_1". Names that it
 gave of its own accord are counted anew for each model: without this the two would be different models,
@@ -84,7 +84,7 @@ def bare_operations(layers: Iterable[Any]) -> list[Any]:
 
 
 def is_seed(variable: Any) -> bool:
-    """Whether a variable is the state of a random generator, which decides nothing here."""
+    """Return whether a variable is the state of a random generator, which decides nothing here."""
     return bool(variable.path.endswith("seed_generator_state"))
 
 
@@ -139,7 +139,7 @@ def renamed_path(path: str, names: Mapping[str, str]) -> str:
 
 
 def _is_given(kind: str, name: str) -> bool:
-    """Whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
+    """Return whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
     return stem(name).replace("_", "") == kind.replace("_", "").lower()
 
 
@@ -245,7 +245,7 @@ def _row_shape(model: Any) -> tuple[int, ...]:
 
 
 def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
-    """Of all variables but seeds, which decide nothing where nothing is random."""
+    """Yield the facts of all variables but seeds, which decide nothing where nothing is random."""
     around: dict[int, list[Any]] = {}
     for layer in layers[1:]:
         for variable in layer.variables:
@@ -285,7 +285,7 @@ def fan_in(layer: Any, variable: Any) -> int:
 
 
 def is_kinked(layer: Any) -> bool:
-    """Whether the gradient of a layer or operation of Keras jumps somewhere, by their names."""
+    """Return whether the gradient of a layer or operation of Keras jumps somewhere, by their names."""
     functions = (getattr(layer, key, None) for key in ("activation", "function"))
     names = [getattr(one, "__name__", "") for one in functions]
     if is_of_keras(type(layer)):

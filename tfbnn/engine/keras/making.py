@@ -1,4 +1,4 @@
-"""From a Keras model and settings to the spec of what is sampled.
+"""The spec of what is sampled, out of a Keras model and settings.
 
 Models that cannot be sampled are refused by name, most before anything is computed.
 """
@@ -174,7 +174,7 @@ def _given_shape(shape: Any) -> tuple[int, ...] | None:
 
 
 def _takes_plain_numbers(described: Described) -> bool:
-    """Whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
+    """Return whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
     looked_up = any("Embedding" in one.layers for one in described.variables)
     return len(described.input_shape) == 1 and not looked_up
 
@@ -244,7 +244,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
 
 
 def _left_out(model: Any) -> tuple[Choice, ...]:
-    """What Keras adds to its loss, of a model that was called: it is no part of a posterior."""
+    """Return what Keras adds to its loss, of a model that was called: it is no part of a posterior."""
     named = [layer.name for layer in inner_layers(model) if layer.losses]
     if not model.losses:
         return ()

@@ -77,7 +77,7 @@ def _text(place: Place | None) -> str:
 
 
 def _agree(found: Place, expected: Place, names: set[str | None]) -> bool:
-    """Whether shapes are the same, and paths as far as both name the layers around.
+    """Return whether shapes are the same, and paths as far as both name the layers around.
 
     Names that Keras gives by itself, and no config holds, are counted on from model to model.
     """
@@ -215,7 +215,7 @@ def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Ten
 
 
 def has_own_layers(model: Any) -> bool:
-    """Whether a layer of the model, or it itself, is of a class of the user's."""
+    """Return whether a layer of the model, or it itself, is of a class of the user's."""
     return not all(is_of_keras(type(layer)) for layer in all_layers(model))
 
 
@@ -265,7 +265,7 @@ class KerasNetwork:
         return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
 
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
-        """What the layer whose kernel is this variable receives [units, n]: of one that is called once."""
+        """Return what the layer whose kernel is this variable receives [units, n]: of one that is called once."""
         layer = self.layer_of(kernel)
         with recorded_calls([layer]) as calls:
             call(self.model, values, self.rows(x), self.dtype)
@@ -324,7 +324,7 @@ def built(
 
 
 def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """In one of its own: this one may be tracing a program, in which no variables can be made."""
+    """Call a function in a thread of its own: this one may be tracing a program, which makes no variables."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
 
@@ -374,7 +374,7 @@ def _silence() -> Iterator[None]:
 
 
 def jacobian_obstacle(outputs: Outputs, theta: Tensor, x: Tensor) -> str | None:
-    """Why `row_jacobians` cannot be taken of a network, or None where they can."""
+    """Return why `row_jacobians` cannot be taken of a network, or None where they can."""
     try:
         compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
     except Exception as error:  # whatever an operation without a vectorised form raises

@@ -19,7 +19,7 @@ _RANDOM = ("Dropout", "Noise", "Random")
 
 
 class Trial(NamedTuple):
-    """What a trial call has found.
+    """Findings of a trial call.
 
     Attributes:
         facts: Those of `KerasFacts` that it tells, by their names.
@@ -178,7 +178,7 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
 
 
 def _place(network: KerasNetwork, variable: Any) -> int:
-    """Of a variable among all of the model's."""
+    """Return the place of a variable among all of the model's."""
     return next(k for k, one in enumerate(network.model.variables) if one is variable)
 
 

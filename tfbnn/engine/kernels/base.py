@@ -1,4 +1,4 @@
-"""What a sampler is to the rest of the package: settings that say how transitions are made.
+"""Samplers as the rest of the package sees them: settings that say how transitions are made.
 
 A sampler is one file of this folder: a frozen dataclass of settings that builds a transition
 kernel, reads its statistics and, before every transition, puts its step size in place. The class
@@ -85,17 +85,17 @@ class Kernel(ABC):
 
     @property
     def adapts(self) -> bool:
-        """Whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
+        """Return whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
         return False
 
     @property
     def preconditioner(self) -> str:
-        """What makes the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
+        """Kind of the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
         return "identity"
 
     @property
     def preconditions(self) -> bool:
-        """Whether warm-up tunes a preconditioner."""
+        """Return whether warm-up tunes a preconditioner."""
         return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
@@ -106,7 +106,7 @@ class Kernel(ABC):
         return None, ""
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
-        """What the step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
+        """Return what step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
         return acceptance
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
@@ -117,11 +117,11 @@ class Kernel(ABC):
 
     @property
     def bias_note(self) -> str | None:
-        """What every report must say of draws that do not have the posterior as distribution."""
+        """Line that every report has of draws that do not have the posterior as distribution, else None."""
         return None
 
     def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool:
-        """Whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
+        """Return whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
         return jit_compile and self.gains_from_xla(spec, num_rows)
 
     @property
@@ -131,7 +131,7 @@ class Kernel(ABC):
 
     @property
     def rung_obstacle(self) -> str | None:
-        """Why PowerPosterior cannot move its rungs with this kernel, or None."""
+        """Return why PowerPosterior cannot move its rungs with this kernel, or None."""
         if self.couples_chains:
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
@@ -155,8 +155,8 @@ class Kernel(ABC):
         """Refuses too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
-                f"{type(self).__name__} learns from what several chains do and needs num_chains of "
-                f"at least 2, received {num_chains}. Use more chains, or kernel='nuts'."
+                f"{type(self).__name__} needs num_chains of at least 2, as chains learn from each other, "
+                f"received {num_chains}. Use more chains, or kernel='nuts'."
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple["Kernel", str]:
@@ -169,7 +169,7 @@ class Kernel(ABC):
         return self, f"{self.preconditioner}, as asked"
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """Whether XLA makes faster programs of this kernel than TensorFlow itself."""
+        """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return True
 
     def work(self, spec: Sampled) -> float:
@@ -211,11 +211,11 @@ class Kernel(ABC):
         """Statistics of the last transition."""
 
     def rung_log_likelihood(self, results: Results) -> Tensor:
-        """Log likelihoods of the current states of all m `temperatures` [C, m], float64."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has {len(self.temperatures)} temperatures and must say the log "
-            "likelihoods of its rungs. Define rung_log_likelihood."
-        )
+        """Log likelihoods of the current states of all m `temperatures` [C, m], float64.
+
+        To be defined where there are several.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.rung_log_likelihood")
 
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
@@ -278,7 +278,7 @@ class TunedKernel(Kernel):
 
     @property
     def adapts(self) -> bool:
-        """Whether warm-up tunes the step size."""
+        """Return whether warm-up tunes the step size."""
         return self.step_size is None or self.adapt_step_size
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:

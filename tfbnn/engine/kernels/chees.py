@@ -55,7 +55,7 @@ class TrajectoryLength(NamedTuple):
 
 
 class ChEESResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         hmc: Results of `tfp.mcmc.HamiltonianMonteCarlo`.
@@ -71,7 +71,7 @@ class ChEESResults(NamedTuple):
 
     @property
     def is_accepted(self) -> Tensor:
-        """Whether the last proposal was accepted [C]."""
+        """Return whether the last proposal was accepted [C]."""
         return self.hmc.is_accepted
 
 

@@ -17,7 +17,7 @@ from tfbnn.spec.density_spec import Sampled
 
 
 class CallableResults(NamedTuple):
-    """What a transition of a user's kernel leaves.
+    """Results of a transition of a user's kernel.
 
     Attributes:
         inner: The kernel's own results: any nested structure of tensors, an empty one too.

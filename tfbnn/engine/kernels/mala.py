@@ -11,7 +11,7 @@ class LangevinProposal(Proposal):
     """z' ~ N(z + (h / 2) grad, h I), h the step size."""
 
     def mean(self, point: Point, step_size: Tensor) -> Tensor:
-        """Where the proposal from a Point is centred [C, P]."""
+        """Return where the proposal from a Point is centred [C, P]."""
         return point.z + 0.5 * step_size * point.gradient
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:

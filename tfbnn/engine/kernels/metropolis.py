@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 class ProposalResults(NamedTuple):
-    """What `tfp.mcmc.MetropolisHastings` and the runner need to know of a proposal.
+    """Results of a proposal, for `tfp.mcmc.MetropolisHastings` and the runner.
 
     Attributes:
         target_log_prob: Log density at the new position [C].
@@ -69,7 +69,7 @@ class Proposal(TransitionKernel):
         """log q(here | there) - log q(there | here) of two Points, [C]."""
 
     def metric_at(self, z: Tensor) -> Any:
-        """What stands for `metric` in the Point at z [C, P]: nothing."""
+        """Return what stands for `metric` in the Point at z [C, P]: nothing."""
         return ()
 
     def bootstrap_results(self, init_state: Tensor) -> Results:

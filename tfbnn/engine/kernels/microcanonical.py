@@ -28,7 +28,7 @@ from tfbnn.system.arrays import Array
 
 
 class Flight(NamedTuple):
-    """Where particles are, and what they have gained on the way.
+    """Places of particles, and the energy that they have gained on the way.
 
     Attributes:
         z: Positions [C, P].
@@ -119,7 +119,7 @@ _ENERGY_VARIANCE = 5e-4
 
 
 class MicrocanonicalResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
@@ -291,7 +291,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
         return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
 
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
-        """What adaptation aims at, an acceptance rate or what stands in its place, and why."""
+        """Return what adaptation aims at, an acceptance rate or what stands in its place, and why."""
         target, why = super().accept_target(spec)
         if self.adjusted or self.target_accept_prob is not None:
             return target, why

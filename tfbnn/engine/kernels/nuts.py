@@ -68,7 +68,7 @@ class Span(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """What is kept of the spans of a trajectory that wait for their second half: TensorArrays.
+    """Spans of a trajectory that wait for their second half, as TensorArrays.
 
     Place 0 has the trajectory before the doubling, in the direction that it grows in. The dyadic
     span that begins with leaf k, from zero, is in the place that is one and the number of ones of k
@@ -180,7 +180,7 @@ def _either(takes: Tensor, new: Draw, old: Draw) -> Draw:
 
 
 def _turns_back(one: Span, other: Span) -> Tensor:
-    """Whether a Span and the one after it turn back together [C].
+    """Return whether a Span and the one after it turn back together [C].
 
     They do where the momentum at either end points against the sum; or where that is so of one of
     them with the neighbouring point of the other, as twice half a period ends as it began.
@@ -193,7 +193,7 @@ def _turns_back(one: Span, other: Span) -> Tensor:
 
 
 def _is_against(total: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Whether one of two momenta points against their sum over a span, all [C, P]; [C]."""
+    """Return whether one of two momenta points against their sum over a span, all [C, P]; [C]."""
     along = (tf.reduce_sum(total * momentum, axis=-1) for momentum in (first, last))
     return tf.minimum(*along) < 0.0
 
@@ -242,7 +242,7 @@ def close_spans(
 
 
 def num_ones(number: Tensor) -> Tensor:
-    """How many ones an integer has in binary, int32."""
+    """Return how many ones an integer has in binary, int32."""
     return tf.cast(tf.raw_ops.PopulationCount(x=number), tf.int32)
 
 
@@ -251,7 +251,7 @@ _LARGEST_LOG_WEIGHT = 600.0
 
 
 class NoUTurnResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].

@@ -108,7 +108,7 @@ _LAST_CROWD = 0.5
 
 
 class LadderResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports; R rows, m rungs per chain.
+    """Results of a transition, for the next one and for the report; R rows, m rungs per chain.
 
     Attributes:
         inner: Results of the inner kernel, started anew after the swaps.

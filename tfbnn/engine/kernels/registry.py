@@ -48,9 +48,8 @@ def resolve_kernel(kernel: Any) -> Kernel:
 
 def kernel_named(name: str) -> type[Kernel] | None:
     """The settings' class of a name, of a kernel or of its class, in any case; None: there is none."""
-    plain = {_plain(known): KERNELS[known] for known in KERNELS}
-    plain |= {_plain(known): found for known, found in kernel_classes().items()}
-    return plain.get(_plain(name))
+    every = KERNELS | kernel_classes()
+    return {_plain(known): found for known, found in every.items()}.get(_plain(name))
 
 
 def _plain(name: str) -> str:

@@ -111,13 +111,13 @@ class Repriorised(ComposedKernel, name="repriorised"):
         )
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """Whether the matrices to factorise are small, or there is a GPU."""
+        """Return whether the matrices to factorise are small, or there is a GPU."""
         small = min(num_features(_model(spec)), num_rows) <= _LARGEST_XLA_FACTOR
         return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
 
     @property
     def max_tree_depth(self) -> int | None:
-        """That of a NUTS inside, which trajectories are held against; None of other kernels."""
+        """The `max_tree_depth` of a NUTS inside, which trajectories are held against; None of other kernels."""
         return getattr(self.inner, "max_tree_depth", None)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
@@ -128,14 +128,13 @@ class Repriorised(ComposedKernel, name="repriorised"):
         gaussian = spec.likelihood.is_conjugate
         if self.collapse_readout and not gaussian:
             raise ValueError(
-                "collapse_readout=True needs the likelihood Gaussian, under which the readout's "
-                f"posterior has a closed form, received {likelihood}. Use collapse_readout=False "
-                "with a regulariser."
+                f"collapse_readout=True needs the likelihood Gaussian, received {likelihood}. Use "
+                "collapse_readout=False with a regulariser."
             )
         if self.regulariser is None and not gaussian:
             raise ValueError(
-                f"Repriorised needs a regulariser for the likelihood {likelihood}, which has no noise "
-                "variance for its map: a positive number, for example 1.0, received None."
+                f"Repriorised needs a regulariser for the likelihood {likelihood}, a positive number "
+                "such as 1.0, received None."
             )
         if self.collapse_readout and not is_conjugate(spec):
             raise ValueError(

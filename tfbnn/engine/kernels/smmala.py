@@ -128,7 +128,7 @@ class ManifoldProposal(Proposal):
         self.metric_at = metric  # type: ignore[assignment, method-assign]
 
     def mean(self, point: Point, step_size: Tensor) -> Tensor:
-        """Where the proposal from a Point is centred [C, P]."""
+        """Return where the proposal from a Point is centred [C, P]."""
         gradient = tf.cast(point.gradient, tf.float64)
         return tf.cast(point.z, tf.float64) + 0.5 * step_size * point.metric.raised(gradient)
 

@@ -1,4 +1,4 @@
-"""What a transition is to `tfp.mcmc` and to the runner, and what the samplers' own share.
+"""Transitions as `tfp.mcmc` and the runner see them, and what the samplers' own share.
 
 The bias of samplers that accept every step is told by their energy errors. Leapfrog steps of size e whose momenta are refreshed exactly leave, of a normal density of unit variance,
 one of variance 1 + b, e^2 / 4 = b / (1 + b), and the squared energy error of a step is
@@ -20,7 +20,7 @@ _MAX_ENERGY_ERROR = 1000.0
 
 
 class TransitionKernel(ABC):
-    """What `tfp.mcmc` asks of a kernel; TFP's own have it too.
+    """Interface that `tfp.mcmc` asks of a kernel; TFP's own have it too.
 
     Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would
     import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
@@ -41,7 +41,7 @@ class TransitionKernel(ABC):
 
 
 class TransitionStatistics(NamedTuple):
-    """What one transition reports, each a tensor [C]."""
+    """Report of one transition, each a tensor [C]."""
 
     acceptance_rate: Tensor
     n_steps: Tensor
@@ -79,7 +79,7 @@ def unknown(like: Tensor) -> Tensor:
 
 
 def is_divergent(log_accept_ratio: Tensor) -> Tensor:
-    """Whether the energy error is so large, or NaN, that the integrator must have failed."""
+    """Return whether the energy error is so large, or NaN, that the integrator must have failed."""
     return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
 
 
@@ -89,7 +89,7 @@ def minus_infinity_for_nan(log_accept_ratio: Tensor) -> Tensor:
 
 
 def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
-    """Whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
+    """Return whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
     if not adjusted:
         # Without this a chain that overflows would be NaN for ever.
         return ~is_divergent(log_accept_ratio)

@@ -102,7 +102,7 @@ def log_mass(low: Tensor, high: Tensor) -> Tensor:
 
 
 def quantile(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Where the share `uniform`, in (0, 1), of the mass between `low` and `high` lies below.
+    """Return where the share `uniform`, in (0, 1), of the mass between `low` and `high` lies below.
 
     Uniform random numbers give draws. In the upper tail the share is counted from above, which is
     the same thing for draws.

@@ -20,7 +20,7 @@ from tfbnn.engine.kernels.transition import (
 
 
 class UnderdampedResults(NamedTuple):
-    """What a transition leaves for the next one, and what it reports.
+    """Results of a transition, for the next one and for the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].

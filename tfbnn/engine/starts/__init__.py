@@ -1,1 +1,1 @@
-"""Where chains start: pretraining, Levenberg-Marquardt, and the check of the starts."""
+"""Starts of chains: pretraining, Levenberg-Marquardt, and their check."""

@@ -3,16 +3,20 @@
 Mini-batches are shuffled and drawn with NumPy, and handed to compiled code as row indices.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import compiled
-from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import all_of, padded_length
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.data import Data, all_of, padded_length
 from tfbnn.engine.density.potential import Potential
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 
 # Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
@@ -21,12 +25,12 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 class AdamState(NamedTuple):
     """Parameters and moment estimates, [C, P] each."""
 
-    theta: object
-    mean: object
-    square: object
+    theta: Tensor
+    mean: Tensor
+    square: Tensor
 
 
-def start_adam(theta):
+def start_adam(theta: Array) -> AdamState:
     """The state before the first step, at theta [C, P]."""
     zeros = tf.zeros(theta.shape, theta.dtype)
     return AdamState(tf.constant(theta), zeros, zeros)
@@ -39,11 +43,11 @@ class Schedule(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, settings):
-        """That of a Pretraining, whose other settings decide no step: fits share a program."""
+    def of(cls, settings: Pretraining) -> "Schedule":
+        """Return that of a Pretraining, whose other settings decide no step: fits share a program."""
         return cls(settings.learning_rate, settings.learning_rate_schedule)
 
-    def at(self, step, total_steps, dtype):
+    def at(self, step: Tensor, total_steps: Tensor, dtype: Any) -> Tensor:
         """The rate of a step."""
         if self.name == "constant":
             return tf.constant(self.size, dtype)
@@ -61,14 +65,20 @@ class AdamControl(NamedTuple):
         total: Steps of the whole optimisation, for the learning rate's schedule.
     """
 
-    first: object
-    num_looks: object
-    steps_per_look: object
-    total: object
+    first: Tensor
+    num_looks: Tensor
+    steps_per_look: Tensor
+    total: Tensor
 
 
 @lru_cache(maxsize=32)
-def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
+def make_adam_steps(
+    spec: NetworkSpec,
+    schedule: Schedule,
+    batch_size: int | None,
+    most_looks: int,
+    jit_compile: bool,
+) -> Any:
     """The compiled loop (AdamState, Data, indices [steps, C, B], AdamControl) -> (AdamState, seen).
 
     `batch_size` is None where every step takes all rows. `seen` is theta at each look,
@@ -81,7 +91,7 @@ def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
     if not spec.is_ntk:
         moves[spec.layout.log_noise_scale.stop :] = 0.0
 
-    def loss_gradient(theta, data, rows):
+    def loss_gradient(theta: Tensor, data: Data, rows: Tensor | None) -> Tensor:
         batch, weight = data, 1.0
         if batch_size is not None:  # rows [C, B], with the chains in front: x becomes [C, D, B]
             batch = all_of(*(_of_chains(array, rows) for array in data[:3]))
@@ -90,15 +100,17 @@ def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
             weight = tf.cast(data.num_rows, tf.float64) / batch_size
         return -moves * potential.value_and_gradient(theta, batch, weight)[1]
 
-    def steps(state, data, indices, control):
-        def one(index, state):
+    def steps(
+        state: AdamState, data: Data, indices: Tensor, control: AdamControl
+    ) -> tuple[AdamState, Tensor]:
+        def one(index: Tensor, state: AdamState) -> tuple[Tensor, AdamState]:
             step = control.first + index
             rows = None if batch_size is None else indices[index]
             gradient = loss_gradient(state.theta, data, rows)
             rate = schedule.at(step, control.total, spec.dtype)
             return index + 1, _adam(state, gradient, step, rate)
 
-        def look(number, state, seen):
+        def look(number: Tensor, state: AdamState, seen: Any) -> tuple[Tensor, AdamState, Any]:
             begin = number * control.steps_per_look
             end = begin + control.steps_per_look
             _, state = tf.while_loop(lambda index, _: index < end, one, (begin, state))
@@ -113,14 +125,14 @@ def make_adam_steps(spec, schedule, batch_size, most_looks, jit_compile):
     return compiled(steps, jit_compile=jit_compile)
 
 
-def _of_chains(array, rows):
+def _of_chains(array: Tensor | None, rows: Tensor) -> Tensor | None:
     """Rows [C, B] of an array [K, L]: [C, K, B]; None of a missing one."""
     if array is None:
         return None
     return tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2])
 
 
-def _adam(state, gradient, step, learning_rate):
+def _adam(state: AdamState, gradient: Tensor, step: Tensor, learning_rate: Tensor) -> AdamState:
     count = tf.cast(step + 1, gradient.dtype)
     mean = _BETA1 * state.mean + (1.0 - _BETA1) * gradient
     square = _BETA2 * state.square + (1.0 - _BETA2) * gradient**2
@@ -130,50 +142,23 @@ def _adam(state, gradient, step, learning_rate):
     return AdamState(state.theta - change, mean, square)
 
 
-class Batches:
-    """Iterates over calls of the compiled loop: (first step, count, row indices, epochs done).
+def row_indices(
+    num_rows: int, batch_size: int, num_chains: int, seed: int, epochs: Sequence[int]
+) -> Iterator[Array]:
+    """Yield the row indices of calls that make so many epochs each, the first of them the most.
 
-    Every chain has its own order of the rows; an epoch leaves out the N mod B rows at its end.
+    Every chain has its own order of the rows; an epoch leaves out the N mod B rows at its end. There is
+    room for more steps, so that a few lengths serve all numbers of rows, and none where every step
+    takes all rows: int32 [steps, C, B].
     """
-
-    def __init__(
-        self, num_rows, batch_size, num_chains, epochs, seed, steps_per_call, epochs_per_call
-    ):
-        self.num_rows, self.batch_size, self.num_chains = num_rows, batch_size, num_chains
-        self.epochs = epochs
-        self.steps_per_epoch = num_rows // batch_size
-        self.num_steps = epochs * self.steps_per_epoch
-        affordable = steps_per_call // self.steps_per_epoch
-        self.epochs_per_call = max(1, min(epochs, epochs_per_call, affordable))
-        self.is_full = batch_size == num_rows
-        # Room for the row indices of a call, so that a few lengths serve all numbers of rows; none
-        # where every step takes all rows.
-        self.num_indices = 0
-        if not self.is_full:
-            self.num_indices = padded_length(self.epochs_per_call * self.steps_per_epoch)
-        self.generators = [seeds.generator(seed, "batches", chain) for chain in range(num_chains)]
-
-    def __iter__(self):
-        for epoch in range(0, self.epochs, self.epochs_per_call):
-            count = min(self.epochs_per_call, self.epochs - epoch)
-            first, steps = epoch * self.steps_per_epoch, count * self.steps_per_epoch
-            yield first, steps, self._indices(count), epoch + count
-
-    def padding(self, num_chains):
-        """Indices of the right shape when none are needed."""
-        return tf.zeros(self._shape(num_chains), tf.int32)
-
-    def _shape(self, num_chains):
-        return [self.num_indices, num_chains, 0 if self.is_full else self.batch_size]
-
-    def _indices(self, epochs):
-        """Row indices [steps, C, B] for some epochs, zero beyond them; none for full batches."""
-        indices = np.zeros(self._shape(self.num_chains), np.int32)
-        if self.is_full:
-            return indices
-        used = self.steps_per_epoch * self.batch_size
-        for chain, generator in enumerate(self.generators):
-            orders = [generator.permutation(self.num_rows)[:used] for _ in range(epochs)]
-            rows = np.concatenate(orders).reshape(-1, self.batch_size)
+    steps_per_epoch, is_full = num_rows // batch_size, batch_size == num_rows
+    room = 0 if is_full else padded_length(epochs[0] * steps_per_epoch)
+    generators = [seeds.generator(seed, "batches", chain) for chain in range(num_chains)]
+    for count in epochs:
+        indices = np.zeros((room, num_chains, 0 if is_full else batch_size), np.int32)
+        for chain, generator in enumerate([] if is_full else generators):
+            used = steps_per_epoch * batch_size
+            orders = [generator.permutation(num_rows)[:used] for _ in range(count)]
+            rows = np.concatenate(orders).reshape(-1, batch_size)
             indices[: len(rows), chain] = rows
-        return indices
+        yield indices

@@ -1,11 +1,12 @@
-"""Where chains start: draws of the prior, noise scales, and the check that a chain can move."""
+"""Starts of chains: draws of the prior, noise scales, and the check that a chain can move."""
 
 import numpy as np
 
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import support
+from tfbnn.engine.density.potential import Density, support
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
@@ -29,7 +30,7 @@ def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
     )
 
 
-def draw_starts(spec, seed, num_chains, input_scale):
+def draw_starts(spec: NetworkSpec, seed: int, num_chains: int, input_scale: float | None) -> Array:
     """Draws of the prior [C, P] given the sampled scales of the first layer, or of all if that is None."""
     theta = draw_prior(spec, seed, num_chains)
     if input_scale is None:
@@ -44,7 +45,7 @@ def draw_starts(spec, seed, num_chains, input_scale):
     return theta
 
 
-def with_residual_noise(spec, theta, data):
+def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:
         return theta
@@ -60,8 +61,8 @@ def with_residual_noise(spec, theta, data):
     return theta
 
 
-def misfits(spec, theta, data):
-    """By how much starts [C, P] miss the rows: the largest of the targets, in standard deviations of it.
+def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
+    """Return by how much starts [C, P] miss the rows: the worst target, in standard deviations of it.
 
     Of targets that are numbers. One that is constant is missed by nothing.
     """
@@ -75,11 +76,11 @@ def misfits(spec, theta, data):
     return np.sqrt(missed).max(axis=1)
 
 
-def _sums_of_squares(spec, theta, data):
-    """Of residuals [C, K], and of known row noise [K], over the rows; float64, NumPy."""
+def _sums_of_squares(spec: NetworkSpec, theta: Array, data: Data) -> list[Array]:
+    """Return sums over the rows for residuals [C, K] and for known row noise [K]; float64, NumPy."""
     theta = tf.convert_to_tensor(theta)
 
-    def of_rows(rows):
+    def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
         outputs = network_outputs(spec, theta, rows.x)
         residual = rows.y - outputs[:, : spec.num_targets]  # the first are locations
         known = tf.zeros_like(rows.y) if rows.row_noise is None else rows.row_noise
@@ -91,11 +92,11 @@ def _sums_of_squares(spec, theta, data):
     return [total.numpy() for total in sum_over_blocks(of_rows, zeros, data, length)]
 
 
-def _sum_of_squares(values, rows):
+def _sum_of_squares(values: Tensor, rows: Data) -> Tensor:
     return tf.reduce_sum(rows.counted(tf.cast(values, tf.float64) ** 2), axis=-1)
 
 
-def inside_support(spec, theta):
+def inside_support(spec: NetworkSpec, theta: Array) -> Array:
     """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
     low, high = support(spec)
     width = high - low
@@ -103,7 +104,9 @@ def inside_support(spec, theta):
     return np.clip(theta, low + margin, high - margin).astype(theta.dtype)
 
 
-def check_start(potential, data, theta, value, gradient):
+def check_start(
+    potential: Density, data: Data, theta: Array, value: Array, gradient: Array
+) -> None:
     """Refuses starts whose log density or gradient is not finite.
 
     A kernel would reject every proposal from such a point in silence.

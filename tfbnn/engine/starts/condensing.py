@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,7 @@ _BLOCK_ROWS, _SMALL = 1024, 1e-10
 def condense(
     spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, digests: Array
 ) -> EarlierRows:
-    """What rows have told, and those before them.
+    """Return what a later fit shall remember of rows, and of those before them.
 
     Args:
         spec: NetworkSpec of the fit, whose own `earlier` is carried on.
@@ -77,7 +78,7 @@ def condense(
 
 
 def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
-    """How many rows are kept where there are more."""
+    """Return how many rows are kept where there are more."""
     outputs = _OUTPUTS_PER_PARAMETER * spec.num_parameters
     wanted = max(_FEWEST, -(-outputs // spec.num_outputs))
     room = int(_MOST_NUMBERS / (rows.x.shape[1] + 2 * rows.y.shape[1] + 1))
@@ -93,21 +94,18 @@ def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
 def _some_of(rows: WeightedRows, spec: NetworkSpec, networks: Array, number: int) -> WeightedRows:
     """About so many of the rows, whose weighted likelihood is about that of all."""
     leverages = sum(_leverages(spec, theta, rows) for theta in networks)
-    by_number = np.mean(leverages) * rows.weights / np.mean(rows.weights)
+    by_number = np.mean(leverages) * rows.counts / np.mean(rows.counts)
     chances = _chances((1 - _BY_NUMBER) * leverages + _BY_NUMBER * by_number, number)
     places = _places(chances)
-    few = rows.chosen(places)._replace(weights=rows.weights[places] / chances[places])
+    few = rows.taken(places)._replace(weights=rows.counts[places] / chances[places])
     num_sums = spec.num_parameters * (spec.num_parameters + 3) // 2
     with_curvature = num_sums <= _SUMS_PER_ROW * number
-
-    def terms(rows: Data) -> Array:
-        return _terms(spec, networks, with_curvature, rows)
-
+    terms = partial(_terms, spec, networks, with_curvature)
     return few._replace(weights=_calibrated(few, rows, terms))
 
 
 def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data) -> Array:
-    """Of every row what the sums are made of that shall be exact: [their number, n]."""
+    """Return the terms of every row whose sums shall be exact: [their number, n]."""
     theta, num_rows = tf.constant(networks), int(rows.num_rows)
     log_likelihood = Potential(spec).row_log_likelihood(theta, rows).numpy()
     found = [np.ones([1, num_rows]), log_likelihood[:, :num_rows]]
@@ -119,15 +117,15 @@ def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data)
 def _calibrated(few: WeightedRows, rows: WeightedRows, terms: Callable[[Data], Array]) -> Array:
     """Weights of few rows, moved as little as makes sums of terms those of all rows."""
     blocks = range(0, len(rows.x), _BLOCK_ROWS)
-    parts = [rows.chosen(slice(begin, begin + _BLOCK_ROWS)) for begin in blocks]
-    wanted = sum(terms(part.data(weighted=False)) @ part.weights for part in parts)
-    here = terms(few.data(weighted=False))
-    lengths, directions = np.linalg.eigh((here * few.weights) @ here.T)
+    parts = [rows.taken(slice(begin, begin + _BLOCK_ROWS)) for begin in blocks]
+    wanted = sum(terms(part._replace(weights=None).data()) @ part.counts for part in parts)
+    here = terms(few._replace(weights=None).data())
+    lengths, directions = np.linalg.eigh((here * few.counts) @ here.T)
     known = lengths > _SMALL * lengths[-1]  # others say the same twice
-    missing = directions[:, known].T @ (wanted - here @ few.weights)
-    moved = few.weights * (1.0 + here.T @ (directions[:, known] @ (missing / lengths[known])))
+    missing = directions[:, known].T @ (wanted - here @ few.counts)
+    moved = few.counts * (1.0 + here.T @ (directions[:, known] @ (missing / lengths[known])))
     # A row cannot stand for less than none; hardly ever would one.
-    return moved if moved.min() > 0 else few.weights
+    return moved if moved.min() > 0 else few.counts
 
 
 def _chances(sizes: Array, number: int) -> Array:
@@ -150,12 +148,12 @@ def _places(chances: Array) -> Array:
 
 
 def _leverages(spec: NetworkSpec, theta: Array, rows: WeightedRows) -> Array:
-    """How many parameters each row determines, times its weight [N]."""
+    """Return how many parameters each row determines, times its weight [N]."""
     factor = factor_at(spec, theta, rows.data())
     if factor is None:
         raise ValueError(
             "FromPosterior needs a Gauss-Newton matrix that is finite and positive definite at the "
             "last draw of every chain. Use dtype='float64', or a prior with curvature, such as Normal."
         )
-    found: Array = row_leverages(spec, theta, rows.data(weighted=False), factor) * rows.weights
-    return found
+    found: Array = row_leverages(spec, theta, rows._replace(weights=None).data(), factor)
+    return found * rows.counts

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.data import Data, WeightedRows, all_rows, data_of
+from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
@@ -28,7 +28,7 @@ from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows, TransformedRows
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -81,7 +81,7 @@ def find_starts(
 def _plans(
     spec: NetworkSpec, ground: Ground, settings: Pretraining
 ) -> tuple[NewtonPlan, NewtonPlan | None]:
-    """What Levenberg-Marquardt does before starts are chosen, and after that on all rows or None."""
+    """Return what Levenberg-Marquardt does before starts are chosen, and after that on all rows or None."""
     if ground.sample is not None:
         plan = plan_newton(spec, int(ground.sample.num_rows), settings)
         return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
@@ -98,7 +98,7 @@ def _candidates(
     sampling: Sampling,
     notify: Notifier,
 ) -> Starts:
-    """What ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
+    """Return what ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
     num_starts = settings.num_starts or sampling.num_chains
 
     def drawn(number: int) -> Array:
@@ -177,56 +177,46 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
 def _ground(
     spec: NetworkSpec, rows: TransformedRows, data: Data, settings: Pretraining, seed: int
 ) -> tuple[Ground, Data | None]:
-    """What starts are found on, and validation Data for ADAM or None.
+    """Return what starts are found on, and validation Data for ADAM or None.
 
     Where a share of the rows is to judge, validation rows do so in their stead.
     """
-    share = settings.validation_split
-    table: NetworkRows | WeightedRows = rows.train
+    share, table = settings.validation_split, WeightedRows(*rows.train)
     if spec.earlier is not None:
         table = all_rows(spec, rows.train)
         data = table.data(spec.dtype)
-    if rows.held_out is not None:
-        judge = Judge(spec, rows.held_out)
-        sample = _sample(table, settings.search_rows, seed, spec.dtype)
-        return Ground(data, data, judge if share else None, sample), judge.data
-    fitted, held_out = _sides(spec, rows, table, share, seed)
+    if rows.held_out is None:
+        fitted, held_out = _sides(spec, rows, table, share, seed)
+    else:
+        fitted, held_out = table, WeightedRows(*rows.held_out)
+    judge = None if held_out is None else Judge(_alone(spec), held_out)
+    fitted_data = data if len(fitted.x) == len(table.x) else fitted.data(spec.dtype)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
-    if held_out is None:
-        return Ground(data, data, None, sample), None
-    judge = Judge(_alone(spec), held_out)
-    return Ground(data, data_of(fitted, spec.dtype), judge, sample), judge.data
+    ground = Ground(data, fitted_data, judge if share else None, sample)
+    return ground, None if judge is None else judge.data
 
 
-def _sample(
-    rows: NetworkRows | WeightedRows, count: int | None, seed: int, dtype: str
-) -> Data | None:
-    """So many of the rows, each for several, or None where there are no more than these.
+def _sample(rows: WeightedRows, count: int | None, seed: int, dtype: str) -> Data | None:
+    """Return so many of the rows, each for several, or None where there are no more than these.
 
     Their log density is on average that of all rows, so that priors and gains count as much as there.
     """
     if count is None or len(rows.x) <= count:
         return None
-    if isinstance(rows, NetworkRows):
-        rows = WeightedRows(*rows, np.ones(len(rows.x)))
     generator = seeds.generator(seed, "search rows", 0)
-    taken = rows.chosen(np.sort(generator.choice(len(rows.x), count, replace=False)))
-    return taken._replace(weights=taken.weights * (len(rows.x) / count)).data(dtype)
+    taken = rows.taken(np.sort(generator.choice(len(rows.x), count, replace=False)))
+    return taken._replace(weights=taken.counts * (len(rows.x) / count)).data(dtype)
 
 
 def _sides(
-    spec: NetworkSpec,
-    new: TransformedRows,
-    table: NetworkRows | WeightedRows,
-    share: float,
-    seed: int,
-) -> tuple[NetworkRows | WeightedRows, NetworkRows | WeightedRows | None]:
-    """(Rows to fit, rows to judge by or None) out of a table of new rows and those of earlier fits."""
+    spec: NetworkSpec, new: TransformedRows, table: WeightedRows, share: float, seed: int
+) -> tuple[WeightedRows, WeightedRows | None]:
+    """Return (rows to fit, rows to judge by or None) out of a table of new rows and earlier ones."""
     groups = new.groups
     if spec.earlier is None or not spec.earlier.is_condensed:
         if groups is not None:  # rows of earlier fits stand for themselves
             others = groups.max() + 1 + np.arange(len(table.x) - len(groups))
             groups = np.concatenate([groups, others])
         return split_rows(table, share, seed, groups)
-    fitted, held_out = split_rows(new.train, share, seed, groups)
+    fitted, held_out = split_rows(WeightedRows(*new.train), share, seed, groups)
     return all_rows(spec, fitted), held_out

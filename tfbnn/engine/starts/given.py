@@ -17,6 +17,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.definition import InitialState
 from tfbnn.run.options import Sampling
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import is_layer
 from tfbnn.spec.priors import WeightPrior
@@ -101,7 +102,7 @@ def _middle(spec: NetworkSpec) -> Array:
 
 
 def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array:
-    """Of its chains that have a weight, in turn, as parameters [C, P] of the same functions under this prior."""
+    """Return last draws of chains with a weight, in turn, as parameters [C, P] of the same functions under this prior."""
     ensemble.require_networks("initial_state")
     layout, there = spec.layout, ensemble.spec
     used = np.flatnonzero(ensemble.chain_weights > 0)
@@ -120,7 +121,7 @@ def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array
 
 
 def _scales(prior: WeightPrior, logs: Array, place: slice) -> Array | float:
-    """What ntk takes out of the weights at a place: one number, or sampled ones [C, their number]."""
+    """Return what ntk takes out of the weights at a place: one number, or sampled ones [C, their number]."""
     if prior.scale_prior is None:
         return prior.scale or 1.0
     return np.repeat(np.exp(logs), (place.stop - place.start) // logs.shape[1], axis=1)
@@ -145,7 +146,8 @@ def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
     """
     check_keras_model(model)
     if not isinstance(spec, KerasSpec):
-        here = list(spec.layer_sizes), list(spec.activations)
+        model_spec = perceptron(spec, "initial_state")
+        here = list(model_spec.layer_sizes), list(model_spec.activations)
         if plain_stack(model) != here:
             _refuse_model(model, f"a stack of Dense layers {here[0]} with {here[1]}")
         return [one.numpy() for one in model.trainable_variables]
@@ -170,7 +172,7 @@ def _refuse_model(model: Any, wanted: str) -> None:
     )
 
 
-def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array) -> Array:
+def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Array) -> Array:
     """Parameters [P] whose network is the Keras model.
 
     Args:
@@ -200,7 +202,7 @@ def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array) -> 
             theta[scales] = np.log(found)
             scale = np.repeat(found, lines.shape[1])
         theta[place] = weights.ravel() / (scale if spec.is_ntk else 1.0)
-    if not spec.has_classes:
+    if rows is not None and not spec.has_classes:
         _start_noise(spec, model, rows, theta)
     return theta
 

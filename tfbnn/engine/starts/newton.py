@@ -64,7 +64,7 @@ Step: TypeAlias = tuple[Array, float, Array, float]
 
 
 class NewtonState(NamedTuple):
-    """How far the polish of one start is.
+    """State of the polish of one start.
 
     Attributes:
         theta: [P], float64.
@@ -155,18 +155,13 @@ class _Problem:
     """
 
     def __init__(
-        self,
-        spec: NetworkSpec,
-        data: Data,
-        make_curvature: type[Curvature],
-        noise_floor: NoiseFloor | None = None,
+        self, spec: NetworkSpec, data: Data, kind: type[Curvature], floor: NoiseFloor | None = None
     ) -> None:
         self.spec, self.data, layout = spec, data, spec.layout
-        self._noise_floor = noise_floor
+        self._curvature, self._noise_floor = kind, floor
         end = layout.log_noise_scale.stop if spec.is_ntk else layout.num_parameters
         self.scales = np.arange(layout.num_weights, end)
         self.free = np.delete(np.arange(layout.num_parameters), self.scales)
-        self._make_curvature = make_curvature
         self._function = compiled_value_and_gradient(Potential(spec))
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
@@ -174,7 +169,7 @@ class _Problem:
         return float(value[0]), gradient[0].numpy()
 
     def curvature(self, theta: Array) -> Curvature:
-        return self._make_curvature(self.spec, theta, self.data, self.free)
+        return self._curvature(self.spec, theta, self.data, self.free)
 
     def step(self, theta: Array, value: float, gradient: Array, damping: float) -> Step | None:
         """Return what one iteration comes to, None at the top."""

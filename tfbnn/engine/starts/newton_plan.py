@@ -1,4 +1,4 @@
-"""How many iterations of Levenberg-Marquardt a start gets, in which turns, and by which way to solve.
+"""Plan of Levenberg-Marquardt: iterations of a start, turns, and the way to solve.
 
 Turns are successive halving (Jamieson and Talwalkar 2016, AISTATS, Proc. Mach. Learn. Res. 51, 240) with
 one round: which starts end best is plain long before the end. Of seven starts on 11746 rows of
@@ -70,19 +70,20 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     if spec.gauss_newton_obstacle is not None:
         return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
     costs = _costs(size, lines)
-    exact = min((name for name in costs if name != "products"), key=costs.get, default=None)
+    exact = [name for name in costs if name != "products"]
+    cheapest = min(exact, key=costs.__getitem__, default="products")
     about = f"N = {num_rows}, P = {size}"
     if settings.newton_iterations != "auto":
-        worth = exact and costs[exact] <= _WORTH_OF_EXACT * costs["products"]
-        method = exact if worth else "products"
+        worth = costs[cheapest] <= _WORTH_OF_EXACT * costs["products"]
+        method = cheapest if worth else "products"
         reason = f"as asked, by {_NAMES[method]}"
-        return NewtonPlan(settings.newton_iterations, method, reason, costs[method])
+        return NewtonPlan(int(settings.newton_iterations), method, reason, costs[method])
     is_sample = settings.search_rows is not None and num_rows >= settings.search_rows
     budget = _BUDGET_OF_A_SAMPLE if is_sample else _BUDGET
     if settings.early_stopping and not settings.validation_split:
         return NewtonPlan(0, "products", "auto: early stopping chose the point")
-    for method, fewest in ((exact, _FEWEST_EXACT), ("products", FEWEST_APPROXIMATE)):
-        affordable = int(budget / costs[method]) if method else 0
+    for method, fewest in ((cheapest, _FEWEST_EXACT), ("products", FEWEST_APPROXIMATE)):
+        affordable = int(budget / costs[method])
         if affordable >= fewest:
             count = min(affordable, _MOST_ITERATIONS)
             reason = f"auto: {_NAMES[method]} affords {count} for {about}"
@@ -149,26 +150,9 @@ class Turns(NamedTuple):
         return cls(num_starts, num_chains, _TRIAL, most + spared // (2 * num_chains))
 
     @property
-    def count(self) -> int:
-        """How many turns there are."""
-        return self.num_starts + self.num_finalists
-
-    def planned(self, turns: int) -> int:
-        """Iterations of so many turns, at most."""
-        second = max(turns - self.num_starts, 0)
-        return (turns - second) * self.first + second * (self.last - self.first)
-
-    def most(self, turn: int) -> int:
-        """Iterations of a start up to the end of this turn, at most."""
-        return self.first if turn < self.num_starts else self.last
-
-    def before(self, turn: int) -> int:
-        """Iterations of a start before this turn, at most."""
-        return 0 if turn < self.num_starts else self.first
-
-    def start(self, turn: int, reached: Sequence[NewtonState]) -> int:
-        """The number of the start whose turn it is, after first turns have come to these states."""
-        return turn if turn < self.num_starts else self.finalists(reached)[turn - self.num_starts]
+    def num_iterations(self) -> int:
+        """Iterations of all turns, at most."""
+        return self.num_starts * self.first + self.num_finalists * (self.last - self.first)
 
     def finalists(self, reached: Sequence[NewtonState]) -> list[int]:
         """Numbers of the starts that had the highest log densities after their first turn."""

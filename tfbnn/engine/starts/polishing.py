@@ -10,13 +10,14 @@ import numpy as np
 
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.judge import Judge
-from tfbnn.engine.starts.newton import NewtonState, polish
+from tfbnn.engine.starts.newton import NewtonState, NoiseFloor, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
 from tfbnn.run.counters import Seconds
 from tfbnn.run.definition import Starts
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
 
 # The rows that come back change a network little: so many iterations, and of what a start may cost
 # at most this share.
@@ -24,7 +25,7 @@ _MOST_ITERATIONS, _SHARE = 30, 0.25
 
 
 class Ground(NamedTuple):
-    """What starts are polished on.
+    """Rows that starts are polished on.
 
     Attributes:
         data: Data of all training rows.
@@ -86,28 +87,33 @@ def polish_all(
     """
     judge, interrupted = ground.judge, False
     reached: list[NewtonState] = []  # of each start that was tried
-    watch = _watch(notify, len(adam.theta), turns.planned(turns.count))
+    watch, ended = _watch(notify, len(adam.theta), turns.num_iterations), 0
+    count = turns.num_starts + turns.num_finalists
     try:
-        for turn in range(turns.count):
+        for turn in range(count):
             if notify.stopped:
                 break
-            start = turns.start(turn, reached)
+            start, before, most = turn, 0, turns.first
+            if turn >= turns.num_starts:
+                start = turns.finalists(reached)[turn - turns.num_starts]
+                before, most = turns.first, turns.last
             states = polish(
                 spec,
                 adam.theta[start],
                 ground.sought_on,
-                turns.most(turn),
+                most,
                 plan.method,
                 least,
                 reached[start] if start < len(reached) else None,
                 judge=judge,
                 noise_floor=None if judge is None else judge.noise_floor,
             )
-            with notify.within(notify.seconds_left / (turns.count - turn)):
+            with notify.within(notify.seconds_left / (count - turn)):
                 for number, state in enumerate(states):
                     reached[start : start + 1] = [state]
-                    if number and watch(state, turns.planned(turn) - turns.before(turn)):
+                    if number and watch(state, ended - before):
                         break
+            ended += most - before
     except KeyboardInterrupt:
         interrupted = True
     theta = adam.theta.copy()
@@ -146,7 +152,7 @@ def _chosen(
 
 
 def _score_gain(state: NewtonState) -> float:
-    """By how much the best score is above that of the start."""
+    """Return by how much the best score is above that of the start."""
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 
@@ -155,6 +161,10 @@ def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
     after = min(_MOST_ITERATIONS, round(_SHARE * plan.num_iterations))
     before = plan._replace(num_iterations=plan.num_iterations - after)
     return before, plan._replace(num_iterations=after)
+
+
+def _constant(floor: Array) -> NoiseFloor:
+    return lambda _: floor
 
 
 def refine_all(
@@ -190,7 +200,7 @@ def refine_all(
                 data,
                 plan.num_iterations,
                 plan.method,
-                noise_floor=lambda _, floor=floor: floor,
+                noise_floor=_constant(floor),
             )
             with notify.within(notify.seconds_left / (len(polished) - ended)):
                 for number, state in enumerate(states):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,9 +21,9 @@ from tfbnn.engine.density.value_and_gradient import compiled_log_likelihoods
 from tfbnn.engine.starts.adam import (
     AdamControl,
     AdamState,
-    Batches,
     Schedule,
     make_adam_steps,
+    row_indices,
     start_adam,
 )
 from tfbnn.engine.starts.check import draw_starts, misfits, with_residual_noise
@@ -127,48 +128,55 @@ def pretrain(
     theta = with_residual_noise(spec, theta, data)
     num_rows = int(data.num_rows)
     batch_size = min(settings.batch_size or num_rows, num_rows)
+    steps_per_epoch = num_rows // batch_size
+    num_steps = settings.epochs * steps_per_epoch
     # A call takes about a second at most. Early stopping looks at every epoch of it.
-    affordable = affordable_steps(6.0 * batch_size * theta.size)
-    epochs_per_call, most_looks = settings.epochs, 1
+    affordable = affordable_steps(6.0 * batch_size * theta.size) // steps_per_epoch
+    most_looks = 1
     if settings.early_stopping:
-        epochs_per_call = most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // theta.size))
-    batches = Batches(
-        num_rows, batch_size, num_chains, settings.epochs, seed, affordable, epochs_per_call
-    )
-    total, nothing = tf.constant(batches.num_steps), tf.constant(0)
-    rows_per_step = None if batches.is_full else batch_size
+        most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // theta.size))
+        affordable = min(affordable, most_looks)
+    epochs_per_call = max(1, min(settings.epochs, affordable))
+    whole, rest = divmod(settings.epochs, epochs_per_call)
+    counts = [epochs_per_call] * whole + [rest] * bool(rest)
+    indices_of_calls = row_indices(num_rows, batch_size, num_chains, seed, counts)
+    rows_per_step = None if batch_size == num_rows else batch_size
     steps = make_adam_steps(spec, Schedule.of(settings), rows_per_step, most_looks, jit_compile)
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
-    state, padding = start_adam(theta[groups[0]]), batches.padding(len(groups[0]))
-    awaited(steps, state, data, padding, AdamControl(nothing, nothing, nothing, total))
+    first_indices = next(indices_of_calls)
+    nothing = AdamControl._make(map(tf.constant, (0, 0, 0, num_steps)))
+    awaited(
+        steps, start_adam(theta[groups[0]]), data, tf.constant(first_indices[:, groups[0]]), nothing
+    )
     score = _make_score(spec, validation)
     compiled_in = time.perf_counter() - began
 
     began = time.perf_counter()
-    progress = _Progress.begun(theta, groups)
+    progress, epoch = _Progress.begun(theta, groups), 0
     patience, interrupted = settings.early_stopping, False
     try:
-        for first, count, indices, epoch in batches:
+        for count, indices in zip(counts, chain([first_indices], indices_of_calls)):
             if progress.waits(patience).all():
                 break
-            num_looks = count // batches.steps_per_epoch if patience else 1
-            numbers = map(tf.constant, (first, num_looks, count // num_looks))
-            control = AdamControl(*numbers, total)
+            first, num_looks = epoch * steps_per_epoch, count if patience else 1
+            numbers = first, num_looks, count * steps_per_epoch // num_looks, num_steps
+            control = AdamControl._make(map(tf.constant, numbers))
             calls = [
                 partial(steps, state, data, tf.constant(indices[:, group]), control)
                 for state, group in zip(progress.states, groups)
             ]
             states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
+            epoch += count
             progress = progress.after(epoch, list(states), looks, score, patience)
-            step, seconds = first + count, time.perf_counter() - began
+            step, seconds = epoch * steps_per_epoch, time.perf_counter() - began
             event = PretrainingEvent(
                 phase="pretraining",
                 transition=step,
-                num_transitions=batches.num_steps,
+                num_transitions=num_steps,
                 num_chains=num_chains,
                 seconds=seconds,
-                eta_seconds=seconds * (batches.num_steps - step) / step,
+                eta_seconds=seconds * (num_steps - step) / step,
                 epoch=progress.epoch,
                 validation_log_likelihood=float(np.mean(progress.last)),
             )
@@ -193,7 +201,7 @@ Score: TypeAlias = Callable[[Array, int], Array] | None
 
 
 class _Progress(NamedTuple):
-    """How far pretraining is; a new one after each call, so that an interrupt finds it whole.
+    """State of pretraining; a new one after each call, so that an interrupt finds it whole.
 
     Attributes:
         epoch: Epochs that are over.
@@ -271,7 +279,7 @@ def follow_rows(
     pretrain: Callable[[float | None], PretrainingResult],
     notify: Notifier,
 ) -> Starts:
-    """What ADAM finds, in attempts until there is a start for each chain that follows the rows.
+    """Return what ADAM finds, in attempts until there is a start for each chain that follows the rows.
 
     Args:
         spec: NetworkSpec.
@@ -284,25 +292,26 @@ def follow_rows(
     Raises:
         KeyboardInterrupt: Before the first attempt has found anything.
     """
-    scales: tuple[float | None, ...] = (None,)
-    limit = np.inf
+    limit: float = np.inf
+    steeper: tuple[float, ...] = ()
     if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
-        scales, limit = (None, *_STEEPER), largest_misfit
-    best = None
-    for scale in scales:
-        try:
-            found = pretrain(scale)
-            if np.isfinite(limit):
-                misfit = misfits(spec, found.theta, data)
-                misfit[np.isnan(misfit)] = np.inf
-                begun = np.full(len(misfit), np.nan if scale is None else scale)
-                found = found._replace(scale=begun, misfit=misfit)
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            best = best._replace(interrupted=True)
-            break
-        best = found if best is None else best.or_better(found, limit)
+        limit, steeper = largest_misfit, _STEEPER
+
+    def attempt(scale: float | None) -> PretrainingResult:
+        found = pretrain(scale)
+        if np.isinf(limit):
+            return found
+        misfit = misfits(spec, found.theta, data)
+        misfit[np.isnan(misfit)] = np.inf
+        begun = np.full(len(misfit), np.nan if scale is None else scale)
+        return found._replace(scale=begun, misfit=misfit)
+
+    best = attempt(None)
+    for scale in steeper:
         if best.interrupted or notify.stopped or np.sum(best.misfit <= limit) >= num_chains:
             break
+        try:
+            best = best.or_better(attempt(scale), limit)
+        except KeyboardInterrupt:
+            best = best._replace(interrupted=True)
     return Starts(best.theta, best.text, best.seconds, best.interrupted)

@@ -65,7 +65,7 @@ def search_seconds(
     polish = plan_newton(spec, rows_at_first, pretraining)
     is_judged = bool(pretraining.validation_split)
     turns = Turns.of(polish, pretraining, num_starts, num_chains, is_judged)
-    flops = turns.planned(turns.count) * polish.flops
+    flops = turns.num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops

@@ -158,8 +158,8 @@ def test_keras_models_have_them_in_compiled_programs():
 def test_levenberg_marquardt_climbs_under_them():
     spec = spec_after([2, 3, 1])
     x, y, _ = random_rows(spec, np.random.default_rng(5))
-    data, states = make_data(x, y, None, "float64"), []
-    polish(spec, points(spec, 1)[0], data, 30, "dense", states.append)
+    data = make_data(x, y, None, "float64")
+    _, *states = polish(spec, points(spec, 1)[0], data, 30, "dense")
     sizes = [np.abs(state.gradient[: spec.layout.num_weights]).max() for state in states]
     assert states[-1].gain > 10 and sizes[-1] < 0.2 * sizes[0]
 

@@ -10,7 +10,7 @@ from tests.support import reference
 from tests.support.builders import plain_spec
 from tests.support.specs import build, random_rows
 from tfbnn.data.transforms import fit_pipeline
-from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.data import WeightedRows, make_data
 from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.find import find_starts
@@ -88,7 +88,7 @@ class TestSplit:
 class TestJudge:
     def test_the_score_is_the_likelihood_with_the_noise_that_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        judge = Judge(SPEC, judged)
+        judge = Judge(SPEC, WeightedRows(*judged))
         expected = theta.copy()
         expected[NOISE] = np.log(residual_scale(SPEC, theta, judged))
         value = reference.log_likelihood(SPEC, expected, judged.x, judged.y) / len(judged.x)
@@ -100,7 +100,7 @@ class TestJudge:
     def test_of_a_likelihood_without_learned_noise_it_is_the_likelihood(self, name):
         spec = build(name)
         judged = NetworkRows(*random_rows(spec, np.random.default_rng(3), 9))
-        judge, theta = Judge(spec, judged), thetas(1, spec)
+        judge, theta = Judge(spec, WeightedRows(*judged)), thetas(1, spec)
         value = reference.log_likelihood(spec, theta[0], *judged) / 9
         assert judge.score(theta[0]) == pytest.approx(value, rel=1e-9)
         np.testing.assert_array_equal(judge.settled(theta), theta)
@@ -109,14 +109,14 @@ class TestJudge:
     def test_a_network_that_overflows_scores_lowest(self):
         theta = thetas()[0]
         theta[0] = np.nan
-        assert Judge(SPEC, rows()).score(theta) == -np.inf
+        assert Judge(SPEC, WeightedRows(*rows())).score(theta) == -np.inf
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_settled_starts_differ_in_their_noise_alone(self, dtype):
         spec, judged = plain_spec([2, 4, 1], dtype=dtype), rows()
         theta = thetas(3, spec).astype(dtype)
         before = theta.copy()
-        settled = Judge(spec, judged).settled(theta)
+        settled = Judge(spec, WeightedRows(*judged)).settled(theta)
         assert settled.dtype == dtype and np.array_equal(theta, before)
         np.testing.assert_array_equal(np.delete(settled, NOISE, 1), np.delete(theta, NOISE, 1))
         scales = [residual_scale(spec, start, judged) for start in theta.astype(np.float64)]
@@ -124,7 +124,7 @@ class TestJudge:
 
     def test_noise_may_be_half_of_what_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        floor = Judge(SPEC, judged).noise_floor(theta)
+        floor = Judge(SPEC, WeightedRows(*judged)).noise_floor(theta)
         np.testing.assert_allclose(np.exp(floor), [0.5 * residual_scale(SPEC, theta, judged)])
 
 
@@ -175,7 +175,7 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
 
     monkeypatch.setattr(polishing, "polish", polish_of)
     plan = NewtonPlan(5, "dense", "as asked")
-    ground = polishing.Ground(None, None, Judge(SPEC, rows()))
+    ground = polishing.Ground(None, None, Judge(SPEC, WeightedRows(*rows())))
     adam = Starts(theta, "")
     turns = Turns(3, 0, 5, 5)
     found, kept = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier())
@@ -269,7 +269,7 @@ class TestSearch:
 
     def test_the_starts_of_highest_score_are_kept(self):
         table = rows()
-        judge = Judge(SPEC, split_rows(table, 0.25, seed=0)[1])
+        judge = Judge(SPEC, WeightedRows(*split_rows(table, 0.25, seed=0)[1]))
         tried = draw_prior(SPEC, 0, 6)
         scores = np.array([judge.score(theta) for theta in tried])
         best = np.sort(np.argsort(-scores)[:2])

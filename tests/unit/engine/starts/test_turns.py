@@ -25,10 +25,7 @@ def state(*log_prob):
 def test_finalists_have_half_of_what_others_are_spared():
     found = turns()
     assert found == Turns(num_starts=8, num_finalists=4, first=40, last=181 + 141 // 2)
-    assert found.count == 12
-    assert found.planned(8) == 320 and found.planned(found.count) == 320 + 4 * (251 - 40)
-    assert [found.most(turn) for turn in (0, 7, 8, 11)] == [40, 40, 251, 251]
-    assert [found.before(turn) for turn in (0, 7, 8, 11)] == [0, 0, 40, 40]
+    assert found.num_iterations == 320 + 4 * (251 - 40)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +42,13 @@ def test_without_a_trial_each_start_has_one_turn(different):
     found = turns(**different)
     count, most = different.get("num_starts", 8), different.get("most", 181)
     assert found == Turns(count, 0, most, most)
-    assert found.count == count and found.planned(count) == count * most
+    assert found.num_iterations == count * most
 
 
 @given(st.integers(0, 400), st.integers(1, 40), st.integers(1, 8))
 def test_a_trial_never_costs_more_than_all_starts_to_the_end(most, num_starts, num_chains):
     found = turns(most, num_starts, num_chains)
-    assert found.planned(found.count) <= num_starts * most
+    assert found.num_iterations <= num_starts * most
     assert found.last >= most
 
 
@@ -60,4 +57,3 @@ def test_finalists_are_those_that_were_best_after_their_first_turn():
     found = Turns(num_starts=4, num_finalists=2, first=2, last=9)
     reached = [state(0.0, 1.0, 2.0, 99.0), state(0.0, 5.0), state(0.0, 1.0, 3.0), state(np.nan)]
     assert found.finalists(reached) == [1, 2]
-    assert [found.start(turn, reached) for turn in range(6)] == [0, 1, 2, 3, 1, 2]
