@@ -147,7 +147,7 @@ def test_what_cannot_be_made_says_so():
         for make in (sections.predictions, sections.slices):
             assert make(ended).notes == [sections._NO_DRAWS]
     assert found.headline == "not sampled"
-    assert found.findings[0].remedy == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
+    assert found.findings[0][2] == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
 
 
 def test_what_is_stored_is_shown():

@@ -14,9 +14,9 @@ examples:
 """
 
 import argparse
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import numpy as np
@@ -117,7 +117,10 @@ def run(args: argparse.Namespace) -> int:
     with_others, seconds = bool(args.add_errors or errors), 0.0
     columns, records = columns_of(with_others), []
     num_points, num_strangers, untrusted = 0, 0, []
-    with _table(args, columns) as write:
+    table: AbstractContextManager[Writer | None] = nullcontext()
+    if args.output is not None or not (args.json or args.write is not None):
+        table = written_table(args.output, columns)
+    with table as write:
         for batch in batches:
             began = time.perf_counter()
             sections = predictor.predict(batch.inputs, errors=batch.errors)
@@ -179,13 +182,3 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
     if args.write is not None:
         raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
     return []
-
-
-@contextlib.contextmanager
-def _table(args: argparse.Namespace, columns: Sequence[str]) -> Iterator[Writer | None]:
-    """Yields what takes the rows of a table, if there is to be one."""
-    if args.output is None and (args.json or args.write is not None):
-        yield None
-        return
-    with written_table(args.output, columns) as write:
-        yield write
