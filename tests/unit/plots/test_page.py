@@ -15,6 +15,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.coded import coded_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import About, Interface, Spoils
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
@@ -85,6 +86,17 @@ def test_a_page_is_small_and_allows_itself_nothing(regression):
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in policy
     assert "prefers-color-scheme: dark" in style and "@media print" in style
+
+
+def test_a_number_of_the_diagnosis_is_added_in_one_place(monkeypatch):
+    """As CONTRIBUTING says: report, page and command have it then."""
+    old = Diagnosis.facts
+    monkeypatch.setattr(
+        Diagnosis, "facts", lambda self: [*old(self), ("new", f"{self.ebfmi.size}")]
+    )
+    model = model_of()
+    assert model.diagnose().numbers()[-1] == "new          2"
+    assert sections.convergence(Subject(model)).facts[-1] == ("new", ["2"])
 
 
 def luminance(color):
