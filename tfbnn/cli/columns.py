@@ -96,12 +96,9 @@ class Labels:
 
     def _as_texts(self, labels: Array) -> Array:
         """Labels that are no text as the model writes them: true and false in its letters."""
-        written: Array = labels.astype(str)
-        if labels.dtype.kind == "b":
-            spelled = {text.casefold(): text for text in self.texts}
-            words = [spelled.get(word.casefold(), word) for word in written.ravel().tolist()]
-            written = np.array(words).reshape(labels.shape)
-        return written
+        spelled = {text.casefold(): text for text in self.texts}
+        words = [spelled.get(word.casefold(), word) for word in labels.astype(str).ravel().tolist()]
+        return np.array(words).reshape(labels.shape)
 
 
 def _numbers(labels: Array) -> Array | None:
@@ -190,16 +187,16 @@ class ModelInputs:
         """
         self._ensemble, self._source, self._apart = ensemble, source, apart
         self.features: list[str] = []
-        columns = () if ensemble.coding is None else ensemble.coding.columns
-        self.gaps = any(column.fill is not None for column in columns)
+        self._columns = () if ensemble.coding is None else ensemble.coding.columns
+        self.gaps = any(column.fill is not None for column in self._columns)
         self.categories: set[str] | None = None if ensemble.coding is None else set()
 
     def pick(self, available: Sequence[str]) -> list[str]:
         """Names of the columns to read, out of those there are; see `feature_columns`."""
         found = feature_columns(self._ensemble, available, self._source, apart=self._apart)
         self.features = found
-        if self._ensemble.coding is not None and self.categories is not None:
-            columns = zip(found, self._ensemble.coding.columns)
+        if self.categories is not None:
+            columns = zip(found, self._columns)
             self.categories.update(name for name, column in columns if column.kind != NUMBERS)
         return [*found, *self._apart]
 

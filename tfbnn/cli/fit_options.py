@@ -105,13 +105,6 @@ class _HeldOut:
     validation_fraction: float | None = None
 
 
-def _until(text: str) -> Until | str | None:
-    try:
-        return until_of_text(text)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _kernel_words(*others: str) -> Words:
     """The names of kernels, and others; names of their classes will do as well."""
     known = Words((*others, *available()))
@@ -120,7 +113,7 @@ def _kernel_words(*others: str) -> Words:
 
 ARGUMENTS |= {
     (Kernel,): {"metavar": "NAME", "type": _kernel_words()},
-    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), _until)},
+    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), until_of_text)},
 }
 
 

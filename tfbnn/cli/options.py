@@ -39,7 +39,10 @@ class Words:
     def __call__(self, text: str) -> Any:
         """The value of a text. Raises argparse.ArgumentTypeError for one that has none."""
         if self.make is not None:
-            return self.make(text)
+            try:
+                return self.make(text)
+            except (TypeError, ValueError) as error:
+                raise argparse.ArgumentTypeError(str(error)) from None
         if text not in self.known:
             raise argparse.ArgumentTypeError(
                 f"expected one of {', '.join(self.known)}, received {text!r}."

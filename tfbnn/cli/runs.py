@@ -65,13 +65,12 @@ def run_to_the_end(
                 _remove(folder)
         if run.num_results:
             _save(model, folder, args)
+            if is_own_folder(folder, args.model_file):
+                _remove(folder)
         else:  # it was out of time, and the report says how to go on
             _save_stopped(model, folder, args)
-        if run.num_results and is_own_folder(folder, args.model_file):
-            _remove(folder)
-            folder = None
         if folder is not None and RunFolder.around(folder) is None:
-            folder = None  # it ended in the search for its starts
+            folder = None  # it is removed, or the run ended in the search for its starts
         interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))

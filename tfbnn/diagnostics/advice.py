@@ -26,13 +26,13 @@ from tfbnn.diagnostics.problem import (
     Spoils,
     round_up,
 )
+from tfbnn.diagnostics.statistics import MIN_DRAWS
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
 # Statistics of the sampler by name, each [C, S].
 Stats = Mapping[str, Array]
 
-MIN_DRAWS = 4
 # Chains that stand still accept all or nothing.
 _ACCEPTED = 0.5
 
@@ -208,13 +208,12 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
 
 def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, size = int(np.isnan(diagnosis.rhat_function).sum()), diagnosis.rhat_function.size
-    if not count or sampled.num_draws < MIN_DRAWS:  # which is said already
-        return
-    yield Problem(
-        f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
-        Remedy("look at model.predict there: model.posterior.x_reference"),
-        Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
-    )
+    if count and sampled.num_draws >= MIN_DRAWS:  # fewer are said already
+        yield Problem(
+            f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
+            Remedy("look at model.predict there: model.posterior.x_reference"),
+            Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
+        )
 
 
 def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:

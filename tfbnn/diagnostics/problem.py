@@ -143,6 +143,12 @@ _ON_COMMAND_LINE = {
     r"likelihood=Gaussian\('learned'\)": "--noise-scale learned",
     r"prior=HierarchicalNormal\(.*\)": "--prior hierarchical",
     r"kernel=NUTS\((.*)\)": r"--kernel nuts \1",
+    r"fit_posterior\((?:pretraining=\S+\()?(\w+)=\.\.\)+": r"tfbnn fit with \1_",
+    r"kernel=tfbnn\.kernels\.HMC\((\w+)=\.\.\)": r"tfbnn fit --kernel hmc \1_",
+    r"prior=tfbnn\.priors\.Normal\(scale=\.\.\)": "tfbnn fit --prior-scale",
+    r"noise_scale= to the fit": "tfbnn fit --noise-column",
+    r"model\.predict\(x, quantiles=.*": "tfbnn predict --quantiles 0.16,0.84 gives them.",
+    r"model\.evaluate\(x, y\)": "tfbnn evaluate",
     r"a longer pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
 }
 

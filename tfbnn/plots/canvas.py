@@ -30,6 +30,8 @@ _LINES = ("-", "--", ":", "-.")
 # Points of more rows are drawn as an image in vector graphics, which would be too large.
 MOST_VECTORS = 300
 _MOST_CHARACTERS = 40
+# A large panel above a small one, with one horizontal axis.
+DOUBLE: dict[str, Any] = {"height_ratios": [3, 1], "sharex": "col"}
 _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,

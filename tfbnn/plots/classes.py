@@ -56,8 +56,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
         ValueError: For targets that are numbers, and unusable rows.
     """
     found = find_forecasts(model, x, y)
-    grid = {"height_ratios": [3, 1], "sharex": "col"}
-    with styled_figure(2, len(found), (4.6, 2.8), **grid) as (figure, axes):
+    with styled_figure(2, len(found), (4.6, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, forecasts in enumerate(found):
             draw_reliability(axes[:, column], forecasts)
     return figure

@@ -44,8 +44,7 @@ def plot_truth(
         Figure.
     """
     truths = find_truths(model, x, y, noise_scale)
-    grid = {"height_ratios": [3, 1], "sharex": "col"}
-    with canvas.styled_figure(2, len(truths), (5.2, 2.8), **grid) as (figure, axes):
+    with canvas.styled_figure(2, len(truths), (5.2, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, truth in enumerate(truths):
             draw_truth(axes[:, column], truth)
     return figure
@@ -78,8 +77,7 @@ def find_truths(
     noise_scale: ArrayLike | None,
 ) -> list[Truth]:
     """What `plot_truth` shows of each target."""
-    rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
-    del transformed  # predict transforms those that are shown
+    rows, _ = canvas.checked_rows(model, x, y, noise_scale)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
     probabilities = [0.16, 0.5, 0.84]
@@ -108,8 +106,7 @@ def draw_truth(axes: Array, truth: Truth) -> None:
     _draw_points(upper, values, middle, (truth.low, truth.high), label)
     lower.axhline(0.0, color=GREY, linewidth=1, zorder=3)
     if truth.is_log:
-        upper.set_xscale("log")
-        upper.set_yscale("log")
+        upper.set(xscale="log", yscale="log")
         residual = [np.log10(found / values) for found in (middle, truth.low, truth.high)]
         lower.set_ylabel("log10(pred. / true)")
     else:
@@ -181,8 +178,8 @@ def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
     axis.plot(grid, normal, color=ORANGE, label="standard normal")
     axis.margins(y=0.3)  # room for the legend above the curve
     axis.set_xlabel(f"pull of {plain(name)}: (true - mean) / stddev")
-    axis.set_ylabel("density")
-    axis.set_title(f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows")
+    title = f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows"
+    axis.set(ylabel="density", title=title)
     axis.legend(loc="upper left")
 
 
@@ -268,10 +265,8 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
         has_none |= not some.all()
     if has_none:
         axis.plot([], [], "v", color=GREY, markersize=5, label="no such row (at one row)")
-    axis.set_yscale("log")
-    axis.set(xlabel="k standard deviations", ylabel="share of rows outside")
-    axis.set_xticks(levels)
-    axis.set_xlim(0.4, 5.6)
+    axis.set(xlabel="k standard deviations", ylabel="share of rows outside", yscale="log")
+    axis.set(xticks=levels, xlim=(0.4, 5.6))
     canvas.add_legend(axis)
 
 

@@ -61,12 +61,10 @@ def plain_standard_output() -> Iterator[None]:
     errors = getattr(stream, "errors", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-    plain = sys.stdout = cast(TextIO, PlainText(stream))
     try:
-        yield
+        with contextlib.redirect_stdout(cast(TextIO, PlainText(stream))):
+            yield
     finally:
-        if sys.stdout is plain:
-            sys.stdout = stream
         if reconfigure is not None:
             # It may have been closed meanwhile, by a reader that has seen enough.
             with contextlib.suppress(OSError, ValueError):
@@ -116,12 +114,10 @@ def is_terminal(stream: Any) -> bool:
 def columns(stream: Any) -> int | None:
     """The width of the terminal that a stream is, or None where it is none."""
     try:
-        # Some pseudo-terminals have never been told their size.
-        return (
-            (os.get_terminal_size(stream.fileno()).columns or 80) if is_terminal(stream) else None
-        )
+        size = os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return None
+    return size or 80  # some pseudo-terminals have never been told their size
 
 
 def same_file(one: Any, other: Any) -> bool:

@@ -9,7 +9,7 @@ from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import Axes, add_legend
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
-from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
+from tfbnn.plots.page.content import Part, Parts, Table, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
@@ -34,10 +34,10 @@ def verdict(subject: Subject) -> Verdict:
         findings = []
         if subject.advice.is_out_of_time and not is_sampled:
             remedy = subject.advice.more_time()
-            findings.append(Finding("Time was over before sampling began", "", remedy))
+            findings.append(("Time was over before sampling began", "", remedy))
         return Verdict(headline, f"{ensemble.no_chains}.", answers, findings)
     findings = [
-        Finding(problem.what, problem.why, problem.remedy.words(subject.advice))
+        (problem.what, problem.why, problem.remedy.words(subject.advice))
         for problem in diagnosis.problems
     ]
     answers = answer_lines(diagnosis.chains, diagnosis.predictions)
