@@ -25,8 +25,8 @@ from tfbnn.cli.options import JsonOptions, add_fields, argument, comma_list, num
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import Copies, find_spectra, of_spectra, of_table
 from tfbnn.cli.slha.results import Results, citations, columns_of
+from tfbnn.data.csv_tables import Writer
 from tfbnn.data.numbers import is_number
-from tfbnn.data.table_files import Writer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.hep.process import Pids, Process, pid_pair

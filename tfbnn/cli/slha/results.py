@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.cli.slha.points import Copies, read_text, write_text
-from tfbnn.data.table_files import Writer
+from tfbnn.data.csv_tables import Writer
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.hep.predictor import CrossSections
 from tfbnn.hep.process import Process
