@@ -18,7 +18,7 @@ from typing import Annotated
 from tfbnn.cli.console import DONE, import_tensorflow, print_json
 from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.outputs import NEW_FOLDER, ONNX, check_output
-from tfbnn.data.table_files import ending_of
+from tfbnn.data.tables import ending_of
 from tfbnn.diagnostics.wording import megabytes
 
 

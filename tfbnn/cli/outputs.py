@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table_writer
+from tfbnn.data.csv_tables import Writer, csv_writer
+from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder

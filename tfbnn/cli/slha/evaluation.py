@@ -32,8 +32,8 @@ from tfbnn.cli.slha.points import (
     read_text,
     write_text,
 )
+from tfbnn.data.csv_tables import Writer
 from tfbnn.data.numbers import is_number
-from tfbnn.data.table_files import Writer
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor, CrossSections
