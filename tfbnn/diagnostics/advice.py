@@ -44,7 +44,6 @@ class Sampled:
     Attributes:
         draws: [C, S, P].
         stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
-        num_transitions: Of all chains, that the draws were kept from.
         max_tree_depth: Limit of the sampler, or None.
         adapts: Whether warm-up tuned the step size.
         is_adjusted: Whether acceptance means something.
@@ -52,14 +51,9 @@ class Sampled:
 
     draws: Array
     stats: Stats
-    num_transitions: int
     max_tree_depth: int | None
     adapts: bool
     is_adjusted: bool
-
-    @property
-    def num_chains(self) -> int:
-        return len(self.draws)
 
     @property
     def num_draws(self) -> int:
@@ -70,7 +64,7 @@ class Sampled:
     def acceptance(self) -> Array:
         """Mean acceptance rate [C], NaN where it is not known or says nothing."""
         if "acceptance_rate" not in self.stats or not self.is_adjusted or not self.num_draws:
-            return np.full(self.num_chains, np.nan)
+            return np.full(len(self.draws), np.nan)
         rates: Array = np.asarray(self.stats["acceptance_rate"], dtype=float).mean(axis=1)
         return rates
 
@@ -78,7 +72,7 @@ class Sampled:
     def has_finite_density(self) -> Array:
         """Whose log densities are finite, as those that nobody knows are taken to be [C]."""
         if "lp" not in self.stats:
-            return np.ones(self.num_chains, bool)
+            return np.ones(len(self.draws), bool)
         finite: Array = np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
         return finite
 
@@ -86,7 +80,7 @@ class Sampled:
     def stands_still(self) -> Array:
         """Which chains never moved [C]."""
         if self.num_draws < 2:
-            return np.zeros(self.num_chains, bool)
+            return np.zeros(len(self.draws), bool)
         still = np.all(self.draws == self.draws[:, :1], axis=(1, 2))
         moveless: Array = still | (self.acceptance <= 0)
         return moveless
@@ -101,7 +95,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             Remedy(num_results=100, times=100 / max(sampled.num_draws, 1)),
             Spoils.MEANS,
         )
-    if sampled.num_chains < 2:
+    if len(sampled.draws) < 2:
         yield Problem(
             "There is only 1 chain, which cannot see other modes",
             Remedy("num_chains=4 or more"),
@@ -240,7 +234,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
         yield Problem(
             f"{what}: {', '.join(faults)}",
-            _go_on(sampled, smallest, can_weigh=bool(unlike and sampled.num_chains > 1)),
+            _go_on(sampled, smallest, can_weigh=bool(unlike and len(sampled.draws) > 1)),
             Spoils.MEANS if apart else Spoils.ERROR_BARS,
             why=_on_disagreement(diagnosis, smallest),
         )
@@ -271,7 +265,7 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
 
 
 def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    count, total = diagnosis.num_divergent, sampled.num_transitions
+    count, total = diagnosis.num_divergent, diagnosis.num_transitions
     if count > _DIVERGENT_LIMIT * total:
         remedy = Remedy(
             "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
