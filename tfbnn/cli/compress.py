@@ -39,7 +39,7 @@ class Options(SavingOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Chooses draws, saves and prints."""
+    """Choose draws, save and print."""
     check_output(args.output, MODEL, [args.model, args.reference])
     model = load_model(args)
     inputs = None if args.reference is None else read_inputs(model.posterior, args.reference)

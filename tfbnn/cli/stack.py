@@ -23,7 +23,7 @@ class Options(SavingOptions, RowOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Weighs, saves and prints."""
+    """Weigh, save and print."""
     check_output(args.output, MODEL, [args.model, args.data])
     if args.data is None and os.path.isfile(args.model):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is wrong with the chains of a run, by how much, and what to do next.
+"""Find what is wrong with the chains of a run, by how much, and what to do next.
 
 The limits of R-hat and of the effective sample sizes are those of `agreement`; that of 0.3 for E-BFMI
 is customary (Betancourt 2016, arXiv:1604.00695).
@@ -39,7 +39,7 @@ _ACCEPTED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What the sampler did.
+    """Record of the sampler.
 
     Attributes:
         draws: [C, S, P].
@@ -78,7 +78,7 @@ class Sampled:
 
     @property
     def stands_still(self) -> Array:
-        """Which chains never moved [C]."""
+        """Mask of the chains that never moved [C]."""
         if self.num_draws < 2:
             return np.zeros(len(self.draws), bool)
         still = np.all(self.draws == self.draws[:, :1], axis=(1, 2))
@@ -87,7 +87,7 @@ class Sampled:
 
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:
-    """Yields what makes all numbers of the chains meaningless."""
+    """Yield what makes all numbers of the chains meaningless."""
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
@@ -131,7 +131,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
 
 
 def other_step(sampled: Sampled, kind: str) -> Remedy:
-    """What to do for a "larger" or "smaller" step."""
+    """Return the advice for a "larger" or "smaller" step."""
     steps = sampled.stats.get("step_size")
     if steps is not None and np.isnan(steps).all():  # which kernels of the user's own do not tell
         return Remedy(f"{kind} steps of your own kernel")
@@ -153,7 +153,7 @@ _MOST_DRAWS = 100_000
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    """Yields what is wrong with chains, causes before what follows from them."""
+    """Yield what is wrong with chains, causes before what follows from them."""
     moves = not sampled.stands_still.any()  # else that is why
     yield from _not_finite(sampled)
     if moves:
@@ -167,7 +167,7 @@ def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
 
 
 def _not_finite(sampled: Sampled) -> Iterator[Problem]:
-    """Names chains whose log density is not finite."""
+    """Name chains whose log density is not finite."""
     finite = sampled.has_finite_density
     if not finite.all():
         yield Problem(
@@ -178,7 +178,7 @@ def _not_finite(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
-    """Names chains whose log density is far below that of the others."""
+    """Name chains whose log density is far below that of the others."""
     # A spread needs draws that differ, and a comparison other chains.
     usable = np.flatnonzero(sampled.has_finite_density & ~sampled.stands_still)
     if "lp" not in sampled.stats or len(usable) < 2 or sampled.num_draws < MIN_DRAWS:
@@ -311,7 +311,7 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:
-    """What makes chains agree: another step where a fixed one is at fault, else more draws.
+    """Return what makes chains agree: another step where a fixed one is at fault, else more draws.
 
     A number of draws is followed as it stands: `until` holds only where it is given.
 

@@ -30,7 +30,7 @@ def diagnose(
     is_adjusted: bool = True,
     fit: FitCheck | None = None,
 ) -> Diagnosis:
-    """Computes all convergence numbers of a run and says what they mean.
+    """Compute all convergence numbers of a run and say what they mean.
 
     Args:
         draws: [C, S, P] weight draws.
