@@ -1,4 +1,4 @@
-"""Which columns of a table are features, targets and noise of a saved model."""
+"""Find the columns of a table that are features, targets and noise of a saved model."""
 
 import argparse
 from collections.abc import Collection, Sequence
@@ -53,7 +53,7 @@ def fit_columns(
 
 @dataclass(frozen=True)
 class Labels:
-    """How the target columns of a classifier are read.
+    """Reader of the target columns of a classifier.
 
     Attributes:
         names: The columns.
@@ -210,13 +210,13 @@ class ModelInputs:
 
 
 def read_inputs(ensemble: Ensemble, path: str) -> Table:
-    """Reads the features of a table for a saved model; other columns are ignored."""
+    """Read the features of a table for a saved model; other columns are ignored."""
     inputs = ModelInputs(ensemble, path)
     return inputs.of(read_table(path, inputs.pick, categories=inputs.categories, gaps=inputs.gaps))
 
 
 def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Array, Array | None]:
-    """Reads the features, targets and noise of a table for a saved model.
+    """Read the features, targets and noise of a table for a saved model.
 
     Args:
         model: The model.

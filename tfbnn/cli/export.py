@@ -34,7 +34,7 @@ class Options(JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exports and prints."""
+    """Export and print."""
     path: str = args.output
     ending = ending_of(path)
     check_output(path, ONNX if ending else NEW_FOLDER, [args.model])

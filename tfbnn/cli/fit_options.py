@@ -180,7 +180,7 @@ class _Network:
 
 
 class _Start:
-    """Where chains start.
+    """Starts of the chains.
 
     Attributes:
         no_pretraining: Start from draws of the prior.
@@ -195,7 +195,7 @@ class _Start:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds all options, in groups."""
+    """Add all options, in groups."""
     data = parser.add_argument_group("data")
     add_fields(data, _Data)
     for either in (_Features, _HeldOut):
@@ -214,12 +214,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fit_arguments(group: Group, names: Sequence[str]) -> None:
-    """Adds options for arguments of `fit_posterior`."""
+    """Add options for arguments of `fit_posterior`."""
     add_fields(group, FitOptions, names, BayesianMLP.fit_posterior.__doc__)
 
 
 def add_kernel_options(group: Group) -> None:
-    """Adds --kernel and the settings of all kernels."""
+    """Add --kernel and the settings of all kernels."""
     text = f"auto (default) or {', '.join(available())}"
     add_option(group, "kernel", {"metavar": "NAME", "type": _kernel_words(AUTO)}, text, AUTO)
     for name, owners in _kernel_settings().items():

@@ -57,7 +57,7 @@ def flag(name: str) -> str:
 
 
 def texts_of(docstring: str | None) -> dict[str, Any]:
-    """What argparse shows of a docstring: the description, and from the examples on the epilog."""
+    """Split a docstring for argparse: the description, and from the examples on the epilog."""
     description, example, rest = inspect.cleandoc(docstring or "").partition("\n\nexample")
     return {"description": description, "epilog": (example + rest).strip()}
 

@@ -30,7 +30,7 @@ def diagnose(
     is_adjusted: bool = True,
     fit: FitCheck | None = None,
 ) -> Diagnosis:
-    """Computes all convergence numbers of a run and says what they mean.
+    """Compute all convergence numbers of a run and say what they mean.
 
     Args:
         draws: [C, S, P] weight draws.
@@ -74,15 +74,13 @@ def diagnose(
         num_divergent=(
             int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
         ),
+        num_transitions=draws.shape[0] * draws.shape[1] * transitions_per_draw,
         fit=fit,
     )
-    transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
-    sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
+    sampled = Sampled(draws, stats, max_tree_depth, adapts is not False, is_adjusted)
     causes = _about(About.MOVEMENT, find_causes(sampled))
     found = (*causes, *find_problems(diagnosis, sampled))
-    return dataclasses.replace(
-        diagnosis, num_transitions=transitions, problems=_problems(found, fit)
-    )
+    return dataclasses.replace(diagnosis, problems=_problems(found, fit))
 
 
 def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:

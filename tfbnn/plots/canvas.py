@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, names, and rows that are checked as in `evaluate`."""
+"""Common parts of all figures: style, colours, names, and rows that are checked as in `evaluate`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plain(name: str) -> str:
 def styled_figure(
     num_rows: int, num_columns: int, panel: tuple[float, float], **options: Any
 ) -> Iterator[tuple[Figure, Array]]:
-    """Yields a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
+    """Yield a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
 
     Args:
         num_rows, num_columns: The grid.
@@ -107,7 +107,7 @@ def add_legend(axis: Axes, num_columns: int = 1) -> None:
 
 
 def count_in_whole_numbers(axis: Axes) -> None:
-    """Has the vertical axis, which counts something, ticks at whole numbers."""
+    """Give the vertical axis, which counts something, ticks at whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axis.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
@@ -127,6 +127,6 @@ def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple
 def scored_rows(
     model: SampledModel, x: Any, y: Any, noise_scale: Any, include_noise: bool = True
 ) -> RowScores:
-    """What the predictive distribution says of rows, refused where they do not fit."""
+    """Score rows by the predictive distribution; refuse them where they do not fit."""
     rows, transformed = checked_rows(model, x, y, noise_scale)
     return row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)

@@ -76,7 +76,7 @@ def find_truths(
     y: ArrayLike,
     noise_scale: ArrayLike | None,
 ) -> list[Truth]:
-    """What `plot_truth` shows of each target."""
+    """Find what `plot_truth` shows of each target."""
     rows, _ = canvas.checked_rows(model, x, y, noise_scale)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
@@ -95,7 +95,7 @@ def find_truths(
 
 
 def draw_truth(axes: Array, truth: Truth) -> None:
-    """Draws predictions on the first of two axes, and how far they are off on the second."""
+    """Draw predictions on the first of two axes, and how far they are off on the second."""
     upper, lower = axes
     values, middle = truth.values, truth.middle
     ends = [min(values.min(), middle.min()), max(values.max(), middle.max())]
@@ -163,7 +163,7 @@ def plot_pulls(
 
 
 def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
-    """Draws how the pulls of a target [N] are distributed."""
+    """Draw how the pulls of a target [N] are distributed."""
     edges = np.arange(-_WIDEST, _WIDEST + 0.01, 0.5)
     grid = np.linspace(-_WIDEST, _WIDEST, 201)
     # What lies beyond the last edge is shown in the last bin rather than dropped.
@@ -218,7 +218,7 @@ def plot_coverage(
 
 
 def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
-    """Draws the share of rows in central intervals.
+    """Draw the share of rows in central intervals.
 
     Args:
         axis: Where.
@@ -244,7 +244,7 @@ def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
 
 
 def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
-    """Draws the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
+    """Draw the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
     marks: dict[str, Any] = {"linestyle": "none", "marker": "_", "color": GREY}

@@ -12,7 +12,7 @@ _MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
 
 
 def open_standard_streams() -> None:
-    """Opens the null device wherever this process was started with a standard stream closed.
+    """Open the null device wherever this process was started with a standard stream closed.
 
     Otherwise the next file that is opened would get its number, and what libraries write to
     standard error would land in the middle of a result.
@@ -89,12 +89,12 @@ class Forgiving(_Around):
     _has_failed = False
 
     def write(self, text: str) -> int:
-        """Writes a text, or drops it."""
+        """Write a text, or drop it."""
         self._try(lambda: self.stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flushes what was written."""
+        """Flush what was written."""
         self._try(self.stream.flush)
 
     def _try(self, call: Callable[[], Any]) -> None:
@@ -107,7 +107,7 @@ class Forgiving(_Around):
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a stream, which may be anything that has been put in place of one, is a terminal."""
+    """Return whether a stream, or anything that has been put in place of one, is a terminal."""
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
@@ -121,7 +121,7 @@ def columns(stream: Any) -> int | None:
 
 
 def same_file(one: Any, other: Any) -> bool:
-    """Whether two streams write to the same terminal or file."""
+    """Return whether two streams write to the same terminal or file."""
     try:
         return os.path.sameopenfile(one.fileno(), other.fileno())
     except (AttributeError, OSError, ValueError):

@@ -108,7 +108,7 @@ class Options(JsonOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads, predicts in batches, writes."""
+    """Read, predict in batches, write."""
     spectra, errors = _check_arguments(args), dict(args.error)
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
@@ -258,7 +258,7 @@ def _write_copies(
 
 
 def _citations(processes: Sequence[Process]) -> list[str]:
-    """What is to be cited, each once."""
+    """Return what is to be cited, each once."""
     sources = [(process.citation, process.doi and f"doi:{process.doi}") for process in processes]
     texts = (", ".join(filter(None, source)) for source in sources)
     return list(dict.fromkeys(filter(None, texts)))

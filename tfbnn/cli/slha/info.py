@@ -26,7 +26,7 @@ class Options(JsonOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints."""
+    """Print."""
     index = read_index(args.folder)
     with index_errors(args.folder):
         processes = [settings_of(entry) for entry in index["processes"]]
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(process: dict[str, Any]) -> Iterator[str]:
-    """Yields a line for all that is known of a process."""
+    """Yield a line for all that is known of a process."""
     first, second = process["pids"]
     yield f"{first} {second} at {process['energy']:g} GeV, fitted in {process['unit']}"
     inputs = process["inputs"].items()

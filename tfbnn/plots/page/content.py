@@ -68,7 +68,7 @@ class Section(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the predictions are good for.
+    """Verdict on the predictions.
 
     Attributes:
         headline: One of the VERDICTS, or in some words that nothing can be said yet.

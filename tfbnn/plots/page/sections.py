@@ -25,7 +25,7 @@ _NO_DRAWS = "The run ended before its first draw: its networks have no error bar
 
 
 def verdict(subject: Subject) -> Verdict:
-    """What the predictions are good for, and what to do next."""
+    """Return the verdict on the predictions, and what to do next."""
     diagnosis, ensemble = subject.diagnosis, subject.ensemble
     if diagnosis is None:
         is_sampled = ensemble.provenance.not_sampled is None
@@ -139,7 +139,7 @@ def pulls(subject: Subject) -> Parts:
 
 @section("calibration", "Calibration of the error bars")
 def calibration(subject: Subject) -> Parts:
-    """What calibrated the error bars."""
+    """The rows that calibrated the error bars."""
     lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
     yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
 
@@ -209,7 +209,7 @@ def relevance(subject: Subject) -> Parts:
 
 @section("basins", "Basins")
 def basins(subject: Subject) -> Parts:
-    """Where the chains are."""
+    """Basins of the chains."""
     finds = "" if subject.interface.is_command_line else "; model.basins() finds them"
     lines: list[Part] = [*known.basin_facts(subject.ensemble)]
     yield from lines or [f"Nothing on basins is stored with the model{finds}."]
