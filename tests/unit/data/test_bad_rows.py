@@ -178,33 +178,10 @@ def test_bad_y_is_refused(entry, y, error, words, fitted, engine):
     refuses(lambda: entry(fitted, y=y), fitted, engine, error, ["y", *words])
 
 
-@pytest.mark.parametrize("entry", [e for e in TAKE_Y if e is not stack], ids=name_of)
+@pytest.mark.parametrize("entry", TAKE_Y, ids=name_of)
 def test_y_is_not_optional(entry, fitted, engine):
     words = ["y", "array of numbers", "NoneType"]
     refuses(lambda: entry(fitted, y=None), fitted, engine, TypeError, words)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((X, None), ["y_validation=None", "Pass both"]),
-        ((None, Y), ["x_validation=None", "Pass both"]),
-        ((), ["fitted in this process", "Pass x_validation and y_validation"]),
-    ],
-    ids=["x alone", "y alone", "neither after loading"],
-)
-def test_stacking_needs_rows(arguments, words, fitted, engine):
-    refuses(lambda: fitted.stack_chains(*arguments), fitted, engine, ValueError, words)
-
-
-def test_noise_without_validation_rows_is_refused(fitted, engine):
-    refuses(
-        lambda: fitted.stack_chains(noise_scale=NOISE),
-        fitted,
-        engine,
-        ValueError,
-        ["noise_scale", "x_validation"],
-    )
 
 
 BAD_NOISE = {
