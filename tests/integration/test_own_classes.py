@@ -209,7 +209,7 @@ def test_exports_do_not_need_the_classes(model, folder):
 def test_a_copy_of_the_model_takes_the_classes(model):
     config = own_model().get_config()
     assert tfbnn.BayesianMLP.from_config(config, custom=CLASSES).get_config() == config
-    with pytest.raises(ValueError, match="AsymmetricLaplace"):
+    with pytest.raises(ValueError, match="StudentTPrior"):
         tfbnn.BayesianMLP.from_config(config)
 
 

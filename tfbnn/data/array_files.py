@@ -87,15 +87,18 @@ def read_parquet(path: str) -> Arrays:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
-        columns = zip(table.column_names, table.columns)
-        return [(name, from_arrow(column)) for name, column in columns]
+        return from_arrow(parquet.read_table(path))
     except (OSError, ValueError, MemoryError, pyarrow.ArrowException) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
 
 
-def from_arrow(column: Any) -> Array | None:
-    """One column as an array: numbers, booleans, or objects that are text, dates or None.
+def from_arrow(table: Any) -> Arrays:
+    """Return the columns of a table of pyarrow, None for those without numbers and text."""
+    return [(name, _of_arrow(column)) for name, column in zip(table.column_names, table.columns)]
+
+
+def _of_arrow(column: Any) -> Array | None:
+    """Return one column as an array: numbers, booleans, or objects that are text, dates or None.
 
     A dictionary is what pandas makes of categories: integers in it are names, and so are text here.
     """

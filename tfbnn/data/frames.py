@@ -38,18 +38,17 @@ def plain_frame(value: Any, what: str) -> Any:
         )
     if type(value).__module__.partition(".")[0] != "pyarrow" or not hasattr(value, "column_names"):
         return value
-    found = {}
-    for name in value.column_names:
-        column = from_arrow(value.column(name))
+    column_places(value.column_names, value.column_names, what)
+    columns: dict[str, Array] = {}
+    for name, column in from_arrow(value):
         if column is None:
             raise TypeError(
                 f"column {name!r} of {what} must hold numbers or text, received "
                 f"{value.schema.field(name).type}. Convert it, or leave the column out."
             )
-        found[name] = column
-    column_places(value.column_names, value.column_names, what)
+        columns[name] = column
     is_category = {field.name for field in value.schema if hasattr(field.type, "index_type")}
-    return Table.of_columns(found, is_category)
+    return Table.of_columns(columns, is_category)
 
 
 def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> None:

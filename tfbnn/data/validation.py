@@ -276,7 +276,7 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         name: What the user calls it, for messages.
         content: What its entries should be, for messages.
     """
-    if _has_masked_rows(value):
+    if _is_masked(value):
         raise TypeError(
             f"{name} is a masked array; tfbnn has no missing values. "
             "Drop or fill the masked rows and pass a plain array."
@@ -294,13 +294,9 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
         ) from error
     if array.dtype.kind == "O" and not array.ndim:
         # Datasets of TensorFlow, loaders of PyTorch, generators: every draw needs all rows at once.
-        batches = (
-            " Of batches (x, y) make arrays: x, y = map(np.concatenate, zip(*batches)). Batch single "
-            "rows first."
-        )
         raise TypeError(
-            f"{name} must be an array of {content}, received {type(value).__name__}."
-            f"{batches if hasattr(value, '__iter__') else ''}"
+            f"{name} must be an array of {content}, received {type(value).__name__}. Of batches (x, y) make "
+            "arrays: x, y = map(np.concatenate, zip(*batches)). Batch single rows first."
         )
     return array
 
@@ -328,16 +324,11 @@ def _flags_as_numbers(array: Array) -> Array:
     return array
 
 
-def _has_masked_rows(value: Any) -> bool:
+def _is_masked(value: Any) -> bool:
     """Tell whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
-    if not isinstance(value, (list, tuple)):
-        return isinstance(value, np.ma.MaskedArray)
-    kinds = set(map(type, value))
-    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        return True
-    return any(issubclass(kind, (list, tuple)) for kind in kinds) and any(
-        map(_has_masked_rows, value)
-    )
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_masked, value))
+    return isinstance(value, np.ma.MaskedArray)
 
 
 def refuse_units(value: Any, name: str) -> None:

@@ -36,8 +36,8 @@ MASS_RANGE_GEV = (50.0, 1000.0)
 TAN_BETA_RANGE = (2.0, 50.0)
 LIGHTEST_MASS_GEV = 50.0
 
-TRAIN_FRACTION = 0.80
-VALIDATION_FRACTION = 0.05
+# Shares of the rows up to the last for training, and up to the last for validation.
+_SHARES = (0.80, 0.80 + 0.05)
 
 # Parameters are drawn in blocks of a fixed size, so that the first rows of a set do not depend
 # on how many rows are asked for.
@@ -71,7 +71,9 @@ def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:
     num_rows = int(num_rows)
     mass, mixing = sample_lightest(num_rows, np.random.default_rng(seed))
     x, y = np.column_stack([mass, mixing]), pair_cross_section_fb(mass, mixing)
-    return Dataset(x, y, FEATURE_NAMES, TARGET_NAME, split_in_order(num_rows))
+    ends = np.rint(np.multiply([0.0, *_SHARES], num_rows)).astype(int)
+    split = np.repeat([TRAIN, VALIDATION, TEST], np.diff([*ends, num_rows]))
+    return Dataset(x, y, FEATURE_NAMES, TARGET_NAME, split)
 
 
 def sample_lightest(num_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
@@ -86,7 +88,10 @@ def sample_lightest(num_rows: int, generator: np.random.Generator) -> tuple[Arra
     """
     masses, mixings, found = [], [], 0
     while found < num_rows:
-        mass, mixing = lightest_neutralino(*sample_parameters(ROWS_PER_BLOCK, generator))
+        every_mass, rotation = diagonalise(
+            mass_matrix(*sample_parameters(ROWS_PER_BLOCK, generator))
+        )
+        mass, mixing = every_mass[:, 0], rotation[:, 0]
         keep = np.abs(mass) >= LIGHTEST_MASS_GEV
         masses.append(mass[keep])
         mixings.append(mixing[keep])
@@ -156,29 +161,3 @@ def diagonalise(matrix: Array) -> tuple[Array, Array]:
     rows = np.take_along_axis(np.swapaxes(columns, -1, -2), order[..., None], axis=-2)
     largest = np.argmax(np.abs(rows), axis=-1)[..., None]
     return masses, rows * np.sign(np.take_along_axis(rows, largest, axis=-1))
-
-
-def lightest_neutralino(m1: Array, m2: Array, mu: Array, tan_beta: Array) -> tuple[Array, Array]:
-    """Signed mass (GeV, shape [n]) and mixings N11..N14 (shape [n, 4]) of chi10.
-
-    Args:
-        m1: Bino mass parameter, GeV, shape [n].
-        m2: Wino mass parameter, GeV, shape [n].
-        mu: Higgsino mass parameter, GeV, shape [n].
-        tan_beta: Ratio of the two vacuum expectation values, shape [n].
-
-    Returns:
-        The two arrays.
-    """
-    masses, rotation = diagonalise(mass_matrix(m1, m2, mu, tan_beta))
-    return masses[..., 0], rotation[..., 0, :]
-
-
-def split_in_order(num_rows: int) -> Array:
-    """Split codes for 80, 5 and 15 per cent of the rows, in order; shape [num_rows]."""
-    train_end = round(TRAIN_FRACTION * num_rows)
-    validation_end = round((TRAIN_FRACTION + VALIDATION_FRACTION) * num_rows)
-    split = np.full(num_rows, TEST)
-    split[:validation_end] = VALIDATION
-    split[:train_end] = TRAIN
-    return split

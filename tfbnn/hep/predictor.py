@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from tfbnn.data.frames import column_names, select_columns
+from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import (
@@ -52,15 +53,13 @@ def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]
     if missing:
         wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
-    if not isinstance(points, Mapping):
-        return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
-    columns = {name: as_float_array(points[name], name) for name in names}
-    if {column.ndim for column in columns.values()} != {1} or len(
-        {*map(len, columns.values())}
-    ) > 1:
-        shapes = ", ".join(f"{name} {list(column.shape)}" for name, column in columns.items())
-        raise ValueError(f"points must have one number per point and input, received {shapes}.")
-    return as_matrix(np.column_stack([*columns.values()]), "points")
+    if isinstance(points, Mapping):
+        columns = [as_float_array(points[name], name) for name in names]
+        if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
+            found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
+            raise ValueError(f"points must have one number per point and input, received {found}.")
+        points = Table(tuple(names), np.column_stack(columns))
+    return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
 
 
 # The central value, and the two that errors reach to.
@@ -283,22 +282,17 @@ class CrossSectionPredictor:
             )
         point = np.array([[self.parameters[name] for name in process.inputs]])
         found = self._cross_sections([process], point, process.inputs)
-        result = {
-            "central": found.central.item(),
-            "tot_err_down": found.err_down.item(),
-            "tot_err_up": found.err_up.item(),
-            "trust_level": int(found.trust.item()),
+        parts = {
+            "central": found.central,
+            "tot_err_down": found.err_down,
+            "tot_err_up": found.err_up,
+            "trust_level": found.trust,
         }
-        if not self._adds_other_errors:
-            return result
-        return result | {
-            "tot_err_down": found.total_down.item(),
-            "tot_err_up": found.total_up.item(),
-            "network_err_down": found.err_down.item(),
-            "network_err_up": found.err_up.item(),
-            "other_err_down": found.other_down.item(),
-            "other_err_up": found.other_up.item(),
-        }
+        if self._adds_other_errors:
+            parts |= {"tot_err_down": found.total_down, "tot_err_up": found.total_up}
+            parts |= {"network_err_down": found.err_down, "network_err_up": found.err_up}
+            parts |= {"other_err_down": found.other_down, "other_err_up": found.other_up}
+        return {name: part.item() for name, part in parts.items()}
 
     def get_xsections(self) -> dict[Pids, dict[str, float]]:
         """The cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""

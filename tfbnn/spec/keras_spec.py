@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.layout import LayerSlot, Slot
@@ -38,8 +39,6 @@ from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import from_json, settings_to_json
 
 _PARTS = {kind.__name__: kind for kind in (KerasFacts, SampledVariable, FrozenVariable)}
-# Variables that a note names.
-_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +92,8 @@ class KerasSpec(NetworkSpec):
         said = [f"{self.layout.num_weights} weights of {self.architecture_text} are sampled."]
         if self.frozen:
             count = sum(prod(one.shape) for one in self.frozen)
-            paths = ", ".join(one.path for one in self.frozen[:_MOST_NAMED])
-            more = ", ..." if len(self.frozen) > _MOST_NAMED else ""
-            said.append(f"{count} numbers keep their values: {paths}{more}.")
+            paths = listed([one.path for one in self.frozen])
+            said.append(f"{count} numbers keep their values: {paths}.")
         if any(one.path.endswith("/moving_mean") for one in self.frozen):
             said.append(
                 "Moving averages of BatchNormalization are those of the weights that Keras trained, not "

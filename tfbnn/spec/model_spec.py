@@ -223,9 +223,9 @@ def _as_arguments(entry: dict[str, Any]) -> dict[str, Any]:
 def _made(arguments: Mapping[str, Any], custom: Iterable[Any]) -> ModelSpec:
     """Make the spec of arguments whose prior and likelihood are JSON, of built-in classes and `custom`."""
     given, registry = dict(arguments), with_custom(REGISTRY, custom)
-    given["likelihood"] = settings_from_json(given["likelihood"], registry)
     if given["prior"] != AUTO:
         given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
+    given["likelihood"] = settings_from_json(given["likelihood"], registry)
     return make_spec(**given)
 
 

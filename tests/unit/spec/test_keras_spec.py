@@ -108,7 +108,7 @@ def test_the_table_names_what_is_fixed():
     text = describe_model(SPEC, ())
     assert "a/norm/gamma    [2]     2           fixed" in text
     assert "2 x 2 -> 2" in text and "weights 10, scales 3" in text
-    assert "2 numbers keep their values: a/norm/gamma" in SPEC.notes[0]
+    assert "2 numbers keep their values: 'a/norm/gamma'" in SPEC.notes[0]
     assert "Moving averages" not in SPEC.notes[0]
     mean = FrozenVariable.of("a/norm/moving_mean", 3, np.zeros(2, "float32"))
     noted = replace(SPEC, frozen=(*SPEC.frozen, mean)).notes[0]
