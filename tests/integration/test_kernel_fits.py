@@ -15,7 +15,7 @@ from tests.support.linear import (
     short_fit,
 )
 from tfbnn.diagnostics.statistics import mcse_mean
-from tfbnn.engine.density.potential import support
+from tfbnn.engine.density.potential import Potential
 from tfbnn.kernels import (
     MALA,
     PCN,
@@ -124,7 +124,7 @@ def test_truncated_mala_leaves_a_learned_noise_scale_unlimited():
     short_fit(model, x, y, kernel=TruncatedMALA(), num_results=1000, num_burnin_steps=300)
     scale = np.exp(model.posterior.draws[..., -1])
     assert 0.35 < np.median(scale) < 0.7
-    low, high = support(model.spec)
+    low, high = Potential(model.spec).limits
     np.testing.assert_array_equal(high, [3, 3, 3, np.inf])
     np.testing.assert_array_equal(low, -high)
 

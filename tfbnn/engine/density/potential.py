@@ -204,15 +204,6 @@ def _varies(weight: Weight) -> bool:
     return tf.is_tensor(weight) and weight.shape.rank
 
 
-def support(spec: NetworkSpec) -> tuple[Array, Array]:
-    """Limits of theta by Uniform priors, the box: float64 [P] each, infinite where there are none."""
-    low = np.full(spec.layout.num_parameters, -np.inf)
-    high = -low
-    for prior, place, _ in spec.weight_groups():
-        low[place], high[place] = prior.limits
-    return low, high
-
-
 @dataclass(frozen=True)
 class Potential(Density):
     """log p(theta | data) of networks up to the evidence.
@@ -226,7 +217,10 @@ class Potential(Density):
     @property
     def limits(self) -> tuple[Array, Array]:
         """The box of Uniform priors, as in `Density`."""
-        return support(self.spec)
+        low, high = super().limits
+        for prior, place, _ in self.spec.weight_groups():
+            low[place], high[place] = prior.limits
+        return low, high
 
     @property
     def prior_scales(self) -> Array:

@@ -155,7 +155,7 @@ class Kernel(ABC):
         """Refuses too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
-                f"{type(self).__name__} needs num_chains of at least 2, as chains learn from each other, "
+                f"{type(self).__name__} learns from several chains and needs num_chains of at least 2, "
                 f"received {num_chains}. Use more chains, or kernel='nuts'."
             )
 
@@ -248,9 +248,12 @@ class TunedKernel(Kernel):
             "prior" takes the fixed scales of the priors as units, "identity" does none of it; "auto"
             means "gauss_newton" for up to 1500 parameters and at least four times as many target
             values N K, where its products cost no more than a gradient; else "diagonal".
-        no_whitening: Of a class: why "gauss_newton" is refused, where coordinates may be scaled only.
+        preconditioners: Of a class: those that it takes; of a class without whitening "auto" means the
+            second.
+        no_whitening: Of a class: why it takes no others, where "gauss_newton" is none of them.
     """
 
+    preconditioners: ClassVar[tuple[Preconditioner, ...]] = get_args(Preconditioner)
     no_whitening: ClassVar[str | None] = None
 
     step_size: float | None = None
@@ -265,10 +268,11 @@ class TunedKernel(Kernel):
         if self.target_accept_prob is not None:
             check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
         check_choice("preconditioner", self.preconditioner, get_args(Preconditioner))
-        if self.no_whitening and self.preconditioner == "gauss_newton":
+        if self.preconditioner not in self.preconditioners:
+            *others, last = map(repr, self.preconditioners)
             raise ValueError(
-                f"preconditioner of {type(self).__name__} must be 'auto', 'diagonal' or 'identity', "
-                f"received 'gauss_newton': {self.no_whitening}."
+                f"preconditioner of {type(self).__name__} must be {', '.join(others)} or {last}, received "
+                f"{self.preconditioner!r}: {self.no_whitening}."
             )
 
     @property
@@ -293,13 +297,14 @@ class TunedKernel(Kernel):
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """These settings with a definite preconditioner, and a line on why that one."""
+        if self.no_whitening and self.preconditioner == "auto":
+            instead = self.preconditioners[1]
+            return replace(self, preconditioner=instead), f"{instead}: {self.no_whitening}"
         wants = self.preconditioner in ("auto", "gauss_newton")
         if wants and (why := spec.gauss_newton_obstacle) is not None:
             return replace(self, preconditioner="diagonal"), f"diagonal, because {why}"
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"
-        if self.no_whitening:
-            return replace(self, preconditioner="diagonal"), f"diagonal: {self.no_whitening}"
         size, lines = spec.num_parameters, num_rows * spec.num_outputs
         affordable = size <= min(_LARGEST_AUTO_WHITENING, lines / _LINES_PER_PARAMETER)
         chosen: Preconditioner = "gauss_newton" if affordable else "diagonal"

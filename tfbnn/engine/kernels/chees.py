@@ -170,6 +170,7 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
     max_leapfrog_steps: int = 512
 
     couples_chains = has_memory = True
+    preconditioners = ("auto", "diagonal", "prior", "identity")
     no_whitening = (
         "whitened, every chain would have its own coordinates, and lengths would not compare"
     )

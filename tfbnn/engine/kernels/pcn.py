@@ -1,13 +1,11 @@
 """The preconditioned Crank-Nicolson algorithm."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
-from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 
@@ -71,22 +69,10 @@ class PCN(MetropolisKernel, name="pcn"):
     """
 
     accept_targets = (0.234, 0.234)
+    preconditioners = ("auto", "prior", "identity")
+    no_whitening = "proposals keep N(0, I)"
     largest_step_size = 3.0
     proposal = CrankNicolsonProposal
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.preconditioner not in ("auto", "prior", "identity"):
-            raise ValueError(
-                f"preconditioner of {type(self).__name__} must be 'auto', 'prior' or 'identity', received "
-                f"{self.preconditioner!r}, in whose coordinates the prior is not N(0, I)."
-            )
-
-    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Coordinates with the scales of the priors, unless asked for theta itself."""
-        if self.preconditioner != "auto":
-            return super().resolve(spec, num_rows)
-        return replace(self, preconditioner="prior"), "prior: proposals keep N(0, I)"
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """The leapfrog step: the number of directions that the rows determine is not known."""

@@ -1,7 +1,7 @@
 """The simplified manifold Metropolis-adjusted Langevin algorithm."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
@@ -194,6 +194,8 @@ class SMMALA(MetropolisKernel, name="smmala"):
     softabs_alpha: float = 1.0
 
     accept_targets = (0.7, 0.7)
+    preconditioners = ("auto", "identity")
+    no_whitening = "the metric takes its place"
     theta_obstacle = "its metric is computed in theta"
     proposal = ManifoldProposal
 
@@ -201,11 +203,6 @@ class SMMALA(MetropolisKernel, name="smmala"):
         super().__post_init__()
         check_choice("metric", self.metric, get_args(MetricName))
         check_number("softabs_alpha", self.softabs_alpha, above=0)
-        if self.preconditioner not in ("auto", "identity"):
-            raise ValueError(
-                "preconditioner of SMMALA must be 'auto' or 'identity', received "
-                f"{self.preconditioner!r}: the metric takes its place."
-            )
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Refuses what has no such metric, or matrices P x P that do not fit in memory."""
@@ -221,7 +218,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         """Leaves the coordinates as they are; refuses blocks of rows that do not fit in memory."""
         block = rows_per_block(spec, spec.num_parameters)
         self._check_memory(spec, min(num_rows, block))
-        return replace(self, preconditioner="identity"), "identity: the metric takes its place"
+        return super().resolve(spec, num_rows)
 
     def _check_memory(self, spec: Sampled, num_rows: int) -> None:
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs

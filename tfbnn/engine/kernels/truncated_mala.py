@@ -70,6 +70,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
 
     proposal = TruncatedProposal
     theta_obstacle = "the prior's box is one of theta"
+    preconditioners = ("auto", "diagonal", "prior", "identity")
     no_whitening = "whitened, the prior's box would no longer be a box"
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:

@@ -6,7 +6,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import Density, support
+from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
@@ -98,7 +98,7 @@ def _sum_of_squares(values: Tensor, rows: Data) -> Tensor:
 
 def inside_support(spec: NetworkSpec, theta: Array) -> Array:
     """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
-    low, high = support(spec)
+    low, high = Potential(spec).limits
     width = high - low
     margin = np.where(np.isfinite(width), _MARGIN * width, 0.0)
     return np.clip(theta, low + margin, high - margin).astype(theta.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.engine.basis import seeds
-from tfbnn.engine.density.potential import support
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.keras.describing import describe
 from tfbnn.engine.keras.making import check_keras_model, plain_stack
 from tfbnn.posterior.ensemble import Ensemble
@@ -76,7 +76,7 @@ def given_starts(
     with np.errstate(over="ignore"):  # what becomes infinite is refused below
         theta = theta.astype(spec.dtype)
     _refuse(spec, theta, ~np.isfinite(theta), f"be finite in {spec.dtype}")
-    low, high = (end.astype(spec.dtype) for end in support(spec))
+    low, high = (end.astype(spec.dtype) for end in Potential(spec).limits)
     _refuse(spec, theta, (theta < low) | (theta > high), "lie inside the box of its Uniform prior")
     return Starts(theta, text)
 
