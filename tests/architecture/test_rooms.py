@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "tf_keras": ("engine",),
     "scipy": ("engine", "posterior.compression"),
     "threadpoolctl": ("system.threads",),
-    "h5py": ("storage", "data.hdf5", "data.table_files"),
+    "h5py": ("storage", "data.hdf5", "data.tables"),
     "matplotlib": ("plots",),
     "pandas": ("posterior.prediction_frame",),
     "jinja2": ("plots.page",),

@@ -373,7 +373,7 @@ FILES = {
     "a prior that is none": (with_prior(name="Gaussian"), "WeightPrior|prior must be made of"),
     "a prior of scale zero": (with_prior(name="Normal", scale=0.0), "scale must be > 0"),
     "a prior with unknown fields": (with_prior(name="Normal", scale=1.0, code="x"), "code"),
-    "an unknown entry of the spec": (rewrite("spec", "call", value="x"), "unknown or missing"),
+    "an unknown entry of the spec": (rewrite("spec", "call", value="x"), "unexpected .*call"),
     "an unknown dtype": (rewrite("spec", "dtype", value="object"), "dtype must be one of"),
     "spec missing": (rewrite("spec", value=None), "spec in metadata has the wrong type"),
     "a scale of zero": (rewrite("x_pipeline", 0, "scale", value=[1.0, 0.0]), "not positive"),

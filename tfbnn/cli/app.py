@@ -56,7 +56,7 @@ _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         argv: Arguments after the program's name; those of the process by default.
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(argv: Sequence[str]) -> int:
-    """Runs one command as `main` does, without its care for signals, warnings and streams."""
+    """Run one command as `main` does, without its care for signals, warnings and streams."""
     try:
         args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:

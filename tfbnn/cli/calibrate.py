@@ -29,7 +29,7 @@ class Options(SavingOptions, RowOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Calibrates, saves and prints."""
+    """Calibrate, save and print."""
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
     settings = {"by": args.by, "scale": args.scale}

@@ -1,4 +1,4 @@
-"""Which columns of a table are features, targets and noise of a saved model."""
+"""Find the columns of a table that are features, targets and noise of a saved model."""
 
 import argparse
 from collections.abc import Collection, Sequence
@@ -53,7 +53,7 @@ def fit_columns(
 
 @dataclass(frozen=True)
 class Labels:
-    """How the target columns of a classifier are read.
+    """Reader of the target columns of a classifier.
 
     Attributes:
         names: The columns.
@@ -96,12 +96,9 @@ class Labels:
 
     def _as_texts(self, labels: Array) -> Array:
         """Labels that are no text as the model writes them: true and false in its letters."""
-        written: Array = labels.astype(str)
-        if labels.dtype.kind == "b":
-            spelled = {text.casefold(): text for text in self.texts}
-            words = [spelled.get(word.casefold(), word) for word in written.ravel().tolist()]
-            written = np.array(words).reshape(labels.shape)
-        return written
+        spelled = {text.casefold(): text for text in self.texts}
+        words = [spelled.get(word.casefold(), word) for word in labels.astype(str).ravel().tolist()]
+        return np.array(words).reshape(labels.shape)
 
 
 def _numbers(labels: Array) -> Array | None:
@@ -190,16 +187,16 @@ class ModelInputs:
         """
         self._ensemble, self._source, self._apart = ensemble, source, apart
         self.features: list[str] = []
-        columns = () if ensemble.coding is None else ensemble.coding.columns
-        self.gaps = any(column.fill is not None for column in columns)
+        self._columns = () if ensemble.coding is None else ensemble.coding.columns
+        self.gaps = any(column.fill is not None for column in self._columns)
         self.categories: set[str] | None = None if ensemble.coding is None else set()
 
     def pick(self, available: Sequence[str]) -> list[str]:
         """Names of the columns to read, out of those there are; see `feature_columns`."""
         found = feature_columns(self._ensemble, available, self._source, apart=self._apart)
         self.features = found
-        if self._ensemble.coding is not None and self.categories is not None:
-            columns = zip(found, self._ensemble.coding.columns)
+        if self.categories is not None:
+            columns = zip(found, self._columns)
             self.categories.update(name for name, column in columns if column.kind != NUMBERS)
         return [*found, *self._apart]
 
@@ -213,13 +210,13 @@ class ModelInputs:
 
 
 def read_inputs(ensemble: Ensemble, path: str) -> Table:
-    """Reads the features of a table for a saved model; other columns are ignored."""
+    """Read the features of a table for a saved model; other columns are ignored."""
     inputs = ModelInputs(ensemble, path)
     return inputs.of(read_table(path, inputs.pick, categories=inputs.categories, gaps=inputs.gaps))
 
 
 def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Array, Array | None]:
-    """Reads the features, targets and noise of a table for a saved model.
+    """Read the features, targets and noise of a table for a saved model.
 
     Args:
         model: The model.

@@ -33,7 +33,7 @@ class Options:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the script."""
+    """Print the script."""
     shtab = required("shtab", "Completion needs the package shtab", "completion")
     from tfbnn.cli.app import parsers  # which imports this
 
@@ -60,7 +60,7 @@ def all_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def takes_path(action: argparse.Action) -> bool:
-    """Whether the value of an argument or option is the path of a file or folder.
+    """Return whether the value of an argument or option is the path of a file or folder.
 
     Arguments are, unless they have choices; of options the name of the value says so.
     """

@@ -39,7 +39,7 @@ class Options:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tells the story."""
+    """Tell the story."""
     began = time.perf_counter()
     names = "demo.h5", "train.csv", "test.csv", "report.html"
     path, train, test, page = (os.path.join(args.output, name) for name in names)
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(folder: str, model: str) -> None:
-    """Refuses a folder with files of somebody's own, which may have the names of the demo's."""
+    """Refuse a folder with files of somebody's own, which may have the names of the demo's."""
     if os.path.isdir(folder) and os.listdir(folder):
         if not os.path.isfile(model):
             raise ValueError(
@@ -102,7 +102,7 @@ def _show_data(data: Dataset, train: str, test: str) -> None:
 
 
 def _fit(train: str, target: str, path: str) -> int:
-    """Fits with nothing given but the lengths of the chains; returns the exit code."""
+    """Fit with nothing given but the lengths of the chains; return the exit code."""
     _heading("2. The network, sampled (the long part)")
     _paragraph(
         "Many sets of weights are sampled: each network fits the data as well as the noise allows, and "
@@ -119,7 +119,7 @@ def _fit(train: str, target: str, path: str) -> int:
 
 
 def _command(*words: str) -> int:
-    """Shows a command, and runs it; returns the exit code."""
+    """Show a command, and run it; return the exit code."""
     from tfbnn.cli.app import run_command  # which imports this
 
     print(f"$ {shlex.join(['tfbnn', *words])}", flush=True)

@@ -21,7 +21,7 @@ class Options(StrictOptions, JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnoses and prints."""
+    """Diagnose and print."""
     model = load_model(args)
     diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins

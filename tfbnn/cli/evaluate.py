@@ -27,7 +27,7 @@ class Options(JsonOptions, ErrorBarOptions, RoleOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluates and prints."""
+    """Evaluate and print."""
     model = load_model(args)
     x, y, noise = read_rows(model, args)
     calibrated = False if args.uncalibrated else "auto"

@@ -18,7 +18,7 @@ from typing import Annotated
 from tfbnn.cli.console import DONE, import_tensorflow, print_json
 from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.outputs import NEW_FOLDER, ONNX, check_output
-from tfbnn.data.table_files import ending_of
+from tfbnn.data.tables import ending_of
 from tfbnn.diagnostics.wording import megabytes
 
 
@@ -34,7 +34,7 @@ class Options(JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exports and prints."""
+    """Export and print."""
     path: str = args.output
     ending = ending_of(path)
     check_output(path, ONNX if ending else NEW_FOLDER, [args.model])

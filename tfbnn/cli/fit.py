@@ -45,7 +45,7 @@ from tfbnn.system.words import warn
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads, fits, reports and saves."""
+    """Read, fit, report and save."""
     options = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**options)
     check_output(args.model_file, MODEL, [args.data, args.validation, options.get("output")])

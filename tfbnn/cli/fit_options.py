@@ -105,13 +105,6 @@ class _HeldOut:
     validation_fraction: float | None = None
 
 
-def _until(text: str) -> Until | str | None:
-    try:
-        return until_of_text(text)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _kernel_words(*others: str) -> Words:
     """The names of kernels, and others; names of their classes will do as well."""
     known = Words((*others, *available()))
@@ -120,7 +113,7 @@ def _kernel_words(*others: str) -> Words:
 
 ARGUMENTS |= {
     (Kernel,): {"metavar": "NAME", "type": _kernel_words()},
-    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), _until)},
+    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), until_of_text)},
 }
 
 
@@ -187,7 +180,7 @@ class _Network:
 
 
 class _Start:
-    """Where chains start.
+    """Starts of the chains.
 
     Attributes:
         no_pretraining: Start from draws of the prior.
@@ -202,7 +195,7 @@ class _Start:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds all options, in groups."""
+    """Add all options, in groups."""
     data = parser.add_argument_group("data")
     add_fields(data, _Data)
     for either in (_Features, _HeldOut):
@@ -221,12 +214,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fit_arguments(group: Group, names: Sequence[str]) -> None:
-    """Adds options for arguments of `fit_posterior`."""
+    """Add options for arguments of `fit_posterior`."""
     add_fields(group, FitOptions, names, BayesianMLP.fit_posterior.__doc__)
 
 
 def add_kernel_options(group: Group) -> None:
-    """Adds --kernel and the settings of all kernels."""
+    """Add --kernel and the settings of all kernels."""
     text = f"auto (default) or {', '.join(available())}"
     add_option(group, "kernel", {"metavar": "NAME", "type": _kernel_words(AUTO)}, text, AUTO)
     for name, owners in _kernel_settings().items():

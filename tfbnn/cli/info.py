@@ -26,7 +26,7 @@ class Options(JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints."""
+    """Print."""
     model = load_model(args)
     if args.json:
         print_json(_contents(model.posterior))
@@ -57,7 +57,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def _lines(ensemble: Ensemble) -> Facts:
-    """Yields (label, text) of everything but the network."""
+    """Yield (label, text) of everything but the network."""
     yield from facts.draw_facts(ensemble)
     yield from facts.basin_facts(ensemble)
     yield from facts.calibration_facts(ensemble)

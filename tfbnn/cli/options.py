@@ -39,7 +39,10 @@ class Words:
     def __call__(self, text: str) -> Any:
         """The value of a text. Raises argparse.ArgumentTypeError for one that has none."""
         if self.make is not None:
-            return self.make(text)
+            try:
+                return self.make(text)
+            except (TypeError, ValueError) as error:
+                raise argparse.ArgumentTypeError(str(error)) from None
         if text not in self.known:
             raise argparse.ArgumentTypeError(
                 f"expected one of {', '.join(self.known)}, received {text!r}."
@@ -82,12 +85,12 @@ _NONE = "None (default): "
 
 
 def argument(metavar: str, **more: Any) -> dict[str, Any]:
-    """What an annotation says of a value that is given by its place, not by an option."""
+    """Return the annotation of a value that is given by its place, not by an option."""
     return {"flags": (), "metavar": metavar, **more}
 
 
 def add_options(parser: argparse.ArgumentParser, command: ModuleType) -> None:
-    """Adds the options of a command's module: those of its class Options, or of its `add_options`."""
+    """Add the options of a command's module: those of its class Options, or of its `add_options`."""
     if hasattr(command, "Options"):
         add_fields(parser, command.Options)
     else:
@@ -97,7 +100,7 @@ def add_options(parser: argparse.ArgumentParser, command: ModuleType) -> None:
 def add_fields(
     group: Group, owner: type, names: Iterable[str] = (), text: str | None = None
 ) -> None:
-    """Adds an argument or option for each field of a class.
+    """Add an argument or option for each field of a class.
 
     Args:
         group: Parser or group.
@@ -117,7 +120,7 @@ def add_fields(
 def add_option(
     group: Group, name: str, settings: dict[str, Any], text: str, default: Any = SUPPRESS
 ) -> None:
-    """Adds an argument or option, which is required where the default is `...`."""
+    """Add an argument or option, which is required where the default is `...`."""
     flags = settings.pop("flags", (flag(name),))
     settings |= {"help": text.replace("%", "%%")}
     if default is not ...:
@@ -129,7 +132,7 @@ def add_option(
 
 
 def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
-    """What argparse is told of a field that classes declare alike."""
+    """Return the settings for argparse of a field that classes declare alike."""
     annotation = get_type_hints(owners[0], include_extras=True)[name]
     if get_origin(annotation) is Annotated:
         return dict(annotation.__metadata__[0])
@@ -143,7 +146,7 @@ def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
 
 
 def described(text: str | None, name: str) -> str:
-    """What a docstring says first of an argument or attribute, and what its default None means.
+    """Return what a docstring says first of an argument or attribute, and what its default None means.
 
     In one line; python -OO has no docstrings.
     """

@@ -1,4 +1,4 @@
-"""Where commands may write: looked at before any work is done, so that nothing is lost by it.
+"""Check where commands may write before any work is done, so that nothing is lost by it.
 
 An output never replaces an input, a table never a model, a model nothing but a model and a report
 nothing but a report; the ending of its name says what it is.
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.data.table_files import ENDINGS, Writer, csv_writer, ending_of, table_writer
+from tfbnn.data.csv_tables import Writer, csv_writer
+from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder
@@ -27,7 +28,7 @@ STREAM = "-"
 
 @dataclass(frozen=True)
 class Kind:
-    """What is written.
+    """Kind of an output.
 
     Attributes:
         name: In words.
@@ -47,7 +48,7 @@ NEW_FOLDER = Kind("a SavedModel")
 
 
 def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()) -> None:
-    """Refuses a place for results where something would be lost, or where nothing can be written.
+    """Refuse a place for results where something would be lost, or where nothing can be written.
 
     Args:
         path: As given with -o; None and, for a table, "-" are no file.
@@ -87,7 +88,7 @@ def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()
 
 @contextlib.contextmanager
 def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
-    """Yields what takes the rows of a table: of a file, a pipe or standard output (None, "-")."""
+    """Yield what takes the rows of a table: of a file, a pipe or standard output (None, "-")."""
     if path is None or path == STREAM:
         yield csv_writer(data_output(), columns)
     elif is_device(path):
@@ -101,7 +102,7 @@ def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
 def save_and_tell(
     model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
 ) -> int:
-    """Saves a model that was made of another, and prints what was done.
+    """Save a model that was made of another, and print what was done.
 
     Args:
         model: What was made.
@@ -121,7 +122,7 @@ def save_and_tell(
 
 
 def is_device(path: str) -> bool:
-    """Whether there is a pipe or a device, which is written to and never replaced."""
+    """Return whether there is a pipe or a device, which is written to and never replaced."""
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
@@ -155,7 +156,7 @@ def _check_file(path: str, kind: Kind) -> None:
 
 
 def _something_else(path: str, kind: Kind) -> str | None:
-    """What a file is that an output of this kind does not replace; None of one that it does."""
+    """Name a file that an output of this kind does not replace; None for one that it does."""
     if kind is PAGE:
         return None if is_page(path) else "no report of tfbnn"
     if kind is MODEL:
@@ -164,7 +165,7 @@ def _something_else(path: str, kind: Kind) -> str | None:
 
 
 def _is_in(path: str, other: str) -> bool:
-    """Whether a path names the same file as the other, or something in that folder."""
+    """Return whether a path names the same file as the other, or something in that folder."""
     if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(other)):
         return True
     try:

@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 from typing import Any, NoReturn
 
 from tfbnn.cli.console import BAD_INPUT, say
-from tfbnn.spec.habits import CALLED, hint
+from tfbnn.spec.habits import CALLED, HINTS, hint
 from tfbnn.system.words import did_you_mean
 
 
@@ -57,7 +57,7 @@ def flag(name: str) -> str:
 
 
 def texts_of(docstring: str | None) -> dict[str, Any]:
-    """What argparse shows of a docstring: the description, and from the examples on the epilog."""
+    """Split a docstring for argparse: the description, and from the examples on the epilog."""
     description, example, rest = inspect.cleandoc(docstring or "").partition("\n\nexample")
     return {"description": description, "epilog": (example + rest).strip()}
 
@@ -99,4 +99,8 @@ def _check_option(command: Parser, name: str) -> None:
         asked = name.removeprefix("--").replace("-", "_")
         here = flag(CALLED.get(asked, asked))
         meant = did_you_mean(here, options) if here in options else hint(asked)
+        if asked in HINTS and here not in options:
+            from tfbnn.diagnostics.problem import on_command_line  # which --help need not wait for
+
+            meant = on_command_line(meant)
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")

@@ -33,7 +33,7 @@ class Options(RowOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draws, saves and lists the figures."""
+    """Draw, save and list the figures."""
     check_output(args.output, FOLDER, [args.data])
     model = load_model(args)
     rows = None if args.data is None else read_rows(model, args)
@@ -53,7 +53,7 @@ def _figures(
     model: SampledModel,
     rows: tuple[Any, Array, Array | None] | None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yields (name, figure) of all that can be drawn."""
+    """Yield (name, figure) of all that can be drawn."""
     from tfbnn import plots
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)

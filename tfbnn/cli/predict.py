@@ -79,7 +79,7 @@ class Options(ErrorBarOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predicts and writes a table."""
+    """Predict and write a table."""
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
     noise = args.noise_column or model.posterior.provenance.noise_columns or ()
@@ -132,7 +132,7 @@ _Piece: TypeAlias = tuple[Table, Array | None, list[Array]]
 def _pieces(
     path: str, ensemble: Ensemble, noise: Sequence[str], keep: Sequence[str]
 ) -> Iterator[Iterator[_Piece]]:
-    """Yields an iterator over successive rows."""
+    """Yield an iterator over successive rows."""
     others = [name for name in keep if name not in {*(ensemble.column_names or ()), *noise}]
     inputs = ModelInputs(ensemble, path, [*noise, *others])
 

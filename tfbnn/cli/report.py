@@ -33,7 +33,7 @@ class Options(RowOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the page."""
+    """Write the page."""
     check_output(args.output, PAGE, [args.model, args.data])
     # Other commands need not wait until what makes figures is imported.
     from tfbnn.plots.page.making import write_report

@@ -27,7 +27,7 @@ _ARGUMENTS = [name for name in inspect.signature(resume).parameters if name in F
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the command."""
+    """Add the options of the command."""
     parser.add_argument("folder", metavar="RUNDIR", help="folder given as --output to 'tfbnn fit'")
     for name in _ARGUMENTS:
         text = described(resume.__doc__, name)
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Goes on, reports and saves."""
+    """Go on, report and save."""
     check_output(args.model_file, MODEL, [args.folder])
     if RunFolder.find(args.folder) is None:
         raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")

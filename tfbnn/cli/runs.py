@@ -1,4 +1,4 @@
-"""How `tfbnn fit` and `tfbnn resume` end: saved, reported, stopped, failed."""
+"""Ends of `tfbnn fit` and `tfbnn resume`: saved, reported, stopped, failed."""
 
 import argparse
 import contextlib
@@ -31,7 +31,7 @@ _LONG_SECONDS = 20.0
 def run_to_the_end(
     model: SampledNetwork, go_on: Callable[[], Run], folder: str | None, args: argparse.Namespace
 ) -> int:
-    """Runs, saves and reports.
+    """Run, save and report.
 
     A signal stops the run. Once it is over, or is stopping, the rest is done however often one asks
     to stop: a model that is saved has cost more than anybody waits for it.
@@ -65,13 +65,12 @@ def run_to_the_end(
                 _remove(folder)
         if run.num_results:
             _save(model, folder, args)
+            if is_own_folder(folder, args.model_file):
+                _remove(folder)
         else:  # it was out of time, and the report says how to go on
             _save_stopped(model, folder, args)
-        if run.num_results and is_own_folder(folder, args.model_file):
-            _remove(folder)
-            folder = None
         if folder is not None and RunFolder.around(folder) is None:
-            folder = None  # it ended in the search for its starts
+            folder = None  # it is removed, or the run ended in the search for its starts
         interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))
@@ -97,7 +96,7 @@ def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -
 
 
 def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
-    """Saves what a run has kept that did not come to its end, and says so."""
+    """Save what a run has kept that did not come to its end, and say so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
         kept = _with_draws(model, folder)
@@ -135,7 +134,7 @@ def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Removes a run folder that is no longer needed, if there is one."""
+    """Remove a run folder that is no longer needed, if there is one."""
     try:
         RunFolder.remove(folder)
     except (FileNotFoundError, RunLockedError):
@@ -179,7 +178,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
 
 
 def is_own_folder(folder: str | None, model_file: str | None) -> TypeGuard[str]:
-    """Whether a run folder is the one that belongs to a model file, and goes with its run's end."""
+    """Return whether a run folder belongs to a model file, and goes with its run's end."""
     if folder is None or model_file is None:
         return False
     return os.path.realpath(folder) == os.path.realpath(f"{model_file}.run")

@@ -1,1 +1,1 @@
-"""What users pass in: labels, transforms, tables, and the checks of them."""
+"""Data that users pass in: labels, transforms, tables, and the checks of them."""

@@ -125,15 +125,18 @@ def from_arrow(column: Any) -> Array | None:
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     """A Table of named arrays."""
     labels, written = wanted.labels, [name for name, _ in arrays]
-    kinds, kind = "iuf", "columns of numbers"
-    if wanted.may_be_text:
-        kinds, kind = "iufbUO", "columns"
+    kinds = "iufbUO" if wanted.may_be_text else "iuf"
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
     available = tuple(name for name, _ in found)
-    others = tuple(set(written) - set(available))
-    column_places((*wanted.needed, *wanted.without), available + others, path)
+    no_columns = set(written) - set(available)
+    column_places((*wanted.needed, *wanted.without), (*available, *no_columns), path)
     names = wanted.chosen(available)
-    places = column_places(names, available, path, kind=kind)
+    for name in no_columns & {*names}:
+        raise ValueError(
+            f"{path}, column {name}: expected one column of numbers, got something else. "
+            f"The columns of a two-dimensional array are called {name}_0, {name}_1, ..."
+        )
+    places = column_places(names, available, path)
     chosen = {name: found[place][1] for name, place in zip(names, places)}
     words = {
         name: array

@@ -1,4 +1,4 @@
-"""Where a bad row stands: by number, and in the file and column it was read from, where known."""
+"""Places of bad rows: by number, and in the file and column it was read from, where known."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

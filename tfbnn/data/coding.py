@@ -71,7 +71,7 @@ class Column:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it may hold: of FLAGS both of them, of NUMBERS nothing."""
+        """Values that it may hold: of FLAGS both of them, of NUMBERS nothing."""
         return ("False", "True") if self.kind == FLAGS else self.values
 
     @property
@@ -131,7 +131,7 @@ class Column:
 
     @classmethod
     def from_json(cls, entry: Any) -> Column:
-        """What `to_json` wrote; ValueError for anything else."""
+        """Rebuild what `to_json` wrote; ValueError for anything else."""
         try:
             name, kind, values = entry["name"], entry["kind"], tuple(entry["values"])
             fill, is_text = entry.get("fill"), kind == TEXTS
@@ -207,7 +207,7 @@ def _text(entry: Any) -> str:
 
 @dataclass(frozen=True)
 class Coding:
-    """How the columns of a user's table become the inputs of a network.
+    """Coding of the columns of a user's table as inputs of a network.
 
     Attributes:
         columns: In their order; at least one of them is no single input of numbers.
@@ -241,7 +241,7 @@ class Coding:
 
     @property
     def are_numbers(self) -> bool:
-        """Whether all columns hold numbers."""
+        """Tell whether all columns hold numbers."""
         return all(column.kind == NUMBERS for column in self.columns)
 
     @property
@@ -284,7 +284,7 @@ class Coding:
         return replace(step, scale=tuple(scale.tolist()))
 
     def check_network(self, num_inputs: int, transforms: tuple[str, ...], argument: str) -> None:
-        """Refuses a network with another number of inputs, and a logarithm of 0 and 1.
+        """Refuse a network with another number of inputs, and a logarithm of 0 and 1.
 
         Args:
             num_inputs: That of the network.
@@ -306,7 +306,7 @@ class Coding:
             )
 
     def check_numbers(self, x: Any, argument: str) -> None:
-        """Refuses a nameless array that is not of coded numbers [N, D]."""
+        """Refuse a nameless array that is not of coded numbers [N, D]."""
         array = as_rectangle(x, argument, "numbers")
         if array.ndim == 2 and (array.shape[1] != self.num_inputs or text_in(array) is not None):
             raise ValueError(
@@ -321,7 +321,7 @@ class Coding:
 
     @classmethod
     def from_json(cls, entries: Any) -> Coding:
-        """What `to_json` wrote; TypeError or ValueError for anything else."""
+        """Rebuild what `to_json` wrote; TypeError or ValueError for anything else."""
         if not isinstance(entries, list):
             raise TypeError(f"coding must be a list of columns, found {entries!r:.99}.")
         coding = cls(tuple(map(Column.from_json, entries)))

@@ -23,7 +23,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class TextLines:
         return line
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yields (number of its last line, cells) of every row after the header."""
+        """Yield (number of its last line, cells) of every row after the header."""
         reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in self)
         if self._separator != WHITE_SPACE:
             reader = csv.reader(self, delimiter=self._separator or ",", skipinitialspace=True)
@@ -93,7 +93,7 @@ class TextLines:
 
     @property
     def separators(self) -> str:
-        """What separates cells, for messages."""
+        """Name of what separates cells, for messages."""
         return SEPARATORS[self._separator or ","]
 
     @contextlib.contextmanager
@@ -157,7 +157,7 @@ class TextLines:
 
 
 def separator_of(line: str) -> str:
-    """What separates the cells of a line, see above; a comma where there is a single word."""
+    """Return what separates the cells of a line, see above; a comma where there is a single word."""
     bare = _QUOTED.sub("x", line)
     best = max(_CHARACTERS, key=bare.count)
     if best in bare:
@@ -252,29 +252,29 @@ class CsvRows:
             values = self._odd_numbers(lines, names, places, may_lack)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines: Lines, names: Names, *, are_labels: bool = True) -> dict[str, Array]:
-        """The named columns of some rows as they are written: dict name -> text array.
+    def texts(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> dict[str, Array]:
+        """Return the named columns of some rows as they are written: dict name -> text array [N].
 
         Args:
-            lines, names: As in `numbers`.
-            are_labels: Whether they are labels, or features, for messages.
+            lines, names, may_lack: As in `numbers`; missing texts are "".
 
         Raises:
             ValueError: If a column is missing or there twice, or a cell is empty.
         """
-        places = column_places(names, self.columns, self.source)
-        what, instead = ("label", "") if are_labels else ("value", ", or fit without the column")
-        for line, cells in lines:
-            for name, place in zip(names, places):
-                if not cells[place].strip():
-                    raise ValueError(
-                        f"{self.source}, line {line}, column {name}: expected a {what}, got an "
-                        f"empty cell; repair or remove the row{instead}."
-                    )
-        return self.cells(lines, names)
+        found = self.cells(lines, names)
+        for name, may in itertools.zip_longest(names, may_lack):
+            column = found[name].tolist()
+            if may:
+                found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
+            elif "" in column:
+                raise ValueError(
+                    f"{self.source}, line {lines[column.index('')][0]}, column {name}: expected a value, "
+                    "got an empty cell; repair or remove the row, or leave out the column."
+                )
+        return found
 
     def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
-        """As `texts`, whatever is written there, or nothing."""
+        """Return the named columns of some rows as `texts` does, empty cells too."""
         places = column_places(names, self.columns, self.source)
         return {
             name: np.array([cells[place].strip() for _, cells in lines])
@@ -301,7 +301,7 @@ class CsvRows:
 
 @contextlib.contextmanager
 def open_csv(path: StrPath) -> Iterator[CsvRows]:
-    """Opens a table in text as `CsvRows`, for use in a `with` statement.
+    """Open a table in text as `CsvRows`, for use in a `with` statement.
 
     Args:
         path: File name, of a compressed file where it ends in .gz; or "-" for standard input.
@@ -324,49 +324,53 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
         yield CsvRows(stream, path)
 
 
-def write_csv(
-    target: StrPath | TextIO,
-    columns: Names,
-    values: Any,
-    *,
-    labels: Sequence[Array] = (),
-    digits: int = 17,
-    header: bool = True,
-    separator: str = ",",
-) -> None:
-    """Writes numbers as CSV, and labels before them.
+class Writer(Protocol):
+    """Takes the next rows of a table."""
+
+    def __call__(self, values: Any, labels: Sequence[Array] = ()) -> None:
+        """Take numbers [n, M], and columns [n] of any kind each, which stand before them."""
+
+
+def csv_writer(stream: TextIO, columns: Names, separator: str = ",", *, digits: int = 9) -> Writer:
+    """Return what writes the rows of a table to a stream, the names of the columns before the first.
 
     Args:
-        target: File name, which the table gets once it is complete; or a text stream open for
-            writing.
+        stream: Open for writing.
         columns: L + M names.
-        values: Numbers [N, M].
-        labels: L columns [N], each of text, booleans or numbers, written as they are; default none.
-        digits: Significant digits; 17 (default) keep every bit.
-        header: Whether to write the line of column names; off for further rows of one table.
         separator: What stands between cells.
-
-    Raises:
-        ValueError: If there is not one name per column.
+        digits: Significant digits of numbers; 9 (default) are more than any prediction is worth.
     """
-    values = np.asarray(values, dtype=np.float64)
-    count = len(columns) - len(labels)
-    if values.ndim != 2 or values.shape[1] != count:
-        raise ValueError(
-            f"values must have shape [N, {count}], one column per name, received "
-            f"{list(values.shape)}."
-        )
-    texts = zip(*(column.tolist() for column in labels)) if len(labels) else itertools.repeat(())
-    with contextlib.ExitStack() as stack:
-        if isinstance(target, (str, os.PathLike)):
-            target = stack.enter_context(open_text(stack.enter_context(replacing(target))))
-        writer = csv.writer(target, delimiter=separator, lineterminator="\n")
-        if header:
-            writer.writerow(columns)
-        writer.writerows(
-            [*cells, *(f"{value:.{digits}g}" for value in row)]
-            for cells, row in zip(texts, values.tolist())
-        )
+    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
+    head = [columns]
+
+    def write(values: Any, labels: Sequence[Array] = ()) -> None:
+        values, count = np.asarray(values, dtype=np.float64), len(columns) - len(labels)
+        if values.ndim != 2 or values.shape[1] != count:
+            raise ValueError(
+                f"values must have shape [N, {count}], one column per name, received "
+                f"{list(values.shape)}."
+            )
+        if head:
+            writer.writerow(head.pop())
+        texts = [column.tolist() for column in labels]
+        numbers = ([f"{value:.{digits}g}" for value in column] for column in values.T.tolist())
+        writer.writerows(zip(*texts, *numbers))
+
+    return write
+
+
+def write_csv(
+    path: StrPath, columns: Names, values: Any, labels: Sequence[Array] = (), *, digits: int = 17
+) -> None:
+    """Write a table of numbers [N, M], with columns [N] of labels before them, to a file at once.
+
+    Args:
+        path: File name, which the table gets once it is complete.
+        columns, values, labels: As of `csv_writer`.
+        digits: Significant digits; 17 (default) keep every bit.
+    """
+    with replacing(path) as temporary, open_text(temporary) as stream:
+        csv_writer(stream, columns, digits=digits)(values, labels)
 
 
 def column_places(
@@ -396,7 +400,7 @@ def column_places(
 
 
 def _remedy(cell: str, lines: Lines, place: int) -> str:
-    """What to do about a cell that holds no number."""
+    """Say what to do about a cell that holds no number."""
     if is_number(cell.replace(",", "")):
         return "write decimal points, and no commas between digits, in the whole column alike"
     if cell.strip() and not any(is_number(decimal(cells[place])) for _, cells in lines):

@@ -53,7 +53,7 @@ def plain_frame(value: Any, what: str) -> Any:
 
 
 def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> None:
-    """Refuses rows that are labelled as those of x are, but stand in another order.
+    """Refuse rows that are labelled as those of x are, but stand in another order.
 
     Args:
         x: Inputs as the user passed them, of which only frames of pandas have labels.
@@ -151,7 +151,7 @@ def targets_in_order(
 
 
 def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
-    """Yields for each column of a frame whether its type is that of categories, and its entries [N]."""
+    """Yield for each column of a frame whether its type is that of categories, and its entries [N]."""
     if isinstance(value, Table):
         yield from zip((name in value.categories for name in value.columns), value.values.T)
         return
@@ -164,7 +164,7 @@ def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
 
 
 def are_numbers(value: Any) -> bool:
-    """Whether a frame holds nothing but numbers by the types of its columns alone."""
+    """Tell whether a frame holds nothing but numbers by the types of its columns alone."""
     if isinstance(value, Table):
         return not value.words
     kinds = getattr(value, "dtypes", None)
@@ -175,7 +175,7 @@ def are_numbers(value: Any) -> bool:
 
 
 def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str, list[str]]:
-    """What `Provenance.column_names` can say of a fit to targets y: the names of a frame or series.
+    """Return what `Provenance.column_names` can say of a fit to targets y: the names of a frame or series.
 
     Numbers, as pandas counts columns without names, are no names; neither are those of arrays in
     files and graphs. In the order that `targets_in_order` puts them into.

@@ -28,12 +28,12 @@ _TEXT_BYTES = 2**30
 
 
 def is_hard_link(group: h5g.GroupID, name: bytes) -> bool:
-    """Whether an entry of a group is in the file, rather than a path to somewhere else."""
+    """Tell whether an entry of a group is in the file, rather than a path to somewhere else."""
     return bool(group.links.get_info(name).type == h5l.TYPE_HARD)
 
 
 def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
-    """Why reading a dataset would reach beyond its file and these filters, or None. Ask it first."""
+    """Say why reading a dataset would reach beyond its file and these filters, or None. Ask it first."""
     plist = dataset.get_create_plist()
     # First of all: even asking a virtual dataset for its shape opens other files.
     if plist.get_layout() not in _LAYOUTS or plist.get_external_count():
@@ -46,7 +46,7 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
 
 
 def size_fault(dataset: h5d.DatasetID) -> str | None:
-    """Why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
+    """Say why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
     plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
     itemsize = _bytes_of(dataset.get_type())
     declared = math.prod(shape) * itemsize

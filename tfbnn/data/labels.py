@@ -23,7 +23,7 @@ def as_labels(
     num_targets: int,
     advice: str = "For numbers use a likelihood such as Gaussian().",
 ) -> Array:
-    """Converts labels given as [N, K], or as [N] where K is 1, to an array [N, K].
+    """Convert labels given as [N, K], or as [N] where K is 1, to an array [N, K].
 
     Args:
         value: Anything array-like of text, integers, booleans, or floats that are whole numbers.
@@ -100,7 +100,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
 
 
 def group_numbers(labels: Any, num_rows: int) -> Array | None:
-    """Which rows belong together: labels [N], text or integers, numbered as they first occur.
+    """Number the rows that belong together: labels [N], text or integers, numbered as they first occur.
 
     Returns:
         Array [N] of 0 .. G - 1, whatever the labels are called, or None of None.
@@ -125,7 +125,7 @@ def label_array(classes: Classes) -> Array:
 
 
 def check_classes(classes: Classes, num_classes: int) -> None:
-    """Refuses classes that `learn_classes` cannot have given, with a ValueError."""
+    """Refuse classes that `learn_classes` cannot have given, with a ValueError."""
     kinds = {type(label) for label in classes}
     sound = len(kinds) == 1 and kinds <= {str, int, bool}
     if not sound or len(set(classes)) != len(classes) or len(classes) != num_classes:

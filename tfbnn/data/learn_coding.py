@@ -1,4 +1,4 @@
-"""Which columns of a training table hold text, categories or flags, and which values."""
+"""Columns of a training table that hold text, categories or flags, and which values."""
 
 from collections import Counter
 from typing import Any, Literal, TypeAlias
@@ -37,7 +37,7 @@ REFUSE: Missing = "refuse"
 
 
 def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
-    """How the columns of a frame are coded; None where they all hold numbers, and without names.
+    """Learn how the columns of a frame are coded; None where they all hold numbers, and without names.
 
     Args:
         x: Anything array-like.
@@ -146,7 +146,7 @@ def _kind_of(entries: Array, what: str) -> str:
 
 
 def _check_values(values: list[str], num_rows: int, what: str, is_category: bool) -> None:
-    """Refuses what is no set of categories."""
+    """Refuse what is no set of categories."""
     numbers = [value for value in values if is_number(decimal(value))]
     if numbers and not is_category:
         raise ValueError(

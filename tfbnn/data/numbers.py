@@ -1,4 +1,4 @@
-"""What counts as a number in text: plain decimal notation, for cells and, stricter, for labels.
+"""Numbers in text: plain decimal notation, for cells and, stricter, for labels.
 
 Python's float() takes more: "1_000", digits of every script, "nan". In a table these are names.
 """
@@ -37,7 +37,7 @@ _DATE = re.compile(
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a finite number: "-1", "0.5", ".5", "1e-3", blanks around it or none."""
+    """Tell whether a text is a finite number: "-1", "0.5", ".5", "1e-3", blanks around it or none."""
     if not only_plain_floats(text):
         return False
     try:
@@ -53,14 +53,14 @@ def decimal(text: str) -> str:
 
 
 def is_missing(entry: Any) -> bool:
-    """Whether an entry of a column is None, NaN, NA or NaT."""
+    """Tell whether an entry of a column is None, NaN, NA or NaT."""
     if isinstance(entry, (float, np.floating)):
         return math.isnan(entry)
     return entry is None or type(entry).__name__ in _MISSING_TYPES
 
 
 def is_gap(cell: str, is_text: bool = False) -> bool:
-    """Whether a cell says that nothing is there: empty, NA, NaN, null; in a column of numbers, none."""
+    """Tell whether a cell says that nothing is there: empty, NA, NaN, null; in a column of numbers, none."""
     word = cell.strip().casefold()
     return word in _MISSING_WORDS and not (is_text and word == "none")
 
@@ -91,7 +91,7 @@ def other_notation(texts: Collection[str]) -> str | None:
 
 
 def only_plain_floats(text: str) -> bool:
-    """Whether float() takes nothing in a text, or in many joined, that `is_number` does not.
+    """Tell whether float() takes nothing in a text, or in many joined, that `is_number` does not.
 
     But for "nan", "inf" and what overflows, which show in the result.
     """

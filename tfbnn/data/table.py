@@ -120,12 +120,12 @@ class Table:
         return self.numbers(names)
 
     def _refuse(self, names: Names) -> None:
-        """Refuses columns without numbers where numbers are needed."""
+        """Refuse columns without numbers where numbers are needed."""
         for name in names:
             raise ValueError(f"{self.source}, column {name}: expected numbers, but {TEXT_ADVICE}.")
 
     def line_of(self, row: int) -> str | None:
-        """Where a row was read, for messages; None if that is not known."""
+        """Say where a row was read, for messages; None if that is not known."""
         return None if self.lines is None else f"{self.source}, {self.unit} {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
@@ -143,7 +143,7 @@ Choice = Names | Callable[[tuple[str, ...]], Names] | None
 
 
 class Wanted(NamedTuple):
-    """What is wanted of a table: the arguments of `read_table`."""
+    """Wishes for a table: the arguments of `read_table`."""
 
     columns: Choice
     labels: Names
@@ -163,12 +163,12 @@ class Wanted(NamedTuple):
         return tuple(name for name in names if name not in apart)
 
     def may_lack(self, name: str) -> bool:
-        """Whether values of a column may be missing."""
+        """Tell whether values of a column may be missing."""
         return self.gaps and name not in self.needed
 
     @property
     def may_be_text(self) -> bool:
-        """Whether a column may hold text or flags and be no label."""
+        """Tell whether a column may hold text or flags and be no label."""
         return self.texts or self.categories is not None
 
     def table(

@@ -1,23 +1,40 @@
-"""Reads tables of named columns, of numbers, text and class labels: text such as CSV, and arrays.
+"""Read and writes tables of named columns, by the endings of files: text such as CSV, and arrays.
 
 Files are data only: nothing is ever unpickled. To work through a table in text of any length at
-constant memory, see `tfbnn.data.csv_tables`.
+constant memory, see `tfbnn.data.csv_tables`. What is written comes piece by piece, and the file gets its
+name only once it is complete; formats other than text keep the rows until the end.
 """
 
+import contextlib
+import gzip
+import io
 import os
-from collections.abc import Collection
+import zipfile
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
 from tfbnn.data.array_files import read_numpy, read_parquet, table_of_arrays
-from tfbnn.data.csv_tables import CsvRows, Lines, Names, column_places, open_csv
+from tfbnn.data.csv_tables import (
+    CsvRows,
+    Lines,
+    Names,
+    Writer,
+    column_places,
+    csv_writer,
+    open_csv,
+)
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import decimal, is_gap, is_number
+from tfbnn.data.numbers import decimal, is_number
 from tfbnn.data.table import Choice, Table, Wanted
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.atomic import StrPath
-from tfbnn.system.words import warn
+from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import StrPath, open_text, replacing
+from tfbnn.system.words import required, warn
+
+_GZ = ".gz"
 
 
 def read_table(
@@ -31,7 +48,7 @@ def read_table(
     needed: Names = (),
     gaps: bool = False,
 ) -> Table:
-    """Reads a table; the end of the file's name says in which format.
+    """Read a table; the end of the file's name says in which format.
 
     `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
     input: text, whose separator and header are found as `tfbnn.data.csv_tables` says. `.npz`,
@@ -72,16 +89,15 @@ def read_table(
         DataWarning: For columns that are left out.
     """
     path = os.fspath(path)
-    suffix = _suffix(path)
-    if suffix not in _READERS:
+    ending = ending_of(path)
+    if ending not in _READERS:
         raise ValueError(
-            f"{path} has the unknown ending {suffix!r}; expected one of "
-            f"{', '.join(filter(None, _READERS))}, of text also with .gz behind. Rename or convert "
-            "the file."
+            f"{path} has the unknown ending {ending!r}; expected one of "
+            f"{', '.join(filter(None, _READERS))}. Rename or convert the file."
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[suffix](
+    table = _READERS[ending](
         path, Wanted(columns, labels, without, categories, texts, needed, gaps)
     )
     if not table.columns:
@@ -117,30 +133,14 @@ def _of_lines(
     of_numbers = [name for name in names if name not in words]
     numbers = rows.numbers(lines, of_numbers, list(map(wanted.may_lack, of_numbers)))
     of_words = [name for name in names if name in words]
-    cells = rows.cells(lines, [name for name in of_words if wanted.may_lack(name)])
-    written = {
-        name: np.where([is_gap(cell, is_text=True) for cell in column], "", column)
-        for name, column in cells.items()
-    }
-    written |= rows.texts(
-        lines, [name for name in of_words if name not in written], are_labels=False
-    )
+    written = rows.texts(lines, of_words, list(map(wanted.may_lack, of_words)))
     places = np.array([line for line, _ in lines], dtype=np.int64)
     return wanted.table(names, numbers, written, source=rows.source, lines=places)
 
 
 def is_csv(path: StrPath) -> bool:
-    """Whether `read_table` takes a file name for that of a table in text."""
-    return _READERS.get(_suffix(path)) is _read_csv
-
-
-def _suffix(path: StrPath) -> str:
-    """The ending that names a format; of compressed text that before .gz."""
-    if path == "-":
-        return ""
-    stem, suffix = os.path.splitext(os.fspath(path).lower())
-    inner = os.path.splitext(stem)[1]
-    return inner if suffix == ".gz" and inner in _TEXT else suffix
+    """Tell whether `read_table` takes a file name for that of a table in text."""
+    return _READERS.get(ending_of(path)) is _read_csv
 
 
 def _read_csv(path: str, wanted: Wanted) -> Table:
@@ -155,7 +155,11 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
             places = zip(named, column_places(named, rows.columns, rows.source))
             odd = {name: place for name, place in places if not _has_number(lines, place)}
             if wanted.texts:
-                words |= {name for name, place in odd.items() if _has_text(lines, place)}
+                words |= {
+                    name
+                    for name, place in odd.items()
+                    if any(cells[place].strip() for _, cells in lines)
+                }
             if wanted.columns is None:
                 left_out = {name for name in names if not name} | (odd.keys() - words)
         kept = tuple(name for name in names if name not in left_out)
@@ -179,30 +183,120 @@ def _warn_of_header(rows: CsvRows) -> None:
 
 
 def _has_number(lines: Lines, place: int) -> bool:
-    """Whether a column is to be read: numbers with decimal commas are, so that they are refused."""
+    """Tell whether a column is to be read: numbers with decimal commas are, so that they are refused."""
     cells = (decimal(cells[place]) for _, cells in lines)
     return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
 
-def _has_text(lines: Lines, place: int) -> bool:
-    return any(cells[place].strip() for _, cells in lines)
-
-
 def _read_arrays(path: str, wanted: Wanted) -> Table:
-    suffix = _suffix(path)
-    if suffix in _HDF5:
+    ending = ending_of(path)
+    if ending in _HDF5:
         from tfbnn.data.hdf5 import read_hdf5
 
         arrays = read_hdf5(path, bool(wanted.labels) or wanted.may_be_text)
     else:
-        arrays = (read_numpy if suffix in _NUMPY else read_parquet)(path)
+        arrays = (read_numpy if ending in _NUMPY else read_parquet)(path)
     return table_of_arrays(path, arrays, wanted)
 
 
-_TEXT = ("", ".csv", ".tsv", ".txt", ".dat")
+def ending_of(path: StrPath) -> str:
+    """The ending of a file's name in small letters, with what stands before .gz: ".csv.gz"."""
+    stem, ending = os.path.splitext(os.fspath(path).lower())
+    return os.path.splitext(stem)[1] + ending if ending == _GZ else ending
+
+
+@contextlib.contextmanager
+def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
+    """Yield what takes the rows of a table that is then at `path`.
+
+    Args:
+        path: File name with one of `ENDINGS`.
+        columns: Names of the columns.
+
+    Raises:
+        ImportError: For Parquet without pyarrow.
+        ValueError: For names that the format cannot hold: before any row is asked for.
+        OSError: When the file cannot be written.
+    """
+    ending = ending_of(path)
+    if ending in _WRITTEN:
+        opened, separator = _WRITTEN[ending]
+        with replacing(path) as temporary, opened(temporary) as stream:
+            yield csv_writer(stream, columns, separator)
+        return
+    write = _WHOLE[ending]
+    if write is _write_parquet:
+        required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
+    _check_names(path, columns, separate=write is not _write_parquet)
+    parts: list[list[Array]] = []
+    yield lambda values, labels=(): parts.append([*labels, *values.T])
+    with replacing(path) as temporary, open(temporary, "wb") as stream:
+        whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
+        write(stream, dict(zip(columns, whole)))
+
+
+def _check_names(path: StrPath, columns: Names, *, separate: bool) -> None:
+    """Refuse names that would fall together, or that name no array of their own in the file."""
+    twice = [name for name in columns if columns.count(name) > 1]
+    bad = twice or [name for name in columns if separate and (not name or set("/\0") & set(name))]
+    if bad:
+        raise ValueError(
+            f"{os.fspath(path)} cannot hold the column {bad[0]!r}: names must be different, and "
+            "without '/' outside CSV and Parquet. Write a .csv file."
+        )
+
+
+def _write_npz(stream: BinaryIO, columns: dict[str, Array]) -> None:
+    # numpy.savez takes no column of the name "file".
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, column in columns.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, column, allow_pickle=False)
+
+
+def _write_hdf5(stream: BinaryIO, columns: dict[str, Array]) -> None:
+    import h5py
+
+    image = io.BytesIO()  # the HDF5 library may end the process where a disk is full
+    with h5py.File(image, "w") as file:
+        for name, column in columns.items():
+            is_text = column.dtype.kind == "U"
+            data = column.astype(object) if is_text else column
+            file.create_dataset(name, data=data, dtype=h5py.string_dtype() if is_text else None)
+    stream.write(image.getbuffer())
+
+
+def _write_parquet(stream: BinaryIO, columns: dict[str, Array]) -> None:
+    from pyarrow import parquet, table
+
+    parquet.write_table(table(columns), stream)
+
+
+@contextlib.contextmanager
+def _open_gz(path: str) -> Iterator[TextIO]:
+    with gzip.open(path, "wt", newline="", encoding="utf-8", errors="backslashreplace") as stream:
+        yield stream
+
+
 _HDF5 = (".h5", ".hdf5")
 _NUMPY = (".npy", ".npz")
+_PARQUET = (".parquet", ".pq")
+_TEXT = [ending + gz for ending in ("", ".csv", ".tsv", ".txt", ".dat") for gz in ("", _GZ)]
 _READERS = {
     **dict.fromkeys(_TEXT, _read_csv),
-    **dict.fromkeys((*_NUMPY, *_HDF5, ".parquet", ".pq"), _read_arrays),
+    **dict.fromkeys((*_NUMPY, *_HDF5, *_PARQUET), _read_arrays),
 }
+# How text is opened to be written, and what stands between its cells.
+_WRITTEN: dict[str, tuple[Callable[[str], contextlib.AbstractContextManager[TextIO]], str]] = {
+    **dict.fromkeys(("", ".csv", ".txt"), (open_text, ",")),
+    ".csv.gz": (_open_gz, ","),
+    ".tsv": (open_text, "\t"),
+    ".tsv.gz": (_open_gz, "\t"),
+}
+_WHOLE: dict[str, Callable[[BinaryIO, dict[str, Array]], None]] = {
+    ".npz": _write_npz,
+    **dict.fromkeys(_HDF5, _write_hdf5),
+    **dict.fromkeys(_PARQUET, _write_parquet),
+}
+# Of files that can be written.
+ENDINGS = (*_WRITTEN, *_WHOLE)

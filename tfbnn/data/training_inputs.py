@@ -1,4 +1,4 @@
-"""Where the training inputs lie, and whether other inputs lie where they do.
+"""Range of the training inputs, and trust levels of others by it.
 
 The levels of that are GAMBIT's trust levels: fine, questionable, do not trust. They are about the
 inputs alone, on the scale the network sees, and no statement about the error there; data with holes
@@ -65,7 +65,7 @@ class TrainingInputs:
 
 
 def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
-    """Summarises the transformed training inputs.
+    """Summarise the transformed training inputs.
 
     Args:
         x: Inputs [N, D] on the scale the network sees, float64.
@@ -140,7 +140,7 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
 
 
 def _whitening_factors(covariance: Array) -> tuple[Array, Array | None]:
-    """What deviations from the mean are multiplied by: (scales [D], matrix [D, D] or None)."""
+    """Factors of deviations from the mean: (scales [D], matrix [D, D] or None)."""
     only_variances = covariance.shape[0] != covariance.shape[1]
     variances = covariance[:, 0] if only_variances else np.diagonal(covariance)
     varied = variances > 0

@@ -62,7 +62,7 @@ class Transform(ABC):
         return transform
 
     def check_domain(self, values: Array, argument: str) -> None:
-        """Refuses values [N, K] for which the transform does not exist."""
+        """Refuse values [N, K] for which the transform does not exist."""
         del values, argument  # by default it exists for all
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Transform(ABC):
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
-        """What `to_json` wrote, checked; by default of a transform that learns nothing."""
+        """Rebuild what `to_json` wrote, checked; by default of a transform that learns nothing."""
         del entry
         return cls()
 
@@ -266,7 +266,7 @@ class Pipeline:
 
     @property
     def is_affine(self) -> bool:
-        """Whether the inverse only shifts and rescales, so that moments carry over exactly."""
+        """Tell whether the inverse only shifts and rescales, so that moments carry over exactly."""
         return all(step.is_affine for step in self.steps)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -275,11 +275,14 @@ class Pipeline:
     @classmethod
     def from_json(cls, entries: list[dict[str, Any]]) -> Pipeline:
         """The pipeline written by `to_json`. Raises ValueError or TypeError for anything else."""
-        return cls(tuple(map(_step_from_json, entries)))
+        unknown = [entry["name"] for entry in entries if entry["name"] not in TRANSFORMS]
+        if unknown:
+            raise ValueError(f"unknown transform {unknown[0]!r}")
+        return cls(tuple(TRANSFORMS[entry["name"]].from_json(entry) for entry in entries))
 
 
 def parse_names(value: Any, argument: str) -> tuple[str, ...]:
-    """Turns None, a name or a list of names into a tuple of known transform names."""
+    """Turn None, a name or a list of names into a tuple of known transform names."""
     names = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
         raise TypeError(
@@ -298,7 +301,7 @@ def parse_names(value: Any, argument: str) -> tuple[str, ...]:
 def fit_pipeline(
     names: tuple[str, ...], values: Array, argument: str, columns: Names = None
 ) -> Pipeline:
-    """Fits the named transforms to the training rows.
+    """Fit the named transforms to the training rows.
 
     Args:
         names: Tuple of transform names, applied in this order.
@@ -339,9 +342,3 @@ def _those(chosen: Array, columns: Names) -> str:
     """The chosen columns, a mask, for messages: by name where they have names."""
     places = np.flatnonzero(chosen).tolist()
     return f"[{listed(places if columns is None else [columns[place] for place in places])}]"
-
-
-def _step_from_json(entry: dict[str, Any]) -> Transform:
-    if entry["name"] not in TRANSFORMS:
-        raise ValueError(f"unknown transform {entry['name']!r}")
-    return TRANSFORMS[entry["name"]].from_json(entry)

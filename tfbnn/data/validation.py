@@ -36,16 +36,23 @@ _NO_NUMBERS: dict[str, tuple[type, ...]] = {
     "time spans": (datetime.timedelta, np.timedelta64),
 }
 _ADVICE = {
+    "strings": "Convert them, or fit to a data frame (pandas, polars), whose columns of text are coded.",
     "booleans": "Convert them with astype(float), or pass a data frame.",
     "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
     "time spans": "Convert them to numbers, such as .dt.total_seconds().",
 }
 
 
+_KINDS = {
+    **dict.fromkeys("UST", "strings"),
+    **{"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"},
+}
+
+
 def as_matrix(
     value: Any, name: str, *, num_columns: int | None = None, names: Sequence[str] | None = None
 ) -> Array:
-    """Converts `value` to a finite, contiguous float64 matrix.
+    """Convert `value` to a finite, contiguous float64 matrix.
 
     Args:
         value: Anything array-like with two dimensions: NumPy arrays, nested lists, data frames,
@@ -66,31 +73,22 @@ def as_matrix(
     of_frame = column_names(value)
     if of_frame is not None:
         array = _flags_as_numbers(array)
-    _refuse_text(array, name, of_frame)
     names = of_frame if names is None else names
     array = as_float_array(array, name, is_new=_has_no_other_owner(value), names=names)
-    wanted = f"[N, {num_columns}]" if num_columns is not None else "[N, D]"
-    if array.ndim != 2:
+    is_matrix = array.ndim == 2 and array.size > 0
+    if not is_matrix or num_columns not in (None, array.shape[1]):
+        count = "D" if num_columns is None else num_columns
         raise ValueError(
-            f"{name} must have shape {wanted}, received {list(array.shape)}. "
-            f"Use {name}.reshape(-1, 1) for one column or {name}.reshape(1, -1) for one row."
-        )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ValueError(
-            f"{name} must have at least one row and one column, received shape "
-            f"{list(array.shape)}. Check how it was read or selected."
-        )
-    if num_columns is not None and array.shape[1] != num_columns:
-        raise ValueError(
-            f"{name} must have {num_columns} columns, one per input of the network, received "
-            f"{array.shape[1]}. Select them; their number is the first entry of layer_sizes."
+            f"{name} must have shape [N, {count}], at least one row of {count} columns, one per input of "
+            f"the network, received {list(array.shape)}. Select the columns; {name}.reshape(-1, 1) makes "
+            f"one column, {name}.reshape(1, -1) one row."
         )
     _refuse_non_finite(array, name, names, FILL_ADVICE)
     return array
 
 
 def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
-    """Converts targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
+    """Convert targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
     array = as_columns(
         as_float_array(value, name),
         name,
@@ -118,19 +116,17 @@ def as_columns(
     """
     if array.ndim == 1 and num_targets == 1:
         array = array[:, None]
-    if array.ndim != 2 or array.shape[1] != num_targets:
+    if array.ndim != 2 or array.shape[1] != num_targets or not len(array):
         also = " or [N]" if num_targets == 1 else ""
         raise ValueError(
-            f"{name} must have shape [N, {num_targets}]{also}, {content}received "
+            f"{name} must have shape [N, {num_targets}]{also} with at least one row, {content}received "
             f"{list(array.shape)}. {advice}"
         )
-    if not len(array):
-        raise ValueError(f"{name} must have at least one row, received none.")
     return array
 
 
 def as_row_noise(value: Any, *, num_rows: int, num_targets: int) -> Array | None:
-    """Converts a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
+    """Convert a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
     if value is None:
         return None
     array = as_float_array(value, "noise_scale")
@@ -151,7 +147,7 @@ def as_row_noise(value: Any, *, num_rows: int, num_targets: int) -> Array | None
 
 
 def check_rows(**matrices: Array | None) -> None:
-    """Refuses arrays whose first dimensions differ; None is passed over."""
+    """Refuse arrays whose first dimensions differ; None is passed over."""
     rows = {name: len(matrix) for name, matrix in matrices.items() if matrix is not None}
     if len(set(rows.values())) > 1:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -161,7 +157,7 @@ def check_rows(**matrices: Array | None) -> None:
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
-    """Returns `value` as int, or raises when it is not an integer of at least `minimum`."""
+    """Return `value` as int, or raises when it is not an integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, received {name}={value!r}.")
     if value < minimum:
@@ -178,7 +174,7 @@ def check_number(
     below: Limit = None,
     maximum: Limit = None,
 ) -> float:
-    """Returns `value` as float, or raises when it is not finite or outside the open/closed range.
+    """Return `value` as float, or raises when it is not finite or outside the open/closed range.
 
     Args:
         name: What the user calls it.
@@ -208,14 +204,14 @@ def check_number(
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Returns `value` as bool, or raises when it is neither True nor False."""
+    """Return `value` as bool, or raises when it is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Returns `value`, or raises when it is not one of `choices`."""
+    """Return `value`, or raises when it is not one of `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
@@ -241,7 +237,7 @@ def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeErr
 def as_float_array(
     value: Any, name: str, *, is_new: bool = False, names: Sequence[str] | None = None
 ) -> Array:
-    """Converts `value` of any shape to a float64 copy; raises TypeError unless it holds numbers.
+    """Convert `value` of any shape to a float64 copy; raises TypeError unless it holds numbers.
 
     A million rows are not copied where nobody can change them: float64 of a file that NumPy has mapped
     for reading (`np.load(path, mmap_mode="r")`), what is read from a dataset of h5py, and a `Table`'s.
@@ -256,8 +252,7 @@ def as_float_array(
     if array.dtype.kind == "O":
         array = _from_objects(array, name, names)
     if array.dtype.kind not in "iuf":
-        kinds = {"c": "complex numbers", "b": "booleans", "M": "dates", "m": "time spans"}
-        found = kinds.get(array.dtype.kind, f"dtype {array.dtype}")
+        found = _KINDS.get(array.dtype.kind, f"dtype {array.dtype}")
         advice = _ADVICE.get(found, "Convert to float first.")
         raise TypeError(f"{name} must hold real numbers, received {found}. {advice}")
     if is_new or _has_no_other_owner(value) or mapped_file(array) is not None:
@@ -266,7 +261,7 @@ def as_float_array(
 
 
 def _has_no_other_owner(value: Any) -> bool:
-    """Whether nobody else writes in the array that NumPy makes of a value.
+    """Tell whether nobody else writes in the array that NumPy makes of a value.
 
     It is a new one of a dataset of h5py, and a `Table` keeps its own as it is.
     """
@@ -321,20 +316,6 @@ def text_in(array: Array) -> int | None:
     return None
 
 
-def _refuse_text(array: Array, name: str, names: tuple[str, ...] | None) -> None:
-    """Refuses text, in the words for inputs: those of a frame are coded, if the fit had them so."""
-    place = text_in(array)
-    if place is None:
-        return
-    if names is not None:
-        where = f"column {names[place]!r}, where it has seen none"
-        advice = "Pass the columns of the fit, or fit with the text in them."
-    else:
-        where = f"column {place}" if array.dtype.kind == "O" else f"an array of {array.dtype}"
-        advice = "Convert it, or pass a data frame (pandas, polars): its columns of text are coded."
-    raise TypeError(f"{name} must hold real numbers, received text in {where}. {advice}")
-
-
 def _flags_as_numbers(array: Array) -> Array:
     """The array of a frame with its columns of booleans as 0 and 1."""
     if array.dtype.kind == "b":
@@ -348,7 +329,7 @@ def _flags_as_numbers(array: Array) -> Array:
 
 
 def _has_masked_rows(value: Any) -> bool:
-    """Whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
+    """Tell whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
     if not isinstance(value, (list, tuple)):
         return isinstance(value, np.ma.MaskedArray)
     kinds = set(map(type, value))
@@ -360,7 +341,7 @@ def _has_masked_rows(value: Any) -> bool:
 
 
 def refuse_units(value: Any, name: str) -> None:
-    """Refuses what says that its numbers have a unit, which an array of them would not have."""
+    """Refuse what says that its numbers have a unit, which an array of them would not have."""
     unit = getattr(value, "unit", getattr(value, "units", None))
     # Columns of a frame, and labels of a series, may be called so.
     is_frame = hasattr(value, "columns") or hasattr(value, "iloc")

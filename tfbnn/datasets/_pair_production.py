@@ -71,6 +71,12 @@ CHARM_FRACTION = 0.5
 BOTTOM_FRACTION = 0.35
 
 
+# (T3, electric charge) of the two kinds of quark.
+Quark = tuple[float, float]
+UP_TYPE: Quark = (0.5, 2.0 / 3.0)
+DOWN_TYPE = (-0.5, -1.0 / 3.0)
+
+
 @dataclass(frozen=True)
 class Density:
     """One parton density, ``x f(x) = norm * x^rise * (1 - x)^fall``.
@@ -109,29 +115,6 @@ DOWN_VALENCE = valence_density(1, 0.55, 5.2)
 SEA = Density(0.10, -0.36, 8.5)
 
 
-@dataclass(frozen=True)
-class LuminosityTable:
-    """tau dL/dtau on a grid, for the two kinds of quark a neutral current can tell apart.
-
-    Attributes:
-        log_tau: ln(tau), ascending, shape [G].
-        log_up: ln(tau dL/dtau) summed over u and c, shape [G].
-        log_down: ln(tau dL/dtau) summed over d, s and b, shape [G].
-    """
-
-    log_tau: Array
-    log_up: Array
-    log_down: Array
-
-    def up_type(self, log_tau: Array) -> Array:
-        """Return tau dL/dtau of u + c at ``log_tau`` (any shape)."""
-        return np.exp(np.interp(log_tau, self.log_tau, self.log_up))
-
-    def down_type(self, log_tau: Array) -> Array:
-        """Return tau dL/dtau of d + s + b at ``log_tau`` (any shape)."""
-        return np.exp(np.interp(log_tau, self.log_tau, self.log_down))
-
-
 def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [lower, upper], each of shape [count]."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
@@ -157,8 +140,13 @@ def convolution(first: Density, second: Density, log_tau: Array) -> Array:
     return -log_tau * (integrand @ weight)
 
 
-def luminosity_table() -> LuminosityTable:
-    """Tabulate the luminosities (pure numbers, no unit) between TAU_MIN and TAU_MAX."""
+def luminosity_table() -> tuple[Array, dict[Quark, Array]]:
+    """Tabulate the luminosities (pure numbers, no unit) between TAU_MIN and TAU_MAX.
+
+    Returns:
+        ln(tau), ascending [G], and for each kind of quark that a neutral current tells apart
+        ln(tau dL/dtau) [G], summed over its flavours.
+    """
     log_tau = np.linspace(math.log(TAU_MIN), math.log(TAU_MAX), LUMINOSITY_POINTS)
     sea_sea = convolution(SEA, SEA, log_tau)
     up_sea = convolution(UP_VALENCE, SEA, log_tau)
@@ -167,7 +155,7 @@ def luminosity_table() -> LuminosityTable:
     up_type = 2.0 * (up_sea + (1.0 + CHARM_FRACTION**2) * sea_sea)
     other_down = STRANGE_FRACTION**2 + BOTTOM_FRACTION**2
     down_type = 2.0 * (down_sea + (1.0 + other_down) * sea_sea)
-    return LuminosityTable(log_tau, np.log(up_type), np.log(down_type))
+    return log_tau, {UP_TYPE: np.log(up_type), DOWN_TYPE: np.log(down_type)}
 
 
 BEAM_ENERGY_GEV = 13000.0
@@ -180,11 +168,6 @@ FB_PER_INVERSE_GEV2 = 3.8938e11
 COS2_W = 1.0 - SIN2_W
 TAN_W = math.sqrt(SIN2_W / COS2_W)
 WEAK_COUPLING2 = 4.0 * math.pi * ALPHA / SIN2_W
-
-# (T3, electric charge) of the two kinds of quark.
-Quark = tuple[float, float]
-UP_TYPE: Quark = (0.5, 2.0 / 3.0)
-DOWN_TYPE = (-0.5, -1.0 / 3.0)
 
 # Without a Z width the propagator needs some distance from its pole.
 MIN_MASS_GEV = 48.0
@@ -336,7 +319,7 @@ def check_masses(mass: Array) -> None:
 def _chunk_cross_section_fb(
     mass: Array,
     mixing: Array,
-    luminosity: LuminosityTable,
+    luminosity: tuple[Array, dict[Quark, Array]],
     squark_mass: float,
 ) -> Array:
     """The integral over tau for a few rows; arguments as in pair_cross_section_fb."""
@@ -348,8 +331,9 @@ def _chunk_cross_section_fb(
     s = np.exp(log_tau) * BEAM_ENERGY_GEV**2
 
     integrand: Array | float = 0.0
-    for quark, density in ((UP_TYPE, luminosity.up_type), (DOWN_TYPE, luminosity.down_type)):
+    grid, densities = luminosity
+    for quark, log_density in densities.items():
         rows = s, mass[:, None], mixing[:, None, :]
         partonic = partonic_cross_section(*rows, quark, squark_mass=squark_mass)
-        integrand = integrand + density(log_tau) * partonic
+        integrand = integrand + np.exp(np.interp(log_tau, grid, log_density)) * partonic
     return FB_PER_INVERSE_GEV2 * ((integrand * 2.0 * length * node) @ weight)

@@ -1,4 +1,4 @@
-"""What is wrong with the chains of a run, by how much, and what to do next.
+"""Find what is wrong with the chains of a run, by how much, and what to do next.
 
 The limits of R-hat and of the effective sample sizes are those of `agreement`; that of 0.3 for E-BFMI
 is customary (Betancourt 2016, arXiv:1604.00695).
@@ -26,25 +26,24 @@ from tfbnn.diagnostics.problem import (
     Spoils,
     round_up,
 )
+from tfbnn.diagnostics.statistics import MIN_DRAWS
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
 # Statistics of the sampler by name, each [C, S].
 Stats = Mapping[str, Array]
 
-MIN_DRAWS = 4
 # Chains that stand still accept all or nothing.
 _ACCEPTED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What the sampler did.
+    """Record of the sampler.
 
     Attributes:
         draws: [C, S, P].
         stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
-        num_transitions: Of all chains, that the draws were kept from.
         max_tree_depth: Limit of the sampler, or None.
         adapts: Whether warm-up tuned the step size.
         is_adjusted: Whether acceptance means something.
@@ -52,14 +51,9 @@ class Sampled:
 
     draws: Array
     stats: Stats
-    num_transitions: int
     max_tree_depth: int | None
     adapts: bool
     is_adjusted: bool
-
-    @property
-    def num_chains(self) -> int:
-        return len(self.draws)
 
     @property
     def num_draws(self) -> int:
@@ -70,7 +64,7 @@ class Sampled:
     def acceptance(self) -> Array:
         """Mean acceptance rate [C], NaN where it is not known or says nothing."""
         if "acceptance_rate" not in self.stats or not self.is_adjusted or not self.num_draws:
-            return np.full(self.num_chains, np.nan)
+            return np.full(len(self.draws), np.nan)
         rates: Array = np.asarray(self.stats["acceptance_rate"], dtype=float).mean(axis=1)
         return rates
 
@@ -78,22 +72,22 @@ class Sampled:
     def has_finite_density(self) -> Array:
         """Whose log densities are finite, as those that nobody knows are taken to be [C]."""
         if "lp" not in self.stats:
-            return np.ones(self.num_chains, bool)
+            return np.ones(len(self.draws), bool)
         finite: Array = np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
         return finite
 
     @property
     def stands_still(self) -> Array:
-        """Which chains never moved [C]."""
+        """Mask of the chains that never moved [C]."""
         if self.num_draws < 2:
-            return np.zeros(self.num_chains, bool)
+            return np.zeros(len(self.draws), bool)
         still = np.all(self.draws == self.draws[:, :1], axis=(1, 2))
         moveless: Array = still | (self.acceptance <= 0)
         return moveless
 
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:
-    """Yields what makes all numbers of the chains meaningless."""
+    """Yield what makes all numbers of the chains meaningless."""
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
@@ -101,7 +95,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             Remedy(num_results=100, times=100 / max(sampled.num_draws, 1)),
             Spoils.MEANS,
         )
-    if sampled.num_chains < 2:
+    if len(sampled.draws) < 2:
         yield Problem(
             "There is only 1 chain, which cannot see other modes",
             Remedy("num_chains=4 or more"),
@@ -137,7 +131,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
 
 
 def other_step(sampled: Sampled, kind: str) -> Remedy:
-    """What to do for a "larger" or "smaller" step."""
+    """Return the advice for a "larger" or "smaller" step."""
     steps = sampled.stats.get("step_size")
     if steps is not None and np.isnan(steps).all():  # which kernels of the user's own do not tell
         return Remedy(f"{kind} steps of your own kernel")
@@ -159,7 +153,7 @@ _MOST_DRAWS = 100_000
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    """Yields what is wrong with chains, causes before what follows from them."""
+    """Yield what is wrong with chains, causes before what follows from them."""
     moves = not sampled.stands_still.any()  # else that is why
     yield from _not_finite(sampled)
     if moves:
@@ -173,7 +167,7 @@ def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
 
 
 def _not_finite(sampled: Sampled) -> Iterator[Problem]:
-    """Names chains whose log density is not finite."""
+    """Name chains whose log density is not finite."""
     finite = sampled.has_finite_density
     if not finite.all():
         yield Problem(
@@ -184,7 +178,7 @@ def _not_finite(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
-    """Names chains whose log density is far below that of the others."""
+    """Name chains whose log density is far below that of the others."""
     # A spread needs draws that differ, and a comparison other chains.
     usable = np.flatnonzero(sampled.has_finite_density & ~sampled.stands_still)
     if "lp" not in sampled.stats or len(usable) < 2 or sampled.num_draws < MIN_DRAWS:
@@ -208,13 +202,12 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
 
 def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, size = int(np.isnan(diagnosis.rhat_function).sum()), diagnosis.rhat_function.size
-    if not count or sampled.num_draws < MIN_DRAWS:  # which is said already
-        return
-    yield Problem(
-        f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
-        Remedy("look at model.predict there: model.posterior.x_reference"),
-        Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
-    )
+    if count and sampled.num_draws >= MIN_DRAWS:  # fewer are said already
+        yield Problem(
+            f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
+            Remedy("look at model.predict there: model.posterior.x_reference"),
+            Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
+        )
 
 
 def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
@@ -241,7 +234,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
         yield Problem(
             f"{what}: {', '.join(faults)}",
-            _go_on(sampled, smallest, can_weigh=bool(unlike and sampled.num_chains > 1)),
+            _go_on(sampled, smallest, can_weigh=bool(unlike and len(sampled.draws) > 1)),
             Spoils.MEANS if apart else Spoils.ERROR_BARS,
             why=_on_disagreement(diagnosis, smallest),
         )
@@ -272,7 +265,7 @@ def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
 
 
 def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    count, total = diagnosis.num_divergent, sampled.num_transitions
+    count, total = diagnosis.num_divergent, diagnosis.num_transitions
     if count > _DIVERGENT_LIMIT * total:
         remedy = Remedy(
             "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
@@ -318,7 +311,7 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:
-    """What makes chains agree: another step where a fixed one is at fault, else more draws.
+    """Return what makes chains agree: another step where a fixed one is at fault, else more draws.
 
     A number of draws is followed as it stands: `until` holds only where it is given.
 

@@ -1,4 +1,4 @@
-"""What chains must agree on before their draws are good for error bars, and whether they do.
+"""Limits that chains must keep before their draws are good for error bars.
 
 The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
 Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Of the many reference outputs one in twenty
@@ -23,7 +23,7 @@ _FEW = 0.05
 
 
 class Agreement(NamedTuple):
-    """What was found of chains; NaN stands for what is undefined.
+    """Numbers that tell whether chains agree; NaN stands for what is undefined.
 
     Attributes:
         rhat, bulk_ess, tail_ess: Of the function values [N_ref, K].
@@ -39,7 +39,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def measure(cls, function_draws: Array, log_probs: ArrayLike) -> Agreement:
-        """Of function values [C, S, N_ref, K] and log densities [C, S]."""
+        """Measure function values [C, S, N_ref, K] and log densities [C, S]."""
         return cls(
             statistics.rhat(function_draws),
             statistics.bulk_ess(function_draws),
@@ -50,20 +50,20 @@ class Agreement(NamedTuple):
 
     @property
     def smallest_ess(self) -> float:
-        """Of bulk and tail, infinite where none is defined."""
+        """The smaller of bulk and tail ESS, infinite where none is defined."""
         sizes = np.concatenate([self.bulk_ess, self.tail_ess], axis=None)
         return float(np.min(defined(sizes), initial=np.inf))
 
     def are_unlike(self, rhat: float = RHAT_LIMIT) -> bool:
-        """Whether R-hat says that chains disagree on the function."""
+        """Return whether R-hat says that chains disagree on the function."""
         return are_many(self.rhat > rhat) or upper(self.rhat)["max"] > largest_rhat(rhat)
 
     def differ_in_density(self, rhat: float = RHAT_LIMIT) -> bool:
-        """Whether it says so of the log density."""
+        """Return whether R-hat says that chains disagree on the log density."""
         return self.rhat_log_prob > largest_rhat(rhat)
 
     def is_enough(self, ess: float = ESS_LIMIT, rhat: float = RHAT_LIMIT) -> bool:
-        """Whether these limits are kept, and nothing is undefined.
+        """Return whether these limits are kept, and nothing is undefined.
 
         Means that are apart show in an R-hat above 1.01; who is content with a larger one is
         content with those, too.
@@ -96,7 +96,7 @@ def largest_rhat(rhat: float = RHAT_LIMIT) -> float:
 
 
 def are_many(exceed: Array) -> bool:
-    """Whether more of the reference outputs exceed a limit than the one in twenty that may."""
+    """Return whether more of the reference outputs exceed a limit than the one in twenty that may."""
     return float(np.mean(exceed)) > _FEW
 
 

@@ -11,7 +11,7 @@ from tfbnn.system.arrays import Array
 
 
 def centre(draws: Array) -> tuple[Array, Array]:
-    """Splits draws into chain means and deviations from them.
+    """Split draws into chain means and deviations from them.
 
     Args:
         draws: [..., C, S].
@@ -29,7 +29,7 @@ def centre(draws: Array) -> tuple[Array, Array]:
 
 
 def autocovariance(deviations: Array, num_lags: int, *, pooled: bool = False) -> Array:
-    """Returns autocovariances at lags 0 to num_lags - 1, each a sum divided by S.
+    """Return autocovariances at lags 0 to num_lags - 1, each a sum divided by S.
 
     Args:
         deviations: [..., C, S], every chain with mean zero.
@@ -114,6 +114,6 @@ def _multi_chain_time(correlations: Array) -> Array:
 
 
 def _pair_sums(correlations: Array) -> Array:
-    """Returns rho_2k + rho_2k+1 for every complete pair of lags, [..., L // 2]."""
+    """Return rho_2k + rho_2k+1 for every complete pair of lags, [..., L // 2]."""
     end = correlations.shape[-1] // 2 * 2
     return correlations[..., 0:end:2] + correlations[..., 1:end:2]

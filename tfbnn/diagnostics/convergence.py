@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from tfbnn.diagnostics import statistics
 from tfbnn.diagnostics.advice import Sampled, Stats, find_causes, find_problems
 from tfbnn.diagnostics.agreement import mean_gaps
-from tfbnn.diagnostics.diagnosis import Diagnosis, defined
+from tfbnn.diagnostics.diagnosis import Diagnosis, defined, upper
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
 from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Spoils, verdict_of
@@ -30,7 +30,7 @@ def diagnose(
     is_adjusted: bool = True,
     fit: FitCheck | None = None,
 ) -> Diagnosis:
-    """Computes all convergence numbers of a run and says what they mean.
+    """Compute all convergence numbers of a run and say what they mean.
 
     Args:
         draws: [C, S, P] weight draws.
@@ -57,6 +57,7 @@ def diagnose(
     _check_shapes(draws, function_draws, stats)
     absent = np.full(draws.shape[:2], np.nan)
     log_probs = stats.get("lp", absent)
+    thinning = statistics.recommended_thinning(function_draws)
     diagnosis = Diagnosis(
         rhat_function=statistics.rhat(function_draws),
         ess_function=statistics.bulk_ess(function_draws),
@@ -68,20 +69,18 @@ def diagnose(
         ess_log_prob=float(statistics.bulk_ess(log_probs)),
         mean_gap=mean_gaps(function_draws),
         between_chain_share=statistics.between_chain_variance_share(function_draws),
-        recommended_thinning=_common_thinning(function_draws),
+        recommended_thinning=int(upper(thinning)["q95"]) if defined(thinning).size else 1,
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
         num_divergent=(
             int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
         ),
+        num_transitions=draws.shape[0] * draws.shape[1] * transitions_per_draw,
         fit=fit,
     )
-    transitions = draws.shape[0] * draws.shape[1] * transitions_per_draw
-    sampled = Sampled(draws, stats, transitions, max_tree_depth, adapts is not False, is_adjusted)
+    sampled = Sampled(draws, stats, max_tree_depth, adapts is not False, is_adjusted)
     causes = _about(About.MOVEMENT, find_causes(sampled))
     found = (*causes, *find_problems(diagnosis, sampled))
-    return dataclasses.replace(
-        diagnosis, num_transitions=transitions, problems=_problems(found, fit)
-    )
+    return dataclasses.replace(diagnosis, problems=_problems(found, fit))
 
 
 def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:
@@ -139,8 +138,3 @@ def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:
             raise ValueError(
                 f"{name} must have shape [{shape}], with C and S of draws, received {[*value.shape]}."
             )
-
-
-def _common_thinning(function_draws: Array) -> int:
-    thinning = defined(statistics.recommended_thinning(function_draws))
-    return int(np.quantile(thinning, 0.95, method="higher")) if thinning.size else 1

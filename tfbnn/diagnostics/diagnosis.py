@@ -76,7 +76,7 @@ class Diagnosis:
         return f"<Diagnosis: {self.headline}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: this line, and the numbers on request."""
+        """HTML for a notebook: this line, and the numbers on request."""
         return folded(repr(self), self.summary())
 
     @property
@@ -86,12 +86,12 @@ class Diagnosis:
 
     @property
     def spoils(self) -> Spoils:
-        """What the problems make unusable."""
+        """The worst that the problems make unusable."""
         return verdict_of(self.problems)
 
     @property
     def chains(self) -> Chains:
-        """Whether the chains agree and are long enough."""
+        """The verdict on the chains: do they agree, and are they long enough?"""
         serious = [one for one in self.problems if one.spoils and one.about != About.MODEL]
         if serious:
             return Chains(False, serious[0].what.partition(":")[0])
@@ -101,12 +101,12 @@ class Diagnosis:
 
     @property
     def predictions(self) -> Predictions:
-        """Whether error bars hold on rows that calibrated nothing."""
+        """The verdict on error bars, by rows that calibrated nothing."""
         return Predictions() if self.fit is None else self.fit.predictions
 
     @property
     def verdict(self) -> str:
-        """What the draws are good for: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
+        """The use that the draws are good for: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
         of_model = [one for one in self.problems if one.about == About.MODEL]
         of_chains = [one for one in self.problems if one.about != About.MODEL]
         return verdict_on(verdict_of(of_chains), verdict_of(of_model), self.predictions.ok)
@@ -138,7 +138,7 @@ class Diagnosis:
         ]
 
     def summary(self) -> str:
-        """Returns the verdict and the numbers in a few aligned lines, without the problems."""
+        """Return the verdict and the numbers in a few aligned lines, without the problems."""
         return "\n".join(["verdict".ljust(LABEL_WIDTH) + self.headline, *self.numbers()])
 
     def numbers(self, width: int = sys.maxsize) -> list[str]:
@@ -146,7 +146,7 @@ class Diagnosis:
         return [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in self.facts()]
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yields labels and lines: a number that is added here is in report, page and command."""
+        """Yield labels and lines: a number that is added here is in report, page and command."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
         gaps, energies = function["mean_gap"], " ".join(map(_number_text, self.ebfmi))
@@ -265,7 +265,7 @@ def ess_text(name: str, values: Mapping[str, float]) -> str:
 
 
 def rows_texts(rows: RowsCheck) -> Iterator[str]:
-    """How the model agrees with its training rows, a line per target."""
+    """Yield how the model agrees with its training rows, a line per target."""
     of_rows = counted(rows.num_rows, "training row")
     if isinstance(rows, ClassesCheck):
         yield (

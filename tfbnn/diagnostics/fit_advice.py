@@ -1,4 +1,4 @@
-"""What is wrong between a model and its data, by how much, and what to do next.
+"""Find what is wrong between a model and its data, by how much, and what to do next.
 
 Convergence says nothing about this: chains agree perfectly on a network that its prior, its noise
 or the scale of its data keeps from following the rows.
@@ -164,7 +164,7 @@ def _narrow_prior(fit: FitCheck, severity: Spoils) -> Iterator[Problem]:
 
 
 def _spread_wanted(rows: RowsCheck | None) -> float:
-    """How much the outputs have to vary over the rows; 0 where that is not to be asked."""
+    """Return how much the outputs have to vary over the rows; 0 where that is not to be asked."""
     if rows is None or rows.explains:
         return 0.0
     # Logits of order one are probabilities that differ.

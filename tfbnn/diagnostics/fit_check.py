@@ -1,4 +1,4 @@
-"""How a model and its training rows agree, in numbers that a model file keeps."""
+"""Numbers that tell how a model and its training rows agree; a model file keeps them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NumbersCheck:
 
     @property
     def explains(self) -> bool:
-        """Whether every target's predictions explain at least half of its variance."""
+        """True where every target's predictions explain at least half of its variance."""
         return all(target.r2 >= 0.5 for target in self.targets)
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class ClassesCheck:
 
     @property
     def explains(self) -> bool:
-        """Whether the predictions are better than the most frequent label."""
+        """True where the predictions are better than the most frequent label."""
         return self.accuracy > self.majority
 
     def to_json(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
 
 @dataclass(frozen=True)
 class PriorCheck:
-    """Where the weights lie under their prior.
+    """Place of the weights under their prior.
 
     Attributes:
         at_edge: Share of the weights with a bounded prior in the outermost hundredth of its range on

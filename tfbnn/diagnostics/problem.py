@@ -1,4 +1,4 @@
-"""What is wrong with a run, what it spoils, and what to do, in the words of who asks."""
+"""Problems of a run: what they spoil, and what to do, in the words of who asks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfbnn.diagnostics.wording import wrapped
 
 
 class Spoils(IntEnum):
-    """What a problem makes unusable; means without knowing them are no ground for error bars."""
+    """Severity of a problem: what it makes unusable; error bars need means."""
 
     NOTHING = 0
     ERROR_BARS = 1
@@ -23,7 +23,7 @@ class Spoils(IntEnum):
 
 
 class About(Enum):
-    """What a problem is about; what stands above explains what stands below."""
+    """Subject of a problem; what stands above explains what stands below."""
 
     MOVEMENT = 0
     CHAINS = 1
@@ -36,7 +36,7 @@ TIMES_TO_WARM_UP = 3.0
 
 @dataclass(frozen=True)
 class Interface:
-    """In whose words advice is given.
+    """Words of advice: those of Python, or of the command.
 
     Attributes:
         is_command_line: Whether to name commands and options; else calls and arguments.
@@ -64,14 +64,14 @@ class Interface:
 
     @property
     def details(self) -> str:
-        """How to get the whole report."""
+        """The way to the whole report."""
         if self.is_command_line:
             file = shlex.quote(self.model_file or "MODEL.h5")
             return f"--verbose 2, or later: tfbnn diagnose {file}"
         return "run.report(details=True)"
 
     def more(self, num_results: int | None, times: float) -> str:
-        """How to get more draws, or a longer warm-up; "" where there is nothing to say.
+        """Say how to get more draws, or a longer warm-up; "" where there is nothing to say.
 
         Args:
             num_results: Draws per chain, which are `times` as many as there are. None: only where time
@@ -85,7 +85,7 @@ class Interface:
         return self._go_on(longer if self.is_out_of_time else {"num_results": num_results} | longer)
 
     def more_time(self) -> str:
-        """How to go on with a run whose time was over before it had draws."""
+        """Say how to go on with a run whose time was over before it had draws."""
         return self._go_on(self._longer(TIMES_TO_WARM_UP))
 
     def _go_on(self, options: dict[str, int]) -> str:
@@ -143,6 +143,12 @@ _ON_COMMAND_LINE = {
     r"likelihood=Gaussian\('learned'\)": "--noise-scale learned",
     r"prior=HierarchicalNormal\(.*\)": "--prior hierarchical",
     r"kernel=NUTS\((.*)\)": r"--kernel nuts \1",
+    r"fit_posterior\((?:pretraining=\S+\()?(\w+)=\.\.\)+": r"tfbnn fit with \1_",
+    r"kernel=tfbnn\.kernels\.HMC\((\w+)=\.\.\)": r"tfbnn fit --kernel hmc \1_",
+    r"prior=tfbnn\.priors\.Normal\(scale=\.\.\)": "tfbnn fit --prior-scale",
+    r"noise_scale= to the fit": "tfbnn fit --noise-column",
+    r"model\.predict\(x, quantiles=.*": "tfbnn predict --quantiles 0.16,0.84 gives them.",
+    r"model\.evaluate\(x, y\)": "tfbnn evaluate",
     r"a longer pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
 }
 
@@ -158,7 +164,7 @@ def on_command_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do next.
+    """Advice on what to do next.
 
     Attributes:
         text: The advice, in calls and arguments of Python.
@@ -172,7 +178,7 @@ class Remedy:
     times: float = 0.0
 
     def words(self, interface: Interface) -> str:
-        """What to do, in the words of an interface."""
+        """Return the advice in the words of an interface."""
         more = interface.more(self.num_results, self.times)
         other = on_command_line(self.text) if interface.is_command_line else self.text
         return "; ".join(text for text in (more, other) if text)
@@ -224,7 +230,7 @@ class Problem:
 
 
 def step_lines(label: str, words: str, width: int) -> str:
-    """What to do next, broken at `width`; a command so that a shell takes its lines for one."""
+    """Break advice at `width`; a command so that a shell takes its lines for one."""
     if not words.startswith("tfbnn "):
         return wrapped(label, words, width)
     quoted = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), words)

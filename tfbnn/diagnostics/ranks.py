@@ -17,7 +17,7 @@ _BLOM_OFFSET = 3.0 / 8.0
 
 
 def split_chains(draws: Array) -> Array:
-    """Cuts every chain into its first and its second half.
+    """Cut every chain into its first and its second half.
 
     A drift within a chain then shows as a difference between two chains. The middle draw of an
     odd number of draws is left out.
@@ -33,7 +33,7 @@ def split_chains(draws: Array) -> Array:
 
 
 def fold(draws: Array) -> Array:
-    """Returns the distance of every draw to the median over all chains.
+    """Return the distance of every draw to the median over all chains.
 
     Chains that agree in location and differ in scale differ in the location of these distances.
 
@@ -48,7 +48,7 @@ def fold(draws: Array) -> Array:
 
 
 def normal_scores(draws: Array) -> Array:
-    """Replaces every draw by the normal quantile of its rank among all chains.
+    """Replace every draw by the normal quantile of its rank among all chains.
 
     The score of rank r among N draws is Phi^-1((r - 3/8) / (N + 1/4)); tied draws share the mean
     of their ranks.
@@ -72,7 +72,7 @@ def _scores(count: int) -> Array:
 
 
 def _doubled_ranks(values: Array) -> Array:
-    """Returns 2 * (mean rank - 1) along the last axis: integers in [0, 2 * N - 2]."""
+    """Return 2 * (mean rank - 1) along the last axis: integers in [0, 2 * N - 2]."""
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
     doubled = np.empty(values.shape, dtype=np.intp)
@@ -81,7 +81,7 @@ def _doubled_ranks(values: Array) -> Array:
 
 
 def _tie_bounds_sum(ordered: Array) -> Array:
-    """Returns, for sorted values, first + last index of the run of equal values around each."""
+    """Return, for sorted values, first + last index of the run of equal values around each."""
     position = np.arange(ordered.shape[-1])
     step = ordered[..., 1:] != ordered[..., :-1]
     if step.all():  # no ties, the usual case for continuous draws

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Statistic(NamedTuple):
-    """Of what type a statistic is.
+    """Types of a statistic.
 
     Attributes:
         dtype: Of its NumPy arrays.

@@ -34,7 +34,7 @@ _BLOCK_VALUES = 1 << 20
 
 
 def as_draws(draws: ArrayLike) -> Array:
-    """Returns draws as an array; raises ValueError unless it has a chain and a draw dimension."""
+    """Return draws as an array; raise ValueError unless it has a chain and a draw dimension."""
     draws = np.asarray(draws)
     if draws.ndim < 2:
         raise ValueError(f"draws must have shape [C, S, ...], received {list(draws.shape)}.")
@@ -44,7 +44,7 @@ def as_draws(draws: ArrayLike) -> Array:
 def per_quantity(
     function: Statistic, draws: ArrayLike, *, min_chains: int = 1, in_units: bool = False
 ) -> Array:
-    """Applies a function to every quantity for which it is defined.
+    """Apply a function to every quantity for which it is defined.
 
     Args:
         function: Maps a block [m, C, S] of m quantities, float64, finite, none of them constant
@@ -73,7 +73,7 @@ def per_quantity(
 
 
 def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -> None:
-    """Writes the results of the quantities that are defined, and leaves the others."""
+    """Write the results of the quantities that are defined, and leave the others."""
     # A contiguous copy [m, C, S]: sorts and FFTs then run along memory.
     block = np.ascontiguousarray(np.moveaxis(columns, -1, 0), dtype=float)
     defined = np.isfinite(block).all(axis=(1, 2)) & (block != block[:, :1, :1]).any(axis=(1, 2))

@@ -60,7 +60,7 @@ def nominal(k: int) -> float:
 
 @dataclass(frozen=True)
 class Chains:
-    """Whether the chains agree and are long enough.
+    """Verdict on the chains: do they agree, and are they long enough?
 
     Attributes:
         ok: Whether they are.
@@ -75,7 +75,7 @@ class Chains:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
-        """What `to_json` gave, or None for None.
+        """Read what `to_json` gave; None for None.
 
         Raises:
             KeyError, TypeError, ValueError: For anything else.
@@ -92,7 +92,7 @@ NO_CHAINS = Chains(False, "There are no chains")
 
 @dataclass(frozen=True)
 class Predictions:
-    """Whether error bars hold on rows that calibrated nothing.
+    """Verdict on error bars, by rows that calibrated nothing.
 
     They hold where the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and .954, and
     the distance of Kolmogorov and Smirnov of the predictive probabilities from a uniform distribution
@@ -122,7 +122,7 @@ class Predictions:
 
     @property
     def ok(self) -> bool | None:
-        """Whether error bars hold; None where nothing was checked."""
+        """True where error bars hold, False where not; None where nothing was checked."""
         return self._excess <= 1.0 if self.coverage else None
 
     @property
@@ -185,7 +185,7 @@ class Predictions:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Predictions:
-        """What `to_json` gave; None: of a file that says nothing.
+        """Read what `to_json` gave; None is of a file that says nothing.
 
         Raises:
             KeyError, TypeError, ValueError: For anything else.

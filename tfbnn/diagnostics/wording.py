@@ -1,4 +1,4 @@
-"""How reports write numbers and lines."""
+"""Write numbers and lines of reports."""
 
 import sys
 import textwrap

@@ -83,7 +83,7 @@ def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
 
 
 def _warn_of_signed_masses(process: Process, x: Array) -> None:
-    """Warns of masses below zero where the fit had none: tables often have absolute values."""
+    """Warn of masses below zero where the fit had none: tables often have absolute values."""
     negative = np.any(x < 0, axis=0)
     if not negative.any():
         return
@@ -183,7 +183,7 @@ class CrossSectionPredictor:
 
     @property
     def places(self) -> dict[str, Place]:
-        """Where the inputs of all processes stand in SLHA: dict name -> (block, index, ..)."""
+        """Places of the inputs of all processes in SLHA: dict name -> (block, index, ..)."""
         return {
             name: place
             for process in self.processes.values()
@@ -191,7 +191,7 @@ class CrossSectionPredictor:
         }
 
     def set_parameters(self, parameters: dict[str, float], *, keep: bool = True) -> None:
-        """Sets inputs of the networks by name, in the units of the fit.
+        """Set inputs of the networks by name, in the units of the fit.
 
         Args:
             parameters: Dict name -> number. "energy", the centre-of-mass energy in GeV, is known
@@ -222,13 +222,13 @@ class CrossSectionPredictor:
         self.parameters.update(values)
 
     def import_slha(self, path: StrPath) -> None:
-        """Sets the inputs of all processes from an SLHA file, as `import_slha_string` does."""
+        """Set the inputs of all processes from an SLHA file, as `import_slha_string` does."""
         # Comments may be in any encoding.
         with open(os.fspath(path), encoding="utf-8", errors="surrogateescape") as file:
             self.import_slha_string(file.read())
 
     def import_slha_string(self, text: str) -> None:
-        """Sets the inputs of all processes from SLHA text.
+        """Set the inputs of all processes from SLHA text.
 
         Args:
             text: Content of a spectrum file.
@@ -356,7 +356,7 @@ class CrossSectionPredictor:
         return CrossSections(tuple(process.pids for process in processes), *stacked)
 
     def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
-        """Warns of rows of mixing matrices that would be of two points."""
+        """Warn of rows of mixing matrices that would be of two points."""
         rows = {name: place[:2] for name, place in self.places.items() if len(place) == 3}
         new = {rows[name] for name in values if name in rows}
         stays = [name for name in rows if rows[name] in new and name not in values]

@@ -26,7 +26,7 @@ from tfbnn.system.arrays import Array
 
 @dataclass(frozen=True)
 class Calculation:
-    """How the targets of a process were computed: the columns of an XSECTION line.
+    """Calculation of the targets of a process: the columns of an XSECTION line.
 
     They are those of the extension of SLHA that was proposed at Les Houches in 2013
     (https://phystev.cnrs.fr/wiki/2013:groups:tools:slha), which pyslha and SModelS read.
@@ -277,7 +277,7 @@ def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
 
 
 def check_together(processes: Iterable[Process]) -> None:
-    """Refuses particles that occur twice, and one name for two places."""
+    """Refuse particles that occur twice, and one name for two places."""
     known: set[Pids] = set()
     places: dict[str, Place] = {}
     for process in processes:

@@ -55,7 +55,7 @@ def read_index(folder: StrPath) -> Index:
 
 @contextlib.contextmanager
 def index_errors(folder: StrPath) -> Iterator[None]:
-    """Turns what a damaged index provokes into a ModelFileError that names it."""
+    """Turn what a damaged index provokes into a ModelFileError that names it."""
     try:
         yield
     except ModelFileError:
@@ -83,7 +83,7 @@ def _entry_of(process: Process, path: str) -> Entry:
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:
-    """What an entry says of its process: the arguments of Process but the model."""
+    """Return what an entry says of its process: the arguments of Process but the model."""
     calculation = entry["xsection"]
     return {
         "pids": pid_pair(entry["pids"]),
@@ -110,7 +110,7 @@ _LOCK = ".lock"
 def write_processes(
     folder: StrPath, processes: Iterable[Process], *, existing: str = "replace"
 ) -> None:
-    """Writes a folder for `CrossSectionPredictor`.
+    """Write a folder for `CrossSectionPredictor`.
 
     Processes are replaced as one: whoever reads the folder, after a crash or a full disk too, finds
     all of the old processes or all of the new ones.
@@ -170,7 +170,7 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _replace(folder: str, processes: Sequence[Process]) -> None:
-    """Writes a folder of these processes and no others."""
+    """Write a folder of these processes and no others."""
     names = [f"{one.pids[0]}_{one.pids[1]}-{secrets.token_hex(8)}.h5" for one in processes]
     files = [os.path.join(folder, name) for name in names]
     old_files = _files_of(folder)
@@ -189,7 +189,7 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
 
 
 def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None:
-    """Refuses a folder that cannot take processes, or holds what `existing` protects.
+    """Refuse a folder that cannot take processes, or holds what `existing` protects.
 
     Args:
         folder: Path.
@@ -222,7 +222,7 @@ def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None
 def read_processes(
     folder: StrPath, pids: Collection[Pids] | None = None, *, untrusted: bool = False
 ) -> dict[Pids, Process]:
-    """Reads the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
+    """Read the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
 
     Args:
         folder: Path.

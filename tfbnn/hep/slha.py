@@ -58,7 +58,7 @@ def place_text(place: Iterable[str | int]) -> str:
 
 
 def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
-    """Reads numbers out of blocks; what stands elsewhere, decays too, is not looked at.
+    """Read numbers out of blocks; what stands elsewhere, decays too, is not looked at.
 
     Entries may begin without a blank and end in words, and numbers may have Fortran's exponents,
     1.5D+02 and 1.000-102.
@@ -113,7 +113,7 @@ class _Line(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What stands at a place, and the scale of its block."""
+    """The value at a place, and the scale of its block."""
 
     value: str
     scale: str | None
@@ -145,7 +145,7 @@ def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
 
 
 def _entries(lines: Iterable[_Line], place: Place) -> list[_Entry]:
-    """What stands at a place."""
+    """Return the entries at a place."""
     block, *indices = place
     return [
         _Entry(_value(line.words[len(indices) :]), line.scale)
@@ -155,7 +155,7 @@ def _entries(lines: Iterable[_Line], place: Place) -> list[_Entry]:
 
 
 def _is_entry(words: Sequence[str], indices: Sequence[int]) -> bool:
-    """Whether a line has these indices and no more: a number behind an integer makes it another."""
+    """Tell whether a line has these indices and no more: a number behind an integer makes it another."""
     own, rest = words[: len(indices)], words[len(indices) :]
     if not all(_INDEX.fullmatch(word) for word in own) or [*map(int, own)] != indices:
         return False
@@ -177,7 +177,7 @@ def _looks_like_number(word: str) -> bool:
 
 
 def _heed_the_program(lines: Iterable[_Line]) -> None:
-    """Refuses a point that its spectrum program calls invalid, and passes its warnings on."""
+    """Refuse a point that its spectrum program calls invalid, and passes its warnings on."""
     said: dict[str, list[str]] = {_WARNING: [], _ERROR: []}
     for line in lines:
         code, *words = line.words

@@ -29,7 +29,7 @@ _HEADER = re.compile(
 
 
 class Entry(NamedTuple):
-    """What is written of one process: central value and errors (down, up) in fb, and trust."""
+    """Numbers that are written of one process: central value and errors (down, up) in fb, and trust."""
 
     process: Process
     central: float
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 def check_calculations(processes: Iterable[Process]) -> None:
-    """Refuses processes of which it is not known how they were computed: a block has to say so."""
+    """Refuse processes of which it is not known how they were computed: a block has to say so."""
     unknown = [process.pids for process in processes if process.calculation is None]
     if unknown:
         raise ValueError(
@@ -108,7 +108,7 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the header of each section and the lines that follow; before the first it is empty."""
+    """Yield the header of each section and the lines that follow; before the first it is empty."""
     header = ""
     lines: list[str] = []
     for line in text.splitlines(keepends=True):

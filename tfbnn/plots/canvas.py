@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, names, and rows that are checked as in `evaluate`."""
+"""Common parts of all figures: style, colours, names, and rows that are checked as in `evaluate`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _LINES = ("-", "--", ":", "-.")
 # Points of more rows are drawn as an image in vector graphics, which would be too large.
 MOST_VECTORS = 300
 _MOST_CHARACTERS = 40
+# A large panel above a small one, with one horizontal axis.
+DOUBLE: dict[str, Any] = {"height_ratios": [3, 1], "sharex": "col"}
 _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -71,7 +73,7 @@ def plain(name: str) -> str:
 def styled_figure(
     num_rows: int, num_columns: int, panel: tuple[float, float], **options: Any
 ) -> Iterator[tuple[Figure, Array]]:
-    """Yields a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
+    """Yield a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
 
     Args:
         num_rows, num_columns: The grid.
@@ -105,7 +107,7 @@ def add_legend(axis: Axes, num_columns: int = 1) -> None:
 
 
 def count_in_whole_numbers(axis: Axes) -> None:
-    """Has the vertical axis, which counts something, ticks at whole numbers."""
+    """Give the vertical axis, which counts something, ticks at whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axis.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
@@ -125,6 +127,6 @@ def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple
 def scored_rows(
     model: SampledModel, x: Any, y: Any, noise_scale: Any, include_noise: bool = True
 ) -> RowScores:
-    """What the predictive distribution says of rows, refused where they do not fit."""
+    """Score rows by the predictive distribution; refuse them where they do not fit."""
     rows, transformed = checked_rows(model, x, y, noise_scale)
     return row_scores(model.posterior, rows.y, transformed, include_noise=include_noise)

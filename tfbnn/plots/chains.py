@@ -34,7 +34,7 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
 
 
 def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
-    """Draws how R-hat is distributed over the reference outputs."""
+    """Draw how R-hat is distributed over the reference outputs."""
     _draw_histograms(axis, {"R-hat": diagnosis.rhat_function})
     _finish(axis, RHAT_LIMIT, f"should be below {RHAT_LIMIT}")
     axis.set_xlabel("R-hat of predictions (1 is perfect)")
@@ -42,7 +42,7 @@ def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
 
 
 def draw_sizes(axis: Axes, diagnosis: Diagnosis) -> None:
-    """Draws how the effective numbers of draws are."""
+    """Draw how the effective numbers of draws are."""
     sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
     _draw_histograms(axis, sizes)
     _finish(axis, ESS_LIMIT, f"should be above {ESS_LIMIT}")

@@ -56,8 +56,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
         ValueError: For targets that are numbers, and unusable rows.
     """
     found = find_forecasts(model, x, y)
-    grid = {"height_ratios": [3, 1], "sharex": "col"}
-    with styled_figure(2, len(found), (4.6, 2.8), **grid) as (figure, axes):
+    with styled_figure(2, len(found), (4.6, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, forecasts in enumerate(found):
             draw_reliability(axes[:, column], forecasts)
     return figure
@@ -84,7 +83,7 @@ def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Fore
 
 
 def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) -> Forecasts:
-    """Of probabilities [N, M] of a target's classes and the numbers of the true ones [N]."""
+    """Make the Forecasts of probabilities [N, M] of a target's classes and numbers of the true ones [N]."""
     best = given.argmax(axis=1)
     accuracy = float(np.mean(best == true))
     if given.shape[1] == 2:
@@ -95,7 +94,7 @@ def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) 
 
 
 def draw_reliability(axes: Array, found: Forecasts) -> None:
-    """Draws shares against probabilities on the first of two axes, numbers of rows on the second."""
+    """Draw shares against probabilities on the first of two axes, numbers of rows on the second."""
     upper, lower = axes
     edges = np.linspace(0.0, 1.0, _NUM_BINS + 1)
     bins = np.clip((found.probability * _NUM_BINS).astype(int), 0, _NUM_BINS - 1)

@@ -44,8 +44,7 @@ def plot_truth(
         Figure.
     """
     truths = find_truths(model, x, y, noise_scale)
-    grid = {"height_ratios": [3, 1], "sharex": "col"}
-    with canvas.styled_figure(2, len(truths), (5.2, 2.8), **grid) as (figure, axes):
+    with canvas.styled_figure(2, len(truths), (5.2, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, truth in enumerate(truths):
             draw_truth(axes[:, column], truth)
     return figure
@@ -77,9 +76,8 @@ def find_truths(
     y: ArrayLike,
     noise_scale: ArrayLike | None,
 ) -> list[Truth]:
-    """What `plot_truth` shows of each target."""
-    rows, transformed = canvas.checked_rows(model, x, y, noise_scale)
-    del transformed  # predict transforms those that are shown
+    """Find what `plot_truth` shows of each target."""
+    rows, _ = canvas.checked_rows(model, x, y, noise_scale)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
     probabilities = [0.16, 0.5, 0.84]
@@ -97,7 +95,7 @@ def find_truths(
 
 
 def draw_truth(axes: Array, truth: Truth) -> None:
-    """Draws predictions on the first of two axes, and how far they are off on the second."""
+    """Draw predictions on the first of two axes, and how far they are off on the second."""
     upper, lower = axes
     values, middle = truth.values, truth.middle
     ends = [min(values.min(), middle.min()), max(values.max(), middle.max())]
@@ -108,8 +106,7 @@ def draw_truth(axes: Array, truth: Truth) -> None:
     _draw_points(upper, values, middle, (truth.low, truth.high), label)
     lower.axhline(0.0, color=GREY, linewidth=1, zorder=3)
     if truth.is_log:
-        upper.set_xscale("log")
-        upper.set_yscale("log")
+        upper.set(xscale="log", yscale="log")
         residual = [np.log10(found / values) for found in (middle, truth.low, truth.high)]
         lower.set_ylabel("log10(pred. / true)")
     else:
@@ -166,7 +163,7 @@ def plot_pulls(
 
 
 def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
-    """Draws how the pulls of a target [N] are distributed."""
+    """Draw how the pulls of a target [N] are distributed."""
     edges = np.arange(-_WIDEST, _WIDEST + 0.01, 0.5)
     grid = np.linspace(-_WIDEST, _WIDEST, 201)
     # What lies beyond the last edge is shown in the last bin rather than dropped.
@@ -181,8 +178,8 @@ def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
     axis.plot(grid, normal, color=ORANGE, label="standard normal")
     axis.margins(y=0.3)  # room for the legend above the curve
     axis.set_xlabel(f"pull of {plain(name)}: (true - mean) / stddev")
-    axis.set_ylabel("density")
-    axis.set_title(f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows")
+    title = f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows"
+    axis.set(ylabel="density", title=title)
     axis.legend(loc="upper left")
 
 
@@ -221,7 +218,7 @@ def plot_coverage(
 
 
 def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
-    """Draws the share of rows in central intervals.
+    """Draw the share of rows in central intervals.
 
     Args:
         axis: Where.
@@ -247,7 +244,7 @@ def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
 
 
 def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
-    """Draws the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
+    """Draw the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
     marks: dict[str, Any] = {"linestyle": "none", "marker": "_", "color": GREY}
@@ -268,10 +265,8 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
         has_none |= not some.all()
     if has_none:
         axis.plot([], [], "v", color=GREY, markersize=5, label="no such row (at one row)")
-    axis.set_yscale("log")
-    axis.set(xlabel="k standard deviations", ylabel="share of rows outside")
-    axis.set_xticks(levels)
-    axis.set_xlim(0.4, 5.6)
+    axis.set(xlabel="k standard deviations", ylabel="share of rows outside", yscale="log")
+    axis.set(xticks=levels, xlim=(0.4, 5.6))
     canvas.add_legend(axis)
 
 

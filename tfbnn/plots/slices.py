@@ -85,7 +85,7 @@ def plot_slices(
 
 
 def _named_by_label(axes: Iterable[Axes]) -> dict[str, Any]:
-    """What is first drawn with each label, as panels of text lack some that others have."""
+    """Find what is first drawn with each label, as panels of text lack some that others have."""
     named: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels()):
@@ -94,7 +94,7 @@ def _named_by_label(axes: Iterable[Axes]) -> dict[str, Any]:
 
 
 def draw_slice(axis: Axes, piece: Slice) -> None:
-    """Draws one slice."""
+    """Draw one slice."""
     line = piece.line
     if piece.points is not None:
         style: dict[str, Any] = {"color": GREY, "markersize": 2.5, "linestyle": "none"}
@@ -188,7 +188,7 @@ def plot_relevance(model: SampledModel) -> Figure:
 
 
 def draw_relevance(axis: Axes, relevance: Relevance) -> None:
-    """Draws the scales, the largest on top."""
+    """Draw the scales, the largest on top."""
     order = np.argsort(-relevance.median, kind="stable")[:_MAX_INPUTS]
     middle, places = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]

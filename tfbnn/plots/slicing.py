@@ -1,4 +1,4 @@
-"""What is predicted along one column of inputs at a time."""
+"""Predict along one column of inputs at a time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Slice(NamedTuple):
 
 
 class _Centre(NamedTuple):
-    """What slices go through: a point [D] on the scale the network sees and in original units.
+    """Centre of slices: a point [D] on the scale the network sees and in original units.
 
     Of text and flags only the latter is a value of the column, its most frequent one, and `counts`
     has by the name of the column how often each of its values is there.
@@ -112,7 +112,7 @@ def find_slices(
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
 ) -> list[tuple[Slice, ...]]:
-    """What `plot_slices` shows: of each target slices along the columns of inputs."""
+    """Find what `plot_slices` shows: of each target slices along the columns of inputs."""
     ensemble = model.posterior
     points = None
     if x is None:
@@ -143,7 +143,7 @@ def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
 
 
 def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """Which columns are shown, in their order."""
+    """Choose the columns that are shown, in their order."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
     if not varies.any():
         raise ValueError(
@@ -217,7 +217,7 @@ def _slices_along(
 
 
 def _outside(ensemble: Ensemble, x: Array) -> Array:
-    """Which of inputs [n, D] are outside the training inputs: by `trust_levels`, or by their squares.
+    """Find inputs [n, D] outside the training inputs: by `trust_levels`, or by their squares.
 
     Mixings whose squares have the sum one cannot all be at their medians, which are in the middle of
     the range of each.

@@ -17,9 +17,9 @@ from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.at_rows import AtRows, Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
-from tfbnn.spec.keras_parts import SampledVariable
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
+from tfbnn.spec.network_parts import SampledVariable
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array

@@ -1,4 +1,4 @@
-"""What the estimators share: their settings, and the way from checked rows to sampled networks."""
+"""Base of the estimators: their settings, and the way from checked rows to sampled networks."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 setattr(cls, name, explains_keywords(vars(cls)[name]))
 
     def set_params(self, **params: Any) -> Self:
-        """Sets settings by their names, as of every estimator; settings objects are replaced as a whole.
+        """Set settings by their names, as of every estimator; settings objects are replaced as a whole.
 
         Raises:
             ValueError: For names that there are not, among them parts of a settings object.
@@ -235,7 +235,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
 
 def _refuse_dates(X: Any) -> None:
-    """Refuses inputs that are dates or have units, whose numbers scikit-learn would take."""
+    """Refuse inputs that are dates or have units, whose numbers scikit-learn would take."""
     refuse_units(X, "X")
     if _are_dates(getattr(X, "dtype", None)):
         as_float_array(X, "X")
@@ -263,7 +263,7 @@ def named(given: Any, checked: Array) -> Any:
 
 
 def refuse_more(fit: str, known: Sequence[str], unsupported: Mapping[str, Any]) -> None:
-    """Refuses what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
+    """Refuse what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
     is none. The `known` keywords are what may have been meant.
 
     Raises:

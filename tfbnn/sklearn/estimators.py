@@ -89,7 +89,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     def fit(
         self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None, **unsupported: Any
     ) -> Self:
-        """Samples the posterior given the rows (X, y).
+        """Sample the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D], two rows at least; names of a frame's columns are kept, if all are text.
@@ -215,7 +215,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
     """
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
-        """Samples the posterior given the rows (X, y).
+        """Sample the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D]; names of a frame's columns are kept, if all are text.

@@ -1,1 +1,1 @@
-"""What a model is: layers, priors, likelihoods, the layout of parameters, its rows, settings as JSON."""
+"""Models: layers, priors, likelihoods, the layout of parameters, its rows, settings as JSON."""

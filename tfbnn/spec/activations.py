@@ -16,6 +16,7 @@ import numpy as np
 from tfbnn.data.transforms import Operation
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import name_of
 
 # Constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
 _SELU_ALPHA = 1.6732632423543772
@@ -201,3 +202,21 @@ ACTIVATIONS = {
         np.positive, np.ones_like, lambda tf, x: x, lambda op, x: op("Identity", x), odd=True
     ),
 }
+
+
+def activation_name(activation: Any) -> Any:
+    """Return the name of an activation function of NumPy, TensorFlow or Keras; all else is given back as it is.
+
+    A function of the user's own is not understood, whatever it is called: predictions compute
+    activations with NumPy, exports with the operations of their formats.
+    """
+    name = name_of(activation)
+    name = "identity" if name == "linear" else name
+    if isinstance(activation, str):
+        return name
+    # Functions of NumPy that are written in C say by their class alone where they are from.
+    place = getattr(activation, "__module__", None) or type(activation).__module__
+    # keras.ops has another formula by default, and both have a matrix.
+    is_unlike = name in ("gelu", "identity") and place.startswith(("keras.src.ops", "numpy"))
+    is_known = name in ACTIVATIONS and place.startswith(("tensorflow", "keras", "numpy"))
+    return name if is_known and not is_unlike else activation

@@ -1,4 +1,4 @@
-"""What was chosen where a setting is "auto", in one form for report and model file."""
+"""Choices where a setting is "auto", in one form for report and model file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Choice:
 
 
 def is_auto(setting: Any) -> bool:
-    """Whether a setting is left open; it may be an array."""
+    """Tell whether a setting is left open; it may be an array."""
     return isinstance(setting, str) and setting == AUTO
 
 

@@ -29,13 +29,6 @@ def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[A
     return [first, *[sampled] * (len(layer_sizes) - 2)], why
 
 
-def default_parameterization(prior_is_chosen: bool) -> tuple[str, str]:
-    """Return the parameterisation, by whether the prior was left open, too."""
-    if prior_is_chosen:
-        return "ntk", "one prior is right for every width"
-    return "standard", "the prior that was given is one of the weights themselves"
-
-
 def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] | None:
     """Return the transform of the targets, or None where rows are to choose it."""
     if likelihood.has_classes:

@@ -1,4 +1,4 @@
-"""What samplers ask of what they sample: the posterior of a model, or a log density of one's own."""
+"""Descriptions of what is sampled: the posterior of a model, or a log density of one's own."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class DensitySpec:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> DensitySpec:
-        """What `to_json` wrote, without functions."""
+        """Rebuild what `to_json` wrote, without functions."""
         names, num_parameters, dtype = (entry[key] for key in _KEYS)
         return cls(tuple(map(str, names)), int(num_parameters), str(dtype))
 
     @staticmethod
     def describes(entry: dict[str, Any]) -> bool:
-        """Whether this is what `to_json` of such a spec writes, and not that of a model."""
+        """Tell whether `to_json` of such a spec wrote this, and not that of a model."""
         return _KEYS[0] in entry
 
     @property

@@ -1,4 +1,4 @@
-"""Which classes the config of a Keras model may name: those that only compute with their inputs.
+"""Classes that the config of a Keras model may name: those that only compute with their inputs.
 
 Keras builds a model out of a config by importing what it names. So a file, which a stranger may have
 written, is held to this list before Keras sees it: no Lambda, whose config is code; no layer that
@@ -59,7 +59,7 @@ KNOWN = frozenset((*_MODELS, *_LAYERS, *_OTHERS))
 
 
 def check_config(config: Any, custom: Iterable[type] = ()) -> None:
-    """Refuses the config of a model that names what is not known to be harmless.
+    """Refuse the config of a model that names what is not known to be harmless.
 
     Args:
         config: As `keras.saving.serialize_keras_object` gives it.

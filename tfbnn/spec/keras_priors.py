@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tfbnn.data.validation import unknown_settings
 from tfbnn.spec.defaults import default_scale_prior
 from tfbnn.spec.likelihoods import Likelihood
-from tfbnn.spec.priors import WEIGHT_PRIORS, HierarchicalNormal, WeightPrior
+from tfbnn.spec.priors import HierarchicalNormal, WeightPrior, check_weight_prior
 from tfbnn.system.words import did_you_mean
 
 FIXED = "fixed"
+_WANTED = "prior of a Keras model must be a dict of patterns, or one of tfbnn.priors"
 
 
 @dataclass(frozen=True)
 class VariableFacts:
-    """What decides the prior of a variable.
+    """Facts that decide the prior of a variable.
 
     Attributes:
         path: Its name in the model, such as "dense/kernel".
@@ -39,7 +39,7 @@ class VariableFacts:
     of_normalisation: bool
 
     def is_meant_by(self, pattern: str) -> bool:
-        """Whether a key of a dict of priors means it: path, layer, or its own name."""
+        """Tell whether a key of a dict of priors means it: path, layer, or its own name."""
         names = (self.path, *self.layers, self.path.rpartition("/")[2])
         return any(fnmatchcase(name, pattern) for name in names)
 
@@ -75,10 +75,10 @@ def resolve_keras_priors(
         patterns = prior
     else:
         patterns, default = {}, prior
-    _check_prior(default)
+    check_weight_prior(default, _WANTED)
     for pattern, chosen in patterns.items():
         if chosen != FIXED:
-            _check_prior(chosen)
+            check_weight_prior(chosen, _WANTED)
         _check_pattern(pattern, variables)
     found = [_prior_of(one, patterns, default) for one in variables]
     if all(one is None for one in found):
@@ -97,12 +97,6 @@ def _prior_of(
     otherwise = FIXED if variable.of_normalisation else default
     chosen = next((p for key, p in patterns.items() if variable.is_meant_by(key)), otherwise)
     return chosen if isinstance(chosen, WeightPrior) else None
-
-
-def _check_prior(prior: Any) -> None:
-    if not isinstance(prior, WeightPrior):
-        wanted = "prior of a Keras model must be a dict of patterns, or one of tfbnn.priors"
-        raise unknown_settings(wanted, WEIGHT_PRIORS, prior)
 
 
 def _check_pattern(pattern: Any, variables: Sequence[VariableFacts]) -> None:

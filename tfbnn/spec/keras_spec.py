@@ -12,15 +12,16 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
-from tfbnn.spec.keras_parts import (
+from tfbnn.spec.layout import LayerSlot, Slot
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_parts import (
+    MOST_NUMBERS,
     MOST_VARIABLES,
     FrozenVariable,
     KerasFacts,
+    NetworkFacts,
     SampledVariable,
 )
-from tfbnn.spec.layout import LayerSlot, Slot
-from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.network_facts import MOST_NUMBERS, NetworkFacts
 from tfbnn.spec.network_spec import (
     DTYPES,
     OPEN,
@@ -88,7 +89,7 @@ class KerasSpec(NetworkSpec):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not sampled, and what is off, of a model that Keras would train otherwise."""
+        """Sentences on what is not sampled, and what is off that Keras has in training."""
         said = [f"{self.layout.num_weights} weights of {self.architecture_text} are sampled."]
         if self.frozen:
             count = sum(prod(one.shape) for one in self.frozen)
@@ -106,7 +107,7 @@ class KerasSpec(NetworkSpec):
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """As in `NetworkSpec`, with the classes of layers."""
+        """Names as of `NetworkSpec`, and those of the classes of layers."""
         return (*super().own_names, *self.facts.custom)
 
     @property
@@ -145,7 +146,7 @@ class KerasSpec(NetworkSpec):
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
-        """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
+        """Rebuild and validates a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
             OwnClassError: For a prior or likelihood that is neither built in nor among those, and
@@ -175,7 +176,7 @@ class KerasSpec(NetworkSpec):
 
 
 def check_keras_spec(spec: KerasSpec) -> None:
-    """Refuses what contradicts itself, and priors that their variables cannot have.
+    """Refuse what contradicts itself, and priors that their variables cannot have.
 
     Raises:
         ValueError: Says what.
@@ -200,7 +201,7 @@ def check_keras_spec(spec: KerasSpec) -> None:
 
 
 def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
-    """What `to_json` of a network's spec wrote, validated; `custom` as of `with_custom`.
+    """Rebuild and validate what `to_json` of a network's spec wrote; `custom` as of `with_custom`.
 
     Raises:
         OwnClassError: For a prior or likelihood that is neither built in nor among those.

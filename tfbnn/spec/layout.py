@@ -1,4 +1,4 @@
-"""Where each weight sits in the flat parameter vector theta.
+"""Places of weights in the flat parameter vector theta.
 
 Of a perceptron per layer the kernel (row-major [in, out]) then the bias, of a Keras model one sampled
 variable after the other; then the log noise scales; then the log prior scales in the same order. A kernel
@@ -98,7 +98,7 @@ class Layout:
         return tuple(map(LayerSlot.of, self.slots[::2], self.slots[1::2]))
 
     def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Splits theta [..., P] of a perceptron into a list of (kernel [..., in, out], bias [..., out])."""
+        """Split theta [..., P] of a perceptron into a list of (kernel [..., in, out], bias [..., out])."""
         leading = theta.shape[:-1]
         return [
             (theta[..., slot.kernel].reshape(*leading, *slot.shape), theta[..., slot.bias])

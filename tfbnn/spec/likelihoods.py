@@ -111,7 +111,7 @@ class Likelihood(ABC):
         return num_targets
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuses a network that does not fit this likelihood."""
+        """Refuse a network that does not fit this likelihood."""
         del num_outputs  # by default every number will do
 
     def num_noise_parameters(self, num_outputs: int) -> int:
@@ -158,7 +158,7 @@ LEARNED = "learned"
 
 
 class Regression(Likelihood):
-    """What all likelihoods of numbers share: noise of some scale around a location."""
+    """Base of all likelihoods of numbers: noise of some scale around a location."""
 
     link = "identity"
     has_classes = False
@@ -166,11 +166,11 @@ class Regression(Likelihood):
     @property
     @abstractmethod
     def has_exponential_moments(self) -> bool:
-        """Whether exp(noise) has a mean and a variance, as 10**y needs them."""
+        """Tell whether exp(noise) has a mean and a variance, as 10**y needs them."""
 
     @property
     def learns_noise(self) -> bool:
-        """Whether rows tell at least a part of the noise, and not the user all of it."""
+        """Tell whether rows tell at least a part of the noise, and not the user all of it."""
         return self.noise_scale is None or self.noise_scale == LEARNED
 
     @abstractmethod
@@ -202,7 +202,7 @@ class NormalNoise(Regression):
 
 
 class LocationScale(Regression):
-    """What Gaussian and StudentT share: every output is a location; the scale is fixed or learned.
+    """Base of Gaussian and StudentT: every output is a location; the scale is fixed or learned.
 
     A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
     one.
@@ -245,7 +245,7 @@ class LocationScale(Regression):
         object.__setattr__(self, "noise_scale", values if scales.ndim else values[0])
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuses a number of outputs other than that of the noise scales."""
+        """Refuse a number of outputs other than that of the noise scales."""
         if isinstance(self.noise_scale, tuple) and len(self.noise_scale) != num_outputs:
             raise ValueError(
                 f"noise_scale must have one entry per output, {num_outputs}, received "
@@ -323,7 +323,7 @@ class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
         return learned if row_noise is None else np.hypot(learned, row_noise)
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuses a network whose last layer cannot hold means and scales."""
+        """Refuse a network whose last layer cannot hold means and scales."""
         if num_outputs % 2:
             raise ValueError(
                 "HeteroscedasticGaussian needs an even last entry of layer_sizes, 2 K for K "
@@ -333,7 +333,7 @@ class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
 
 
 class ClassLikelihood(Likelihood):
-    """What the two likelihoods share."""
+    """Base of the likelihoods of class labels."""
 
     has_classes = True
 
@@ -346,7 +346,7 @@ class ClassLikelihood(Likelihood):
 
     @abstractmethod
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Of every target all classes: predictions [N, columns] -> [N, K, number of classes]."""
+        """Probabilities of all classes of every target: predictions [N, columns] -> [N, K, number of classes]."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
         return 2
 
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Of every target both classes: predictions [N, K] -> [N, K, 2]."""
+        """Probabilities of both classes of every target: predictions [N, K] -> [N, K, 2]."""
         return np.stack([1.0 - probabilities, probabilities], axis=-1)
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
@@ -402,7 +402,7 @@ class Categorical(ClassLikelihood, name="categorical"):
         return outputs - outputs.mean(axis=-1, keepdims=True)
 
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Of the only target all classes: predictions [N, M] -> [N, 1, M]."""
+        """Probabilities of all classes of the only target: predictions [N, M] -> [N, 1, M]."""
         return probabilities[:, None, :]
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
@@ -411,7 +411,7 @@ class Categorical(ClassLikelihood, name="categorical"):
         return np.take_along_axis(log_softmax(location), index, axis=-1)[..., 0]
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuses a network with a single output."""
+        """Refuse a network with a single output."""
         if num_outputs < 2:
             raise ValueError(
                 "Categorical needs one output per class, at least 2, as the last entry of "

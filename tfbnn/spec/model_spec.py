@@ -14,11 +14,11 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice, check_integer
 from tfbnn.spec import priors
-from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.activations import ACTIVATIONS, activation_name
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.defaults import default_prior
 from tfbnn.spec.layout import Slot
-from tfbnn.spec.network_facts import NetworkFacts
+from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import (
     REGISTRY,
     NetworkSpec,
@@ -28,7 +28,6 @@ from tfbnn.spec.network_spec import (
     check_priors,
     common_settings,
 )
-from tfbnn.spec.other_libraries import activation_name
 from tfbnn.spec.own_classes import with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
@@ -63,7 +62,7 @@ class ModelSpec(NetworkSpec):
         return found
 
     def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        """Those of the first layer, if it is hidden."""
+        """Groups of the first layer, if it is hidden."""
         return tuple(islice(self.weight_groups(), 2 if self.activations else 0))
 
     def may_see_inputs(self, slot: Slot) -> bool:
@@ -113,7 +112,7 @@ class ModelSpec(NetworkSpec):
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> "ModelSpec":
-        """Rebuilds and validates a spec; `custom` are classes of the user's own, see `with_custom`.
+        """Rebuild and validates a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
             OwnClassError: For a prior or likelihood that is neither built in nor among those.

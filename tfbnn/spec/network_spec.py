@@ -1,4 +1,4 @@
-"""What every description of a network has, whatever computes its outputs."""
+"""Base of the descriptions of networks, whatever computes their outputs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import (
-    default_parameterization,
     default_y_transform,
     prior_text,
     transform_choice,
 )
 from tfbnn.spec.layout import LayerSlot, Layout, Slot
-from tfbnn.spec.network_facts import NetworkFacts
-from tfbnn.spec.other_libraries import dtype_name
+from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.own_classes import (
-    check_own,
+    check_settings,
     import_name,
     own_classes_in,
+    own_settings,
     with_custom,
     without_layers,
 )
@@ -119,7 +118,7 @@ class NetworkSpec(ABC):
 
     @property
     def samples_input_scales(self) -> bool:
-        """Whether the scale of such a kernel is sampled."""
+        """Tell whether the scale of such a kernel is sampled."""
         return any(scales.stop > scales.start for _, _, scales in self.input_groups()[:1])
 
     @property
@@ -154,17 +153,17 @@ class NetworkSpec(ABC):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the potential has a continuous gradient in the activations."""
+        """Tell whether the potential has a continuous gradient in the activations."""
         return self.network.is_smooth
 
     @property
     def gauss_newton_obstacle(self) -> str | None:
-        """Why there are no derivatives of every row's outputs, and so no such matrix; or None."""
+        """Reason why there are no derivatives of every row's outputs, and so no such matrix; or None."""
         return self.network.no_jacobian
 
     @property
     def inputs_are_alike(self) -> bool:
-        """Whether inputs are of one kind and on one scale, as pixels and steps of time are."""
+        """Tell whether inputs are of one kind and on one scale, as pixels and steps of time are."""
         return len(self.network.input_shape) > 1
 
     @property
@@ -174,13 +173,13 @@ class NetworkSpec(ABC):
 
     @property
     def num_words(self) -> int | None:
-        """How many words inputs may number, where the network looks them up in a table; else None."""
+        """Number of words that inputs may number, where the network looks them up in a table; else None."""
         return self.network.num_words
 
     @property
     @abstractmethod
     def architecture_text(self) -> str:
-        """What the network is, in a few words: "5-20-20-1, tanh"."""
+        """The network in a few words: "5-20-20-1, tanh"."""
 
     def after(self, earlier: EarlierRows) -> Self:
         """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
@@ -223,7 +222,7 @@ class NetworkSpec(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the report of a fit has to say of the network; nothing of most."""
+        """Sentences on the network for the report of a fit; none of most."""
         return ()
 
     def parameter_name(self, index: int) -> str:
@@ -231,7 +230,7 @@ class NetworkSpec(ABC):
         return self.layout.parameter_name(index)
 
     def flat_inputs(self, x: Any) -> Any:
-        """What users pass as inputs with one axis for all numbers of a row, where it has more."""
+        """Return what users pass as inputs, with one axis for all numbers of a row where it has more."""
         return x
 
     @property
@@ -240,7 +239,7 @@ class NetworkSpec(ABC):
 
     @property
     def is_open(self) -> bool:
-        """Whether the transform of the targets waits for rows that choose it."""
+        """Tell whether the transform of the targets waits for rows that choose it."""
         return self.y_transform == OPEN
 
     def closed(self, y_transform: tuple[str, ...], why: str) -> Self:
@@ -252,7 +251,7 @@ class NetworkSpec(ABC):
 
     @property
     def coarsening_note(self) -> str | None:
-        """What every report must say of draws that have the likelihood to a power below 1."""
+        """Sentence for every report of draws that have the likelihood to a power below 1."""
         if self.likelihood_power == 1.0:
             return None
         return (
@@ -270,7 +269,7 @@ class NetworkSpec(ABC):
 
     @property
     def has_classes(self) -> bool:
-        """Whether targets are class labels, and predictions probabilities."""
+        """Tell whether targets are class labels, and predictions probabilities."""
         return self.likelihood.has_classes
 
     @property
@@ -307,6 +306,16 @@ class NetworkSpec(ABC):
         return self.parameterization == "ntk"
 
 
+def dtype_name(dtype: Any) -> Any:
+    """Return the name of a dtype of NumPy or TensorFlow; all else is given back as it is."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return getattr(dtype, "name", dtype)
+
+
 def check_likelihood_power(power: Any) -> float:
     """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
     return check_number("likelihood_power", power, above=0, maximum=1)
@@ -324,7 +333,7 @@ def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
 
 
 def check_likelihood(likelihood: Any) -> None:
-    """Refuses what is no likelihood. Raises TypeError."""
+    """Refuse what is no likelihood. Raises TypeError."""
     if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
         wanted = "likelihood must be one of tfbnn.likelihoods"
         error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
@@ -359,13 +368,17 @@ def common_settings(
     check_likelihood(likelihood)
     likelihood.check_outputs(num_outputs)
     dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
-    _check_noise(likelihood.noise_scale, dtype)
     choices, prior_is_chosen = [], is_auto(prior)
     if prior_is_chosen:
         prior, why = default_prior(likelihood)
         choices.append(Choice("prior", prior_text(prior), why))
     if is_auto(parameterization):
-        parameterization, why = default_parameterization(prior_is_chosen)
+        parameterization, why = (
+            "standard",
+            "the prior that was given is one of the weights themselves",
+        )
+        if prior_is_chosen:
+            parameterization, why = "ntk", "one prior is right for every width"
         choices.append(Choice("parameterization", parameterization, why))
     if is_auto(likelihood.scale_prior):
         # Whatever its shape, noise is part of the spread of the targets.
@@ -386,27 +399,15 @@ def common_settings(
     }
 
 
-def _check_noise(scale: Any, dtype: str) -> None:
-    """Refuses noise that is out of the range of the dtype, or so small that squares over it are."""
-    if scale is None or isinstance(scale, str):
-        return
-    limits = np.finfo(dtype)
-    low, high = float(np.sqrt(limits.tiny)), float(limits.max)
-    bad = [value for value in np.ravel(scale).tolist() if not low <= value <= high]
-    if bad:
-        raise ValueError(
-            f"noise_scale must lie between {low:.2g} and {high:.2g} for {dtype}, received {bad[0]:g}. "
-            "Rescale the targets, or use dtype='float64'."
-        )
-
-
 def check_priors(spec: NetworkSpec) -> None:
     """Refuse priors that their weights cannot have.
 
     Raises:
         TypeError, ValueError: Naming the weights, or the prior.
     """
-    check_own(spec, REGISTRY)
+    registry = with_custom(REGISTRY, own_classes_in(spec))
+    for settings in own_settings(spec):
+        check_settings(settings, registry)
     for (name, shape, prior), slot in zip(spec.variables, spec.layout.slots):
         if prior.shape not in (None, shape):
             raise ValueError(
@@ -450,7 +451,7 @@ _ROOM = 4
 
 
 def check_prior_sizes(spec: NetworkSpec) -> None:
-    """Refuses priors whose scales the dtype of the model cannot square, either way.
+    """Refuse priors and noise whose scales the dtype of the model cannot square, either way.
 
     Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
     It is asked of new models only: files are read whatever they say.
@@ -458,17 +459,22 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
     Raises:
         ValueError: Naming the prior, and the sizes that the dtype can do with.
     """
-    limit = 2.0 ** (np.finfo(spec.dtype).maxexp // 2 - _ROOM)
-    checked: list[WeightPrior | ScalePrior] = [prior for prior, _, _ in spec.weight_groups()]
+    numbers = np.finfo(spec.dtype)
+    limit = 2.0 ** (numbers.maxexp // 2 - _ROOM)
+    checked: list[WeightPrior | ScalePrior] = [prior for _, _, prior in spec.variables]
     if spec.noise_prior is not None:
         checked.append(spec.noise_prior)
-    for prior in checked:
-        bad = [size for size in prior.sizes if not 1.0 / limit <= size <= limit]
-        if bad:
+    sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior in checked for size in prior.sizes]
+    noise = spec.likelihood.noise_scale
+    if noise is not None and not isinstance(noise, str):
+        # Targets are divided by it, and only that is squared.
+        low, high = float(np.sqrt(numbers.tiny)), float(numbers.max)
+        sizes += [(size, low, high, "noise_scale") for size in np.ravel(noise).tolist()]
+    for size, low, high, what in sizes:
+        if not low <= size <= high:
             raise ValueError(
-                f"The sizes of a prior must lie between {1.0 / limit:.1g} and {limit:.1g} for "
-                f"{spec.dtype}, received {bad[0]:.3g} of {prior!r}. Rescale inputs or targets, or "
-                "use dtype='float64'."
+                f"The sizes of {what} must lie between {low:.2g} and {high:.2g} for {spec.dtype}, "
+                f"received {size:.3g}. Rescale inputs or targets, or use dtype='float64'."
             )
 
 

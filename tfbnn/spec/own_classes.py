@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def import_name(thing: Any) -> str:
-    """Where a function or class is defined, "module:name"; of another callable its class."""
+    """Return where a function or class is defined, "module:name"; of another callable its class."""
     place = thing if hasattr(thing, "__qualname__") else type(thing)
     return f"{place.__module__}:{place.__qualname__}"
 
@@ -51,7 +51,7 @@ class Classes(dict[str, type]):
 
 
 def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
-    """Yields the priors of all layers and the likelihood of a model that are of a user's own."""
+    """Yield the priors of all layers and the likelihood of a model that are of a user's own."""
     for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
         if isinstance(settings, (CustomPrior, CustomNoise)):
             yield settings
@@ -84,7 +84,7 @@ def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
 
 
 def check_class(cls: Any, registry: Mapping[str, type]) -> None:
-    """Refuses what cannot be a class of a user's own.
+    """Refuse what cannot be a class of a user's own.
 
     Raises:
         TypeError: For no class of priors or noise, and for one that is no frozen dataclass.
@@ -108,21 +108,18 @@ def check_class(cls: Any, registry: Mapping[str, type]) -> None:
         )
 
 
-def check_own(spec: NetworkSpec, registry: Mapping[str, type]) -> None:
-    """Refuses priors and likelihoods of a user's own that could not be sampled, saved or told apart.
+def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
+    """Refuse a prior or likelihood of a user's own that could not be sampled, saved or told apart.
 
     What needs TensorFlow is checked where a fit begins.
+
+    Args:
+        settings: The prior or likelihood.
+        registry: A table that has its class.
 
     Raises:
         TypeError, ValueError: Says which, and what to do.
     """
-    registry = with_custom(registry, own_classes_in(spec))
-    for settings in own_settings(spec):
-        check_settings(settings, registry)
-
-
-def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
-    """`check_own` of one prior or likelihood, whose class is in the registry."""
     _check_json(settings, registry)
     if isinstance(settings, CustomNoise):
         place_of(settings)
@@ -170,12 +167,12 @@ _known: dict[str, type] = {}
 
 
 def is_of_keras(kind: type) -> bool:
-    """Whether a class is one of Keras' own."""
+    """Tell whether a class is one of Keras' own."""
     return kind.__module__.partition(".")[0] == "keras"
 
 
 def is_layer(kind: Any) -> bool:
-    """Whether something is a class that inherits from one of Keras."""
+    """Tell whether something is a class that inherits from one of Keras."""
     return isinstance(kind, type) and any(map(is_of_keras, kind.__mro__))
 
 
@@ -187,7 +184,7 @@ def remember(kinds: Iterable[type]) -> tuple[str, ...]:
 
 
 def without_layers(custom: Any) -> Any:
-    """What a user passes as `custom` without classes of layers, which are remembered."""
+    """Return what a user passes as `custom` without classes of layers, which are remembered."""
     if isinstance(custom, type) or not isinstance(custom, Iterable):
         return custom  # which whoever looks at the others refuses
     custom = tuple(custom)

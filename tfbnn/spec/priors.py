@@ -89,7 +89,7 @@ class WeightPrior(ABC):
         """Draws of the weights; those with a sampled scale take it as their last argument."""
 
     def num_scales(self, num_inputs: int) -> int:
-        """How many scales are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        """Number of scales that are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
         if self.scale_prior is None:
             return 0
         return num_inputs if self.per_input else 1
@@ -102,7 +102,7 @@ class WeightPrior(ABC):
 
     @property
     def has_scale(self) -> bool:
-        """Whether the weights have a scale, fixed or sampled."""
+        """Tell whether the weights have a scale, fixed or sampled."""
         return self.scale is not None or self.scale_prior is not None
 
     @property
@@ -125,12 +125,12 @@ class WeightPrior(ABC):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there are weights without density."""
+        """Tell whether there are weights without density."""
         return any(map(isfinite, self.limits))
 
 
 def check_scale_prior(prior: object) -> None:
-    """Refuses anything that is not a prior of a positive scale."""
+    """Refuse anything that is not a prior of a positive scale."""
     if not isinstance(prior, ScalePrior):
         raise unknown_settings("scale_prior must be one of tfbnn.priors", SCALE_PRIORS, prior)
 
@@ -486,23 +486,22 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
 
 
 def _layer_prior(entry: Any) -> LayerPrior:
-    kernel = bias = entry
-    if isinstance(entry, LayerPrior):
-        kernel, bias = entry.kernel, entry.bias
-    elif isinstance(entry, dict):
-        if set(entry) != {"kernel", "bias"}:
-            raise ValueError(
-                "A prior given as a dict must have the keys 'kernel' and 'bias', received "
-                f"{sorted(map(str, entry))}."
-            )
-        kernel, bias = entry["kernel"], entry["bias"]
-    return LayerPrior(_weight_prior(kernel), _weight_prior(bias))
+    entry = vars(entry) if isinstance(entry, LayerPrior) else entry
+    priors = entry if isinstance(entry, dict) else {"kernel": entry, "bias": entry}
+    if set(priors) != {"kernel", "bias"}:
+        raise ValueError(
+            "A prior given as a dict must have the keys 'kernel' and 'bias', received "
+            f"{sorted(map(str, entry))}."
+        )
+    for prior in priors.values():
+        check_weight_prior(prior, "prior must be made of tfbnn.priors")
+    return LayerPrior(**priors)
 
 
-def _weight_prior(prior: object) -> WeightPrior:
+def check_weight_prior(prior: object, wanted: str) -> None:
+    """Refuse what is no prior of weights. Raises TypeError, which begins with what is wanted."""
     if not isinstance(prior, WeightPrior):
-        raise unknown_settings("prior must be made of tfbnn.priors", WEIGHT_PRIORS, prior)
-    return prior
+        raise unknown_settings(wanted, WEIGHT_PRIORS, prior)
 
 
 # Axes of the arrays of EarlierRows, by the letters of its docstring.
@@ -570,11 +569,11 @@ class EarlierRows:
 
     @property
     def is_condensed(self) -> bool:
-        """Whether some rows were left out, so that `networks` know more than the others say."""
+        """Tell whether some rows were left out, so that `networks` know more than the others say."""
         return self.num_kept < self.num_rows
 
     def fits(self, num_parameters: int, num_inputs: int, num_targets: int) -> bool:
-        """Whether it is of networks and rows of these sizes."""
+        """Tell whether it is of networks and rows of these sizes."""
         sizes = self.networks.shape[1], self.x.shape[1], self.y.shape[1]
         return sizes == (num_parameters, num_inputs, num_targets)
 

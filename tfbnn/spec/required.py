@@ -22,7 +22,7 @@ REQUIRED: dict[type, list[_SingleDispatchCallable[Any]]] = defaultdict(list)
 
 
 def required_of(family: type) -> Callable[[Callable[..., T]], _SingleDispatchCallable[T]]:
-    """Declares a function that has to be registered for every class of `family`.
+    """Declare a function that has to be registered for every class of `family`.
 
     The decorated function gives name, arguments and docstring, and has no body: one of those that
     `register` adds is called instead, by the class of the first argument.

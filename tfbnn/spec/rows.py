@@ -55,7 +55,7 @@ class Rows:
 
 
 class Known(NamedTuple):
-    """What an earlier fit knows of rows; None each where it knows nothing.
+    """Facts that an earlier fit knows of rows; None each where it knows nothing.
 
     Attributes:
         feature_names, classes, coding, transforms: As of `Rows`.
@@ -148,7 +148,7 @@ def prepare_rows(
     known: Known | None = None,
     missing: str = REFUSE,
 ) -> Rows:
-    """Checks one set of rows.
+    """Check one set of rows.
 
     Args:
         spec: NetworkSpec.
@@ -231,7 +231,7 @@ class TransformedRows(NamedTuple):
     groups: Array | None = None
 
     def inputs(self, earlier: EarlierRows | None) -> TrainingInputs:
-        """What an ensemble keeps of the training rows, and of those that a prior of earlier ones stands for.
+        """Return what an ensemble keeps of the training rows, and of those that a prior of earlier ones stands for.
 
         It costs the eigenvectors of a covariance.
         """
@@ -243,7 +243,7 @@ class TransformedRows(NamedTuple):
 
     @classmethod
     def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
-        """Fits the transforms of `spec` to training Rows, unless they have some, and applies them."""
+        """Fit the transforms of `spec` to training Rows, unless they have some, and applies them."""
         if rows.transforms is None:
             with places_named(names=rows.feature_names):
                 x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
@@ -286,7 +286,7 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
 
 
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
-    """As `evenly_spaced`, of rows in groups [N] whole groups, as many as have up to `most` rows."""
+    """Indices of evenly spaced whole groups [N], as many as have up to `most` rows."""
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
@@ -297,7 +297,7 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
 
 
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
-    """Refuses transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
+    """Refuse transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
     check_range(spec, name, x)
     most = spec.num_words
     if most is None:
@@ -311,7 +311,7 @@ def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
 
 
 def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
-    """Refuses transformed values [N, K] that the model's dtype has no normal number for.
+    """Refuse transformed values [N, K] that the model's dtype has no normal number for.
 
     Zero is one where it was zero; a noise scale never is.
     """

@@ -32,7 +32,7 @@ def said(settings: Any) -> dict[str, Any]:
 
 
 def settings_to_json(settings: Any) -> dict[str, Any]:
-    """Turns a settings object into {"name": class name, field: value, ...}, recursively."""
+    """Turn a settings object into {"name": class name, field: value, ...}, recursively."""
     entry: dict[str, Any] = {"name": type(settings).__name__}
     return entry | {name: _to_json(value) for name, value in said(settings).items()}
 

@@ -1,13 +1,13 @@
 """The Keras-like table of a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from numbers import Real
 
 from tfbnn.spec.choices import Choice
-from tfbnn.spec.keras_parts import FrozenVariable, SampledVariable
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
+from tfbnn.spec.network_parts import FrozenVariable, SampledVariable
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import said
@@ -19,16 +19,13 @@ _VARIABLE_HEADER = ("Variable", "Shape", "Parameters", "Prior")
 def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """(Header, rows of cells): a row per layer, or of a Keras model per variable."""
     if isinstance(spec, KerasSpec):
-        return _VARIABLE_HEADER, list(_variable_rows(spec))
+        sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
+        variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
+        return _VARIABLE_HEADER, [
+            (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
+            for one in sorted(variables, key=lambda one: one.index)
+        ]
     return _LAYER_HEADER, _layer_rows(perceptron(spec, "summary"))
-
-
-def _variable_rows(spec: KerasSpec) -> Iterator[tuple[str, ...]]:
-    sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
-    variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
-    for one in sorted(variables, key=lambda one: one.index):
-        prior = sampled.get(one.index, "fixed")
-        yield one.path, str(list(one.shape)), str(prod(one.shape)), prior
 
 
 def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:

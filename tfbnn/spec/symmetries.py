@@ -36,14 +36,14 @@ class _Layer(NamedTuple):
 
     @property
     def units(self) -> Array:
-        """What tells units apart [M, H, features], whatever the order of the units behind them."""
+        """Features that tell units apart [M, H, features], whatever the order of the units behind them."""
         lines = [self.incoming, self.bias]
         if self.is_last:
             lines.append(np.swapaxes(self.outgoing, 1, 2))
         return np.swapaxes(np.concatenate(lines, axis=1), 1, 2)
 
     def move(self, order: Array, signs: Array) -> None:
-        """Puts unit order[m, h] of network m, times its sign, in place h; both [M, H]."""
+        """Put unit order[m, h] of network m, times its sign, in place h; both [M, H]."""
         for weights in (self.incoming, self.bias):
             weights[...] = np.take_along_axis(weights, order[:, None], axis=2) * signs[:, None]
         outgoing = np.take_along_axis(self.outgoing, order[..., None], axis=1)

@@ -50,7 +50,7 @@ def row_slices(num_rows: int) -> Iterator[slice]:
 
 
 def slices_to_read(*arrays: Array) -> Iterator[slice]:
-    """As `row_slices` of arrays [N, ...], after each of which pages of files they lie in are given back."""
+    """Yield `row_slices` of arrays [N, ...], and give back pages of their files after each."""
     for rows in row_slices(len(arrays[0])):
         yield rows
         give_back(*arrays)
@@ -94,7 +94,7 @@ def mapped_file(array: npt.NDArray[Any]) -> mmap.mmap | None:
 
 
 def give_back(*arrays: npt.NDArray[Any]) -> None:
-    """Gives back the pages of files that arrays lie in; reading brings them again.
+    """Give back the pages of files that arrays lie in; reading brings them again.
 
     The system keeps them as long as nothing else needs the room. Without this a pass over the rows leaves
     all of them in the memory of the process, where a limit for it counts them.

@@ -25,7 +25,7 @@ _BLOCK = 2**22
 
 @contextlib.contextmanager
 def replacing(path: StrPath, *, lasting: bool = True) -> Iterator[str]:
-    """Yields the name of a temporary file that replaces `path` at the end, unless something fails.
+    """Yield the name of a temporary file that replaces `path` at the end, unless something fails.
 
     The content is on the disk before the new name is, and the new name when this returns: after a
     crash there is the older file or the new one, never a mixture.
@@ -45,7 +45,7 @@ def replacing(path: StrPath, *, lasting: bool = True) -> Iterator[str]:
 
 
 def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
-    """Writes a whole file, replacing what is there only once the new file is complete.
+    """Write a whole file, replacing what is there only once the new file is complete.
 
     Args:
         path: File name.
@@ -68,7 +68,7 @@ def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
 
 
 def open_text(path: StrPath) -> TextIO:
-    """Opens a file that `replacing` made, or a device, for the text of a table.
+    """Open a file that `replacing` made, or a device, for the text of a table.
 
     UTF-8, lines as they are; halves of characters, which have no UTF-8, become escapes.
     """
@@ -76,7 +76,7 @@ def open_text(path: StrPath) -> TextIO:
 
 
 def check_writable(path: StrPath) -> None:
-    """Refuses a path at which no file could be written, before the work that its content takes.
+    """Refuse a path at which no file could be written, before the work that its content takes.
 
     Found out by making a temporary file: what rights and flags say is not the whole truth.
 
@@ -96,7 +96,7 @@ def check_writable(path: StrPath) -> None:
 
 
 def make_folder(path: StrPath) -> None:
-    """Makes a folder, whose name is on the disk when this returns, unless it is there already.
+    """Make a folder, whose name is on the disk when this returns, unless it is there already.
 
     Raises:
         FileNotFoundError: When the folder above does not exist.
@@ -113,7 +113,7 @@ def make_folder(path: StrPath) -> None:
 
 
 def remove_abandoned(folder: str) -> None:
-    """Removes the temporary files of writers that were killed.
+    """Remove the temporary files of writers that were killed.
 
     Where the file system has no locks, all stay.
     """
@@ -126,12 +126,12 @@ def remove_abandoned(folder: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file name is one of those that `replacing` yields."""
+    """Return whether a file name is one of those that `replacing` yields."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 def open_plainly(path: str, flags: int) -> int:
-    """Opens a file as `os.open` does, for all who may read or write it.
+    """Open a file as `os.open` does, for all who may read or write it.
 
     No link is followed and no pipe's other end waited for, where the system knows how.
     """
@@ -140,7 +140,7 @@ def open_plainly(path: str, flags: int) -> int:
 
 
 def lock(handle: IO[Any] | int, wait: bool = False) -> None:
-    """Locks an open file, until it is closed, against everybody else who asks.
+    """Lock an open file, until it is closed, against everybody else who asks.
 
     Args:
         handle: The file or its number.
@@ -156,7 +156,7 @@ def lock(handle: IO[Any] | int, wait: bool = False) -> None:
 
 
 def is_locked(handle: IO[Any] | int) -> bool:
-    """Whether another has locked an open file, or that cannot be known.
+    """Return whether another has locked an open file, or that cannot be known.
 
     The file, which need not be writable, is locked itself for a moment, together with others who
     ask the same.
@@ -172,7 +172,7 @@ def is_locked(handle: IO[Any] | int) -> bool:
 
 
 def _reached(point: str, path: StrPath) -> None:
-    """Does nothing. Tests of faults put a function in its place, which ends the process.
+    """Do nothing. Tests of faults put a function in its place, which ends the process.
 
     Args:
         point: "before write", "writing" (once per block), "after write", "after fsync" or "after
@@ -183,7 +183,7 @@ def _reached(point: str, path: StrPath) -> None:
 
 @contextlib.contextmanager
 def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
-    """Yields the open temporary file of `replacing`, without a buffer of its own."""
+    """Yield the open temporary file of `replacing`, without a buffer of its own."""
     path = os.fspath(path)
     folder = _folder_of(path)
     if lasting:
@@ -253,13 +253,13 @@ MARK = "<!DOCTYPE html>\n<!-- tfbnn report -->"
 
 
 def is_page(path: StrPath) -> bool:
-    """Whether a file is a page of ours."""
+    """Return whether a file is a page of ours."""
     with open(path, "rb") as file:
         return file.read(len(MARK)) == MARK.encode()
 
 
 def check_place(path: StrPath) -> None:
-    """Refuses a place where a page would replace something else, or could not be written.
+    """Refuse a place where a page would replace something else, or could not be written.
 
     Raises:
         FileExistsError: Where there is something else.

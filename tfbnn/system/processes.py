@@ -35,7 +35,7 @@ def search_path() -> str:
 
 
 def describe_ending(code: int) -> str:
-    """What the return code of a process says, in words."""
+    """Say in words what the return code of a process means."""
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"ended by {signal.Signals(-code).name}"
@@ -83,12 +83,12 @@ def _flush() -> None:
 
 
 def is_news(line: bytes) -> bool:
-    """Whether a line of the log is to be shown: errors are, and all that has not the log's form."""
+    """Return whether a line of the log is shown: errors are, and all that has not the log's form."""
     return not any(pattern.match(line) for pattern in _NO_NEWS)
 
 
 def filter_log() -> None:
-    """Hands on what is news, line by line, until the end of standard input."""
+    """Hand on what is news, line by line, until the end of standard input."""
     # Ctrl-C reaches all processes of a terminal; this one ends with the one it works for.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:

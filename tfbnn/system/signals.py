@@ -63,7 +63,7 @@ class SignalHold:
 
 @contextlib.contextmanager
 def signals_held(on_first: Callable[[], object] = lambda: None) -> Iterator[SignalHold]:
-    """Yields a `SignalHold`: what is done while it holds is finished, however often one asks to stop.
+    """Yield a `SignalHold`: what is done while it holds is finished, however often one asks to stop.
 
     SIGINT is held, and the signals that `signals_interrupt` takes. Those that this process ignores
     stay so, and outside the main thread nothing happens.
@@ -78,7 +78,7 @@ def signals_held(on_first: Callable[[], object] = lambda: None) -> Iterator[Sign
 
 
 def ignore_signals() -> None:
-    """Lets signals that ask to stop pass from now on: the process is about to end by itself."""
+    """Let signals that ask to stop pass from now on: the process is about to end by itself."""
     with contextlib.suppress(ValueError):  # outside the main thread
         for number in (signal.SIGINT, *STOP_SIGNALS):
             signal.signal(number, signal.SIG_IGN)

@@ -12,7 +12,7 @@ _MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
 
 
 def open_standard_streams() -> None:
-    """Opens the null device wherever this process was started with a standard stream closed.
+    """Open the null device wherever this process was started with a standard stream closed.
 
     Otherwise the next file that is opened would get its number, and what libraries write to
     standard error would land in the middle of a result.
@@ -61,12 +61,10 @@ def plain_standard_output() -> Iterator[None]:
     errors = getattr(stream, "errors", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-    plain = sys.stdout = cast(TextIO, PlainText(stream))
     try:
-        yield
+        with contextlib.redirect_stdout(cast(TextIO, PlainText(stream))):
+            yield
     finally:
-        if sys.stdout is plain:
-            sys.stdout = stream
         if reconfigure is not None:
             # It may have been closed meanwhile, by a reader that has seen enough.
             with contextlib.suppress(OSError, ValueError):
@@ -91,12 +89,12 @@ class Forgiving(_Around):
     _has_failed = False
 
     def write(self, text: str) -> int:
-        """Writes a text, or drops it."""
+        """Write a text, or drop it."""
         self._try(lambda: self.stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flushes what was written."""
+        """Flush what was written."""
         self._try(self.stream.flush)
 
     def _try(self, call: Callable[[], Any]) -> None:
@@ -109,23 +107,21 @@ class Forgiving(_Around):
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a stream, which may be anything that has been put in place of one, is a terminal."""
+    """Return whether a stream, or anything that has been put in place of one, is a terminal."""
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
 def columns(stream: Any) -> int | None:
     """The width of the terminal that a stream is, or None where it is none."""
     try:
-        # Some pseudo-terminals have never been told their size.
-        return (
-            (os.get_terminal_size(stream.fileno()).columns or 80) if is_terminal(stream) else None
-        )
+        size = os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return None
+    return size or 80  # some pseudo-terminals have never been told their size
 
 
 def same_file(one: Any, other: Any) -> bool:
-    """Whether two streams write to the same terminal or file."""
+    """Return whether two streams write to the same terminal or file."""
     try:
         return os.path.sameopenfile(one.fileno(), other.fileno())
     except (AttributeError, OSError, ValueError):

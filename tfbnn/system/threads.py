@@ -28,7 +28,7 @@ _at_work: set[Future[Any]] = set()
 
 
 def aside(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-    """Begins function(*arguments) in a thread of its own, in the context of the caller.
+    """Begin function(*arguments) in a thread of its own, in the context of the caller.
 
     Neither `exit_at_once` nor an interrupt that ends a script waits for it.
     """
@@ -97,7 +97,7 @@ def each_aside(
 
 
 def wait_a_little(futures: Collection[Future[Any]]) -> bool:
-    """Waits until calls have ended, for GRACE_SECONDS at most; whether the user asks to stop."""
+    """Wait until calls have ended, for GRACE_SECONDS at most; return whether the user asks to stop."""
     interrupted, deadline = False, time.monotonic() + GRACE_SECONDS
     while True:
         try:
@@ -108,12 +108,12 @@ def wait_a_little(futures: Collection[Future[Any]]) -> bool:
 
 
 def is_anything_left() -> bool:
-    """Whether calls are still being made that nobody waits for."""
+    """Return whether calls are still being made that nobody waits for."""
     return bool(_at_work)
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """Ends the process, with what it has printed, and nothing else.
+    """End the process, with what it has printed, and nothing else.
 
     While threads compute, libraries wait for them when they are unloaded, or crash.
     """
@@ -129,7 +129,7 @@ def _flush() -> None:
 
 
 def _end_of_interpreter() -> None:
-    """Where an interrupt ends a script, ends it now, as Python would; else waits for what is left.
+    """End a script that an interrupt ends, now, as Python would; else wait for what is left.
 
     The exit code that a script asked for is not known here.
     """
@@ -170,7 +170,7 @@ def num_cores() -> int:
 
 
 def _whole_number(variable: str) -> int:
-    """What an environment variable says, 0 where it is no whole number."""
+    """Read an environment variable, 0 where it is no whole number."""
     text = os.environ.get(variable, "")
     return int(text) if text.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""What people read: suggestions, names, warnings, missing extras, and text fit for terminals, notebooks and JSON."""
+"""Texts for people: suggestions, names, warnings, missing extras, and text fit for terminals, notebooks and JSON."""
 
 import importlib
 import math
@@ -29,7 +29,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def name_of(value: object) -> str:
-    """What people call a value: text itself, a function or class by its name, all else by its class."""
+    """Name a value: text itself, a function or class by its name, all else by its class."""
     if isinstance(value, str):
         return value
     name = getattr(value, "__name__", None)

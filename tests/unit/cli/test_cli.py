@@ -20,7 +20,7 @@ from tests.support.without_tensorflow import (
     command_without_tensorflow,
     commands_without_tensorflow,
 )
-from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.csv_tables import csv_writer, write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 
@@ -158,7 +158,7 @@ def test_predict_with_everything(run, folder):
 def test_predict_from_standard_input_in_pieces(run, folder, monkeypatch):
     x = np.random.default_rng(0).normal(size=(2500, 2))
     stream = io.StringIO()
-    write_csv(stream, ["a", "b"], x)
+    csv_writer(stream, ["a", "b"], digits=17)(x)
     stream.seek(0)
     monkeypatch.setattr(sys, "stdin", stream)
     code, out, err = run("predict named.h5 -")

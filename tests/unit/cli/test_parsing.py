@@ -27,8 +27,16 @@ def folder(tmp_path):
         (f"{FIT} --quiet", ["'--verbose'"]),
         (
             "predict m.h5 rows.csv --random-state 5",
-            ["unknown option --random-state. It belongs to a fit"],
+            ["unknown option --random-state. It belongs to a fit: tfbnn fit with --seed."],
         ),
+        (
+            "predict m.h5 rows.csv --epochs 5",
+            ["It belongs to the search for starts: tfbnn fit with --epochs."],
+        ),
+        ("resume run --step-size 1", ["for example tfbnn fit --kernel hmc --step-size."]),
+        ("evaluate m.h5 rows.csv --quantiles 0.5", ["tfbnn predict --quantiles 0.16,0.84 gives"]),
+        (f"{FIT} --dropout 0.1", ["regularised by their prior: tfbnn fit --prior-scale."]),
+        (f"{FIT} --sample-weight w", ["precision pass tfbnn fit --noise-column; to count"]),
         (f"{FIT} 20", ["argument '20'; entries of one list have commas", "tfbnn fit --help"]),
         ("fit --layers 20 20 --target y rows.csv", ["'rows.csv'; entries of one list have commas"]),
         ("fit --target y --layers 20 20 rows.csv", ["'rows.csv'; entries of one list have commas"]),

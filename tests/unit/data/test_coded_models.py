@@ -58,7 +58,7 @@ def answers(model, x):
 
 def test_a_frame_without_rows_is_refused(model):
     for entry in (model.predict, model.predict_draws, model.code_inputs):
-        with pytest.raises(ValueError, match="x must have at least one row"):
+        with pytest.raises(ValueError, match="x must have .* at least one row"):
             entry(FRAME[:0])
 
 
@@ -105,9 +105,11 @@ def test_faults_of_numbers_have_the_name_of_their_column(model):
 
 def test_a_model_of_numbers_says_that_it_has_seen_no_text(synthetic_ensemble):
     model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("mass", "colour")))
-    with pytest.raises(TypeError, match="text in column 'colour', where it has seen none"):
+    with pytest.raises(TypeError, match=r"strings in row 0, column \d \('colour'\)"):
         model.predict(FRAME[["mass", "colour"]])
-    with pytest.raises(TypeError, match="text in column 1. Convert it, or pass a data frame"):
+    with pytest.raises(
+        TypeError, match="strings in row 0, column 1. Convert them, or fit to a data frame"
+    ):
         model.predict(FRAME[["mass", "colour"]].to_numpy())
 
 

@@ -190,7 +190,7 @@ def test_validation_rows_are_taken_by_name(engine):
 @pytest.mark.parametrize("entry", [fit, validate, log_prob], ids=name_of)
 def test_columns_before_a_fit_are_those_of_the_network(entry):
     with pytest.raises(
-        ValueError, match="2 columns, one per input of the network, received 1"
+        ValueError, match=r"2 columns, one per input of the network, received \[12, 1\]"
     ) as e:
         entry(BayesianMLP([2, 5, 1], prior=Normal(1.0), x_transform=None), x=X[:, :1])
     assert "of the fit" not in str(e.value)

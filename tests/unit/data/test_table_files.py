@@ -9,8 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tfbnn.data.table_files import ENDINGS, ending_of, table_writer
-from tfbnn.data.tables import read_table
+from tfbnn.data.tables import ENDINGS, ending_of, read_table, table_writer
 
 NAMES = ("class", "p", "file")
 PIECES = [

@@ -75,7 +75,7 @@ def test_columns_are_left_out_unread(tmp_path):
     table = read_table(tmp_path / "t.csv", without=["note"], texts=True)
     assert table.columns == ("a", "b") and table.left_out == ()
     with pytest.raises(ValueError, match="line 2, column note: expected a value, got an empty cell.*"
-                       "or fit without the column"):  # fmt: skip
+                       "or leave out the column"):  # fmt: skip
         read_table(tmp_path / "t.csv", texts=True)
     with pytest.raises(ValueError, match="has no column remark"):
         read_table(tmp_path / "t.csv", without=["remark"])

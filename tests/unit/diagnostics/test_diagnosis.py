@@ -312,7 +312,7 @@ def test_verdict_needs_little_disagreement_and_enough_draws(run):
 
 
 def replace_and_judge(diagnosis, **changes):
-    sampled = Sampled(np.zeros((4, 400, 1)) + np.arange(400)[:, None], {}, 1600, None, True, True)
+    sampled = Sampled(np.zeros((4, 400, 1)) + np.arange(400)[:, None], {}, None, True, True)
     problems = tuple(find_problems(replace(diagnosis, **changes), sampled))
     return replace(diagnosis, problems=problems).verdict
 

@@ -15,6 +15,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.coded import coded_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import About, Interface, Spoils
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
@@ -87,6 +88,17 @@ def test_a_page_is_small_and_allows_itself_nothing(regression):
     assert "prefers-color-scheme: dark" in style and "@media print" in style
 
 
+def test_a_number_of_the_diagnosis_is_added_in_one_place(monkeypatch):
+    """As CONTRIBUTING says: report, page and command have it then."""
+    old = Diagnosis.facts
+    monkeypatch.setattr(
+        Diagnosis, "facts", lambda self: [*old(self), ("new", f"{self.ebfmi.size}")]
+    )
+    model = model_of()
+    assert model.diagnose().numbers()[-1] == "new          2"
+    assert sections.convergence(Subject(model)).facts[-1] == ("new", ["2"])
+
+
 def luminance(color):
     """Of "#rrggbb", as WCAG 2 defines it."""
     shares = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
@@ -147,7 +159,7 @@ def test_what_cannot_be_made_says_so():
         for make in (sections.predictions, sections.slices):
             assert make(ended).notes == [sections._NO_DRAWS]
     assert found.headline == "not sampled"
-    assert found.findings[0].remedy == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
+    assert found.findings[0][2] == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
 
 
 def test_what_is_stored_is_shown():

@@ -10,6 +10,7 @@ from tests.support.builders import make_rows
 from tfbnn import plots
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import HeteroscedasticGaussian, StudentT
+from tfbnn.plots.canvas import plain
 from tfbnn.plots.predictions import wilson_interval
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -170,3 +171,10 @@ def test_without_matplotlib(model, monkeypatch):
             plot(model, x, y)
     with pytest.raises(ImportError, match=r"tfbnn\[plots\]"):
         plots.plot_convergence(model)
+
+
+def test_labels_are_drawn_letter_by_letter():
+    assert plain("a$b$") == r"a\$b\$"
+    assert plain("_y") == " _y"
+    assert plain("x" * 60) == "x" * 39 + "…"
+    assert plain("a\x1b[2J\u202e") == r"'a\x1b[2J\u202e'"

@@ -9,9 +9,9 @@ import pytest
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HalfNormal, HierarchicalNormal, LogNormal, Normal
 from tfbnn.spec.keras_config import check_config
-from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import VariableFacts, resolve_keras_priors
 from tfbnn.spec.keras_spec import KerasSpec, spec_from_json
+from tfbnn.spec.network_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.summary import describe_model
 

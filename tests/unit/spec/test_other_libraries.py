@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.other_libraries import activation_name, dtype_name
+from tfbnn.spec.activations import ACTIVATIONS, activation_name
+from tfbnn.spec.network_spec import dtype_name
 
 
 def function_of(module, name):

@@ -10,6 +10,7 @@ import tfbnn
 from tests.support.builders import make_rows, plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import check_prior_sizes
 from tfbnn.spec.rows import TransformedRows, prepare_rows
 
 WEIGHT_PRIORS = [
@@ -195,7 +196,7 @@ EXTREME = [
 @pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
 @pytest.mark.parametrize("size", [1e-60, 1e-19, 1e19, 1e60])
 def test_priors_of_sizes_that_the_dtype_cannot_square_are_refused(prior, size):
-    with pytest.raises(ValueError, match="sizes of a prior.*for float32.*dtype='float64'"):
+    with pytest.raises(ValueError, match="sizes of.*for float32.*dtype='float64'"):
         tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
     tfbnn.BayesianMLP([2, 3, 1], prior=prior(size), dtype="float64")
 
@@ -212,7 +213,7 @@ def test_float64_has_its_limits_too(size):
         {"prior": priors.Normal(size)},
         {"likelihood": likelihoods.Gaussian(scale_prior=priors.HalfNormal(size))},
     ):
-        with pytest.raises(ValueError, match="sizes of a prior.*for float64"):
+        with pytest.raises(ValueError, match="sizes of.*for float64"):
             tfbnn.BayesianMLP([2, 3, 1], dtype="float64", **settings)
 
 
@@ -413,7 +414,8 @@ def test_summary_shows_every_layer_and_the_number_of_parameters():
 def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
     """Of the model, and of rows: log densities would be -inf or nan."""
     x, y = make_rows(9, 2, 1)
-    fixed = partial(plain_spec, (2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
+    noisy = plain_spec((2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
+    fixed = partial(check_prior_sizes, noisy)
     spec = plain_spec((2, 1), dtype=dtype)
     rows = prepare_rows(spec, x, y, np.full(9, scale))
     of_rows = partial(TransformedRows.learn, spec, rows, None)

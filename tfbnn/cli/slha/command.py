@@ -21,7 +21,7 @@ _COMMANDS: dict[str, tuple[str, ModuleType]] = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the commands, each with its options."""
+    """Add the commands, each with its options."""
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="slha_command", required=True
     )

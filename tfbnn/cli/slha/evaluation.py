@@ -14,9 +14,9 @@ examples:
 """
 
 import argparse
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,17 +24,27 @@ import numpy as np
 from tfbnn.cli.console import DONE, print_json, say
 from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.points import find_spectra, of_spectra, of_table, paths_of_copies
-from tfbnn.cli.slha.results import citations, columns_of, records_of, values_of, write_copies
+from tfbnn.cli.slha.points import (
+    find_spectra,
+    of_spectra,
+    of_table,
+    paths_of_copies,
+    read_text,
+    write_text,
+)
+from tfbnn.data.csv_tables import Writer
 from tfbnn.data.numbers import is_number
-from tfbnn.data.table_files import Writer
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
-from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.hep.process import Pids, pid_pair
-from tfbnn.hep.xsection_blocks import check_calculations
+from tfbnn.hep.predictor import CrossSectionPredictor, CrossSections
+from tfbnn.hep.process import Pids, Process, pid_pair
+from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
+from tfbnn.system.arrays import Array
 
 _MOST_NAMED = 5
+_NETWORK = ("central_fb", "err_down_fb", "err_up_fb")
+_OTHERS = ("other_err_down_fb", "other_err_up_fb", "tot_err_down_fb", "tot_err_up_fb")
+_WHOLE = ("pid1", "pid2", "trust")
 
 
 def _pids(text: str) -> Pids:
@@ -98,7 +108,7 @@ class Options(JsonOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads, predicts in batches, writes."""
+    """Read, predict in batches, write."""
     spectra, errors = _check_arguments(args), dict(args.error)
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
@@ -115,9 +125,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         batches = of_table(predictor, args.table, args.id_column, errors)
     with_others, seconds = bool(args.add_errors or errors), 0.0
-    columns, records = columns_of(with_others), []
+    columns, records = _columns_of(with_others), []
     num_points, num_strangers, untrusted = 0, 0, []
-    with _table(args, columns) as write:
+    table: AbstractContextManager[Writer | None] = nullcontext()
+    if args.output is not None or not (args.json or args.write is not None):
+        table = written_table(args.output, columns)
+    with table as write:
         for batch in batches:
             began = time.perf_counter()
             sections = predictor.predict(batch.inputs, errors=batch.errors)
@@ -126,18 +139,18 @@ def run(args: argparse.Namespace) -> int:
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
             untrusted += [name for name, outside in zip(batch.names, is_outside) if outside]
             points = np.repeat(np.array(batch.names, dtype=str), len(processes))
-            values = values_of(processes, sections, with_others)
+            values = _values_of(processes, sections, with_others)
             if write is not None:
                 write(values, [points])
             if args.json:
-                records += records_of(columns, points, values)
+                records += _records_of(columns, points, values)
             if copies is not None:
                 paths = {name: copies[name] for name in batch.names}
-                num_strangers += write_copies(paths, processes, sections, with_others)
+                num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
     if args.json:
-        print_json({"cross_sections": records, "cite": citations(processes)})
+        print_json({"cross_sections": records, "cite": _citations(processes)})
     number = num_points * len(processes)
     say(
         f"{counted(number, 'cross section')} of {counted(num_points, 'point')}, predicted in "
@@ -157,7 +170,7 @@ def run(args: argparse.Namespace) -> int:
             f"Warning: {num_strangers} of them also have cross sections of another code for the same "
             "process and energy, which stay. SModelS takes the largest of one order."
         )
-    for text in citations(processes):
+    for text in _citations(processes):
         say(f"Cite: {text}")
     return DONE
 
@@ -181,11 +194,71 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
     return []
 
 
-@contextlib.contextmanager
-def _table(args: argparse.Namespace, columns: Sequence[str]) -> Iterator[Writer | None]:
-    """Yields what takes the rows of a table, if there is to be one."""
-    if args.output is None and (args.json or args.write is not None):
-        yield None
-        return
-    with written_table(args.output, columns) as write:
-        yield write
+def _columns_of(with_others: bool) -> list[str]:
+    """Names of the columns: the point, then numbers; with errors of other origin, or without."""
+    return [
+        *("point", "pid1", "pid2", "energy_GeV", *_NETWORK),
+        *(_OTHERS if with_others else ()),
+        "trust",
+    ]
+
+
+def _values_of(processes: Sequence[Process], sections: CrossSections, with_others: bool) -> Array:
+    """Return the numbers of the rows [N * P, columns], point by point."""
+    others = (sections.other_down, sections.other_up, sections.total_down, sections.total_up)
+    constants = np.array([[*process.pids, process.energy] for process in processes])
+    parts = [
+        *(np.broadcast_to(column, sections.central.shape) for column in constants.T),
+        *(sections.central, sections.err_down, sections.err_up),
+        *(others if with_others else ()),
+        sections.trust,
+    ]
+    return np.stack(parts, axis=2).reshape(sections.central.size, -1)
+
+
+def _records_of(columns: Sequence[str], points: Array, values: Array) -> list[dict[str, Any]]:
+    """Return the rows as JSON has them."""
+    return [
+        {columns[0]: point}
+        | {name: int(value) if name in _WHOLE else value for name, value in zip(columns[1:], row)}
+        for point, row in zip(points.tolist(), values.tolist())
+    ]
+
+
+def _write_copies(
+    paths: Mapping[str, str],
+    processes: Sequence[Process],
+    sections: CrossSections,
+    with_others: bool,
+) -> int:
+    """Write copies of spectra with XSECTION blocks.
+
+    Args:
+        paths: Dict spectrum -> its copy, in the order of the points.
+        processes: The processes of the folder.
+        sections: What was found of the points.
+        with_others: Whether errors of other origin are added.
+
+    Returns:
+        Number of copies in which another code's cross sections of the same process stay.
+    """
+    down = sections.total_down if with_others else sections.err_down
+    up = sections.total_up if with_others else sections.err_up
+    numbers = np.stack([sections.central, down, up], axis=2).tolist()
+    num_strangers = 0
+    for (spectrum, copy), rows, trusts in zip(paths.items(), numbers, sections.trust.tolist()):
+        entries = [
+            Entry(process, central, low, high, int(trust))
+            for process, (central, low, high), trust in zip(processes, rows, trusts)
+        ]
+        text, strangers = with_blocks(read_text(spectrum), entries)
+        write_text(copy, text)
+        num_strangers += bool(strangers)
+    return num_strangers
+
+
+def _citations(processes: Sequence[Process]) -> list[str]:
+    """Return what is to be cited, each once."""
+    sources = [(process.citation, process.doi and f"doi:{process.doi}") for process in processes]
+    texts = (", ".join(filter(None, source)) for source in sources)
+    return list(dict.fromkeys(filter(None, texts)))

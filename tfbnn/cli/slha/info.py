@@ -26,20 +26,23 @@ class Options(JsonOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints."""
+    """Print."""
     index = read_index(args.folder)
     with index_errors(args.folder):
         processes = [settings_of(entry) for entry in index["processes"]]
         texts = ["\n".join(_lines(process)) for process in processes]
     if args.json:
-        print_json([_plain(process) for process in processes])
+        for process in processes:
+            calculation: Calculation | None = process["calculation"]
+            process["calculation"] = calculation and calculation.columns
+        print_json(processes)
     else:
         print("\n\n".join(texts))
     return DONE
 
 
 def _lines(process: dict[str, Any]) -> Iterator[str]:
-    """Yields a line for all that is known of a process."""
+    """Yield a line for all that is known of a process."""
     first, second = process["pids"]
     yield f"{first} {second} at {process['energy']:g} GeV, fitted in {process['unit']}"
     inputs = process["inputs"].items()
@@ -58,9 +61,3 @@ def _lines(process: dict[str, Any]) -> Iterator[str]:
 
 def _line(label: str, text: str) -> str:
     return f"  {label:<13}{text}"
-
-
-def _plain(process: dict[str, Any]) -> dict[str, Any]:
-    """The process as JSON has it."""
-    calculation: Calculation | None = process["calculation"]
-    return process | {"calculation": None if calculation is None else calculation.columns}

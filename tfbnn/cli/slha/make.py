@@ -50,7 +50,7 @@ class Options:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads the models, and writes the folder."""
+    """Read the models, and write the folder."""
     check_output(args.folder, FOLDER, [args.description])
     processes = read_description(args.description, untrusted=not args.trusted)
     write_processes(args.folder, processes, existing=args.existing)

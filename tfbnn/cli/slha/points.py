@@ -90,7 +90,7 @@ def paths_of_copies(
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes the text of a spectrum, which has its name once it is complete.
+    """Write the text of a spectrum, which has its name once it is complete.
 
     What is new does not wait for the disk, as its original is there, and 10 000 files take seconds,
     not minutes.
@@ -125,7 +125,7 @@ def of_spectra(
     errors: Mapping[str, Any],
     skip_bad: bool = False,
 ) -> Iterator[Batch]:
-    """Yields the points of SLHA files.
+    """Yield the points of SLHA files.
 
     Args:
         predictor: Says which inputs are needed.
@@ -164,7 +164,7 @@ def of_table(
     id_column: str | None,
     errors: Mapping[str, Any],
 ) -> Iterator[Batch]:
-    """Yields the points of a table, which has inputs under the names of the fit.
+    """Yield the points of a table, which has inputs under the names of the fit.
 
     Args:
         predictor: Says which inputs are needed.

@@ -141,9 +141,9 @@ class Density(ABC):
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """The part that the weight is of, to the power of one, [C]."""
 
-    @abstractmethod
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """The same and its gradient [C, P] in the dtype of theta."""
+        return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
     @abstractmethod
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
@@ -336,14 +336,6 @@ class FunctionDensity(Density):
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         return self._value(self.spec.functions[-1], theta)
-
-    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        return taped(lambda theta: self.log_likelihood(theta, data), theta)
-
-    def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
-        if len(self.spec.functions) == 1:  # of which nothing has to be weighted or added
-            return self.log_likelihood_and_gradient(theta, data)
-        return super().value_and_gradient(theta, data, weight)
 
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
         parts = zip(self.spec.names, self.spec.functions)

@@ -14,6 +14,7 @@ from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.run.result import SamplingResult
 from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
@@ -74,14 +75,13 @@ def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
 if TYPE_CHECKING:
     from tfbnn.run.definition import RunDefinition
     from tfbnn.run.events import Columns
-    from tfbnn.run.result import SamplingResult
 
 _NOTEBOOK_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Samples:
-    """Draws of a log density.
+class Samples(SamplingResult):
+    """Draws of a log density, with all that a `SamplingResult` has.
 
     C chains, S draws per chain, P coordinates.
 
@@ -94,11 +94,8 @@ class Samples:
         kernel: The kernel's settings as text.
         geometry: One line on the preconditioner and why that one.
         bias: What a kernel says of itself whose draws do not have exactly this density, or None.
-        acceptance_rate, step_size, num_divergent: Of the sampling phase, per chain [C].
-        num_gradients: Dict phase -> gradients per chain [C].
         num_burnin_steps, num_steps_between_results, seed: As asked for.
         seconds: Dict of wall-clock seconds: startup, compile, warmup, sampling.
-        start_log_prob: Log density where chains started [C].
         ended: Why the run ended when it did, in words; None where it was to have so many draws.
         notes: What else happened, in lines.
         log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
@@ -106,23 +103,14 @@ class Samples:
         until: What was asked of the draws, as `tfbnn.Until` has it; by default its own numbers.
     """
 
-    draws: Array
-    sample_stats: dict[str, Array]
-    quantities: Quantities
+    quantities: dict[str, Array]
     kernel: str
     geometry: str
     bias: str | None
-    acceptance_rate: Array
-    step_size: Array
-    num_divergent: Array
-    num_gradients: dict[str, Array]
     num_burnin_steps: int
     num_steps_between_results: int
     seed: int
-    seconds: dict[str, float]
-    start_log_prob: Array
-    ended: str | None
-    notes: tuple[str, ...]
+    seconds: dict[str, float]  # type: ignore[assignment]  # as users of a `Run` have them
     log_evidence: LogEvidence | None
     history: dict[str, Columns]
     until: Until = Until()
@@ -142,24 +130,19 @@ class Samples:
         if result.rung_log_likelihood is not None and result.draws.shape[1]:
             ladder = Ladder.measure(definition.temperatures, result.rung_log_likelihood)
         sampling = definition.sampling
+        own = {
+            "seconds": asdict(result.seconds),
+            "notes": (*result.notes, *(() if ladder is None else ladder.notes())),
+        }
         return cls(
-            draws=result.draws,
-            sample_stats=result.sample_stats,
+            **vars(result) | own,
             quantities=quantities_of(result.draws, quantities) if result.draws.size else {},
             kernel=describe_settings(settings),
             geometry=geometry,
             bias=settings.bias_note,
-            acceptance_rate=result.acceptance_rate,
-            step_size=result.step_size,
-            num_divergent=result.num_divergent,
-            num_gradients=result.num_gradients,
             num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
             num_steps_between_results=sampling.num_steps_between_results,
             seed=sampling.seed,
-            seconds=asdict(result.seconds),
-            start_log_prob=result.start_log_prob,
-            ended=result.ended,
-            notes=(*result.notes, *(() if ladder is None else ladder.notes())),
             log_evidence=None if ladder is None else ladder.log_evidence,
             history=history,
             until=sampling.until or Until(),

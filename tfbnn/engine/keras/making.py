@@ -23,19 +23,19 @@ from tfbnn.engine.keras.describing import (
 )
 from tfbnn.engine.keras.network import KerasNetwork, built, jacobian_obstacle
 from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
+from tfbnn.spec.activations import activation_name
 from tfbnn.spec.choices import Choice, is_auto
-from tfbnn.spec.keras_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
 from tfbnn.spec.keras_spec import KerasSpec, check_keras_spec
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.network_parts import FrozenVariable, KerasFacts, SampledVariable
 from tfbnn.spec.network_spec import (
     NetworkSpec,
     check_likelihood,
     common_settings,
     no_scales_of_inputs,
 )
-from tfbnn.spec.other_libraries import activation_name
 from tfbnn.spec.own_classes import known_layers
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"

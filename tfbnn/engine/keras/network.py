@@ -26,8 +26,8 @@ from tfbnn.engine.keras.describing import (
     recorded_calls,
     stem,
 )
-from tfbnn.spec.keras_parts import FrozenVariable
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.network_parts import FrozenVariable
 from tfbnn.spec.own_classes import is_of_keras
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import without_controls

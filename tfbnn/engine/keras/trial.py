@@ -119,8 +119,7 @@ def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:
         if after is not None and np.any(variable.value.numpy() != after.numpy()):
             raise ValueError(
                 f"keras_model must predict the same each time, received one in which a prediction "
-                f"changes {variable.path!r}. Switch the random layer or the state off: leave training "
-                "to Keras (layer(x), not layer(x, training=True)), and build RNNs with stateful=False."
+                f"changes {variable.path!r}. Leave training=True out, and build RNNs with stateful=False."
             )
 
 
@@ -134,15 +133,14 @@ def _check_outputs(model: Any, network: KerasNetwork, x: Tensor, given: Tensor) 
     tolerance = max(_TOLERANCE[network.dtype], _TOLERANCE[model.dtype])
     if not np.allclose(given, own, rtol=tolerance, atol=tolerance, equal_nan=True):
         raise ValueError(
-            f"keras_model must be the one that its config describes, received {model.name!r}, which "
-            "gives other numbers when it is built again. Put all that its layers depend on into "
-            "get_config, and state into weights."
+            f"keras_model must be what its config says, received {model.name!r}, which gives other numbers "
+            "when it is built again. Put all that its layers depend on into get_config."
         )
     alone = call(network.model, {}, x[:1], network.dtype)
     if not np.allclose(alone, given[:1], rtol=tolerance, atol=tolerance, equal_nan=True):
         raise ValueError(
-            f"keras_model must take every row by itself, received {model.name!r}, in which a row's "
-            "outputs depend on the rows beside it. Leave `training` of BatchNormalization to Keras."
+            f"keras_model must take every row by itself, received {model.name!r}, whose outputs depend on "
+            "the rows beside it. Leave `training` of BatchNormalization to Keras."
         )
 
 

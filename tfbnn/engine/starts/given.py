@@ -219,7 +219,7 @@ def _start_noise(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array)
     if (spec.x_transform or spec.y_transform) and squares.sum() > largest:
         raise ValueError(
             "initial_state must fit rows as the network sees them, received a Keras model that misses "
-            f"them by far more than their mean does: x_transform is {list(spec.x_transform)}, y_transform "
+            f"them by far, after x_transform={list(spec.x_transform)} and y_transform="
             f"{list(spec.y_transform)}. Train it on such rows, or make both transforms None."
         )
     place = theta[spec.layout.log_noise_scale]  # a view

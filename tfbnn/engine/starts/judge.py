@@ -40,7 +40,8 @@ class Judge:
     def score(self, theta: Array) -> float:
         """Return the mean log likelihood per row at theta [P], with the noise scale that these rows ask for."""
         theta = self.settled(np.asarray(theta, np.float64)[None])
-        value = float(self._log_likelihoods(tf.constant(theta[None]), tf.constant(1), self._rows))
+        found = self._log_likelihoods(tf.constant(theta[None]), tf.constant(1), self._rows)
+        value = float(found[0, 0])
         return value / self._rows.total_weight if np.isfinite(value) else -np.inf
 
     def settled(self, theta: Array) -> Array:

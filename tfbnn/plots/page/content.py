@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
-from tfbnn.plots.canvas import styled_figure
+from tfbnn.plots.canvas import DOUBLE, styled_figure
 from tfbnn.plots.page.subject import Subject
 
 # Of a figure with one column, which a phone shows at about its own size, in inches.
@@ -67,28 +67,20 @@ class Section(NamedTuple):
     drawings: list[Drawing]
 
 
-class Finding(NamedTuple):
-    """What is wrong, what it means, and what to do next."""
-
-    what: str
-    why: str
-    remedy: str
-
-
 class Verdict(NamedTuple):
-    """What the predictions are good for.
+    """Verdict on the predictions.
 
     Attributes:
         headline: One of the VERDICTS, or in some words that nothing can be said yet.
         meaning: In a sentence or two.
         answers: The verdicts on chains and predictions, with their labels.
-        findings: What is wrong.
+        findings: What is wrong, what it means, and what to do next, of each.
     """
 
     headline: str
     meaning: str
     answers: Sequence[tuple[str, str]] = ()
-    findings: Sequence[Finding] = ()
+    findings: Sequence[tuple[str, str, str]] = ()
 
     @property
     def tone(self) -> str:
@@ -113,15 +105,14 @@ Parts: TypeAlias = Iterator[Part]
 
 
 # What makes the sections of a page, in their order.
-SECTIONS: list[Callable[[Subject], Section]] = []
+Maker: TypeAlias = Callable[[Subject], Section]
+SECTIONS: list[Maker] = []
 
 
-def section(
-    anchor: str, title: str
-) -> Callable[[Callable[[Subject], Parts]], Callable[[Subject], Section]]:
+def section(anchor: str, title: str) -> Callable[[Callable[[Subject], Parts]], Maker]:
     """Decorate a function that yields the parts of a section: every page has it from then on."""
 
-    def decorated(parts: Callable[[Subject], Parts]) -> Callable[[Subject], Section]:
+    def decorated(parts: Callable[[Subject], Parts]) -> Maker:
         @wraps(parts)
         def made(subject: Subject) -> Section:
             found = Section(anchor, title, [], [], [], [])
@@ -156,7 +147,7 @@ def drawing(
         *content: What is drawn.
         is_double: Whether there are two axes.
     """
-    options = {"height_ratios": [3, 1], "sharex": "col"} if is_double else {}
+    options = DOUBLE if is_double else {}
     num_rows, stream = 1 + is_double, io.BytesIO()
     with styled_figure(num_rows, 1, (WIDTH, height / num_rows), **options) as (figure, axes):
         draw(np.squeeze(axes)[()], *content)

@@ -9,7 +9,7 @@ from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import Axes, add_legend
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
-from tfbnn.plots.page.content import Finding, Part, Parts, Table, Verdict, drawing, section
+from tfbnn.plots.page.content import Part, Parts, Table, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
@@ -25,7 +25,7 @@ _NO_DRAWS = "The run ended before its first draw: its networks have no error bar
 
 
 def verdict(subject: Subject) -> Verdict:
-    """What the predictions are good for, and what to do next."""
+    """Return the verdict on the predictions, and what to do next."""
     diagnosis, ensemble = subject.diagnosis, subject.ensemble
     if diagnosis is None:
         is_sampled = ensemble.provenance.not_sampled is None
@@ -34,10 +34,10 @@ def verdict(subject: Subject) -> Verdict:
         findings = []
         if subject.advice.is_out_of_time and not is_sampled:
             remedy = subject.advice.more_time()
-            findings.append(Finding("Time was over before sampling began", "", remedy))
+            findings.append(("Time was over before sampling began", "", remedy))
         return Verdict(headline, f"{ensemble.no_chains}.", answers, findings)
     findings = [
-        Finding(problem.what, problem.why, problem.remedy.words(subject.advice))
+        (problem.what, problem.why, problem.remedy.words(subject.advice))
         for problem in diagnosis.problems
     ]
     answers = answer_lines(diagnosis.chains, diagnosis.predictions)
@@ -139,7 +139,7 @@ def pulls(subject: Subject) -> Parts:
 
 @section("calibration", "Calibration of the error bars")
 def calibration(subject: Subject) -> Parts:
-    """What calibrated the error bars."""
+    """The rows that calibrated the error bars."""
     lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
     yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
 
@@ -209,7 +209,7 @@ def relevance(subject: Subject) -> Parts:
 
 @section("basins", "Basins")
 def basins(subject: Subject) -> Parts:
-    """Where the chains are."""
+    """Basins of the chains."""
     finds = "" if subject.interface.is_command_line else "; model.basins() finds them"
     lines: list[Part] = [*known.basin_facts(subject.ensemble)]
     yield from lines or [f"Nothing on basins is stored with the model{finds}."]

@@ -1,4 +1,4 @@
-"""What a page is about, and what its sections ask of it more than once."""
+"""Subject of a page, and what its sections ask of it more than once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Subject:
 
     @property
     def advice(self) -> Interface:
-        """In whose words advice is given, about this run."""
+        """Words of advice about this run."""
         origin = self.ensemble.provenance
         not_sampled = origin.not_sampled  # which says why, of a run without draws
         return self.interface.of_run(origin.until or not_sampled, origin.ended or not_sampled)
@@ -73,7 +73,7 @@ class Subject:
 
     @cached_property
     def held_out(self) -> Predictions:
-        """Whether error bars hold on the rows, where the fit has not seen them."""
+        """The verdict on error bars by the rows, where the fit has not seen them."""
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
         rows, _ = checked_rows(
@@ -87,6 +87,6 @@ class Subject:
 
     @cached_property
     def scores(self) -> RowScores:
-        """What the predictive distribution says of the rows; of targets that are numbers."""
+        """Scores of the rows by the predictive distribution; of targets that are numbers."""
         rows = cast(KnownRows, self.rows)
         return canvas.scored_rows(self.model, rows.x, rows.y, rows.noise_scale)
