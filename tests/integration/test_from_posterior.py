@@ -159,7 +159,7 @@ def test_networks_without_curvature_or_with_too_much_of_it_are_refused():
 
 def test_what_needs_priors_of_layers_says_so(first, second):
     model, _ = second
-    with pytest.raises(ValueError, match="sample_prior draws from priors of layers"):
+    with pytest.raises(ValueError, match="sample_prior needs priors of layers"):
         model.sample_prior(rows(1)[0])
     with pytest.raises(ValueError, match="get_config has settings alone"):
         model.get_config()

@@ -75,10 +75,11 @@ def test_the_fitted_student_t_is_that_of_the_scores(df):
     found = ScoreDistribution.of(scores_of(40_000, df=df))
     for side in found.sides:
         assert side.scale == pytest.approx(0.6, rel=0.04) and side.df == pytest.approx(df, rel=0.2)
-    assert found.median == pytest.approx(0.1, abs=0.02)
+    median = np.median(found.scores)
+    assert median == pytest.approx(0.1, abs=0.02)
     grid = np.linspace(-4, 4, 9)
-    scale, df = np.where((grid < found.median)[:, None], *found.sides).T
-    expected = stats.t.logpdf(grid, df, found.median, scale)
+    scale, df = np.where((grid < median)[:, None], *found.sides).T
+    expected = stats.t.logpdf(grid, df, median, scale)
     np.testing.assert_allclose(found.log_density(grid), expected, rtol=1e-10)
 
 

@@ -231,7 +231,7 @@ def from_arrays(
     if metadata["basins"] is not None:
         of_basins = arrays[schema.RHAT_WITHIN], arrays[schema.CHAIN_WEIGHTS]
         metadata["basins"] = Basins.from_json(metadata["basins"], *of_basins)
-    misfit = _parts(arrays, schema.MISFIT, schema.MISFIT["squares"], schema.SCORES)
+    misfit = _parts(arrays, schema.MISFIT, *schema.MISFIT.values(), schema.SCORES)
     if metadata["calibration"] is not None:
         metadata["calibration"] = Calibration.from_json(
             metadata["calibration"], arrays[schema.SCORES], Misfit(**misfit) if misfit else None
