@@ -1,4 +1,4 @@
-"""Checks of what users pass in: arrays first, then plain settings.
+"""Checks of arguments: arrays first, then plain settings.
 
 Every message says what was expected, what came, and what to do.
 """
