@@ -238,7 +238,7 @@ class TransformedRows(NamedTuple):
 
     @classmethod
     def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
-        """Fit the transforms of `spec` to training Rows, unless they have some, and applies them."""
+        """Fit the transforms of `spec` to training Rows, unless they have some, and apply them."""
         if rows.transforms is None:
             with places_named(names=rows.feature_names):
                 x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
