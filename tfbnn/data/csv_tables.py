@@ -49,6 +49,7 @@ class TextLines:
         columns: Names in the header; None where there is no line at all.
         number: Number of the line that was read last, from 1.
         blank: Number of the last blank line before that and after the row before, or 0.
+        separator: What stands between cells; None until the header is read.
     """
 
     def __init__(self, lines: Iterable[str], source: str) -> None:
@@ -60,7 +61,7 @@ class TextLines:
         )
         self._is_between_rows = True
         self._comment = ""
-        self._separator: str | None = None
+        self.separator: str | None = None
         self._has_warned = False
         self.columns: list[str] | None = None
         with self._readable():
@@ -83,18 +84,13 @@ class TextLines:
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield (number of its last line, cells) of every row after the header."""
         reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in self)
-        if self._separator != WHITE_SPACE:
-            reader = csv.reader(self, delimiter=self._separator or ",", skipinitialspace=True)
+        if self.separator != WHITE_SPACE:
+            reader = csv.reader(self, delimiter=self.separator or ",", skipinitialspace=True)
         self._is_between_rows = True
         with self._readable():
             for cells in reader:
                 yield self.number, cells
                 self._is_between_rows = True
-
-    @property
-    def separators(self) -> str:
-        """Name of what separates cells, for messages."""
-        return SEPARATORS[self._separator or ","]
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[None]:
@@ -112,14 +108,14 @@ class TextLines:
         self._is_between_rows = True
 
     def _is_no_row(self, line: str) -> bool:
-        if not line.strip(_BLANKS) or (self._separator == WHITE_SPACE and not line.strip()):
+        if not line.strip(_BLANKS) or (self.separator == WHITE_SPACE and not line.strip()):
             self.blank = self.number
             return True
         if not line.lstrip().startswith("#"):
             return False
         self._comment = line.lstrip("# \t")
-        if self._separator is not None and not self._has_warned:
-            self._warn_of_a_row(self._separator, self.columns or [])
+        if self.separator is not None and not self._has_warned:
+            self._warn_of_a_row(self.separator, self.columns or [])
         return True
 
     def _warn_of_a_row(self, separator: str, columns: list[str]) -> None:
@@ -150,9 +146,9 @@ class TextLines:
                     separator, names = ",", split(first, ",")
         else:
             self._put_back(first)
-            self._separator = separator
+            self.separator = separator
             names = next(self.rows())[1]
-        self._separator = separator
+        self.separator = separator
         return [name.strip() for name in names]
 
 
@@ -223,7 +219,7 @@ class CsvRows:
             if len(cells) != count:
                 raise ValueError(
                     f"{self.source}, line {line}: expected {count} cells as in the header, got "
-                    f"{len(cells)}; repair the line, whose cells have {lines.separators} between."
+                    f"{len(cells)}; repair the line, whose cells have {SEPARATORS[lines.separator or ',']} between."
                 )
             yield line, cells
 
@@ -325,7 +321,7 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
 
 
 class Writer(Protocol):
-    """Takes the next rows of a table."""
+    """A function that takes the next rows of a table."""
 
     def __call__(self, values: Any, labels: Sequence[Array] = ()) -> None:
         """Take numbers [n, M], and columns [n] of any kind each, which stand before them."""

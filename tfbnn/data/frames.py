@@ -59,13 +59,9 @@ def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> No
         value: Targets or noise.
         what, argument: What messages call the value and x.
     """
-    labels, others = getattr(x, "index", None), getattr(value, "index", None)
-    if (
-        labels is None
-        or others is None
-        or not (hasattr(labels, "equals") and hasattr(others, "equals"))
-        or labels.equals(others)
-    ):
+    labels: Any = getattr(x, "index", None)
+    others: Any = getattr(value, "index", None)
+    if not (hasattr(labels, "equals") and hasattr(others, "equals")) or labels.equals(others):
         return
     if Counter(labels.tolist()) == Counter(others.tolist()):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Read and writes tables of named columns, by the endings of files: text such as CSV, and arrays.
+"""Read and write tables of named columns, by the endings of files: text such as CSV, and arrays.
 
 Files are data only: nothing is ever unpickled. To work through a table in text of any length at
 constant memory, see `tfbnn.data.csv_tables`. What is written comes piece by piece, and the file gets its

@@ -1,4 +1,4 @@
-"""Checks of what users pass in: arrays first, then plain settings.
+"""Checks of arguments: arrays first, then plain settings.
 
 Every message says what was expected, what came, and what to do.
 """
@@ -157,7 +157,7 @@ def check_rows(**matrices: Array | None) -> None:
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as int, or raises when it is not an integer of at least `minimum`."""
+    """Return `value` as int, or raise when it is not an integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, received {name}={value!r}.")
     if value < minimum:
@@ -174,7 +174,7 @@ def check_number(
     below: Limit = None,
     maximum: Limit = None,
 ) -> float:
-    """Return `value` as float, or raises when it is not finite or outside the open/closed range.
+    """Return `value` as float, or raise when it is not finite or outside the open/closed range.
 
     Args:
         name: What the user calls it.
@@ -204,14 +204,14 @@ def check_number(
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return `value` as bool, or raises when it is neither True nor False."""
+    """Return `value` as bool, or raise when it is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return `value`, or raises when it is not one of `choices`."""
+    """Return `value`, or raise when it is not one of `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     kind = ValueError if isinstance(value, str) else TypeError

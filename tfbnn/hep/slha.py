@@ -177,7 +177,7 @@ def _looks_like_number(word: str) -> bool:
 
 
 def _heed_the_program(lines: Iterable[_Line]) -> None:
-    """Refuse a point that its spectrum program calls invalid, and passes its warnings on."""
+    """Refuse a point that its spectrum program calls invalid, and pass its warnings on."""
     said: dict[str, list[str]] = {_WARNING: [], _ERROR: []}
     for line in lines:
         code, *words = line.words

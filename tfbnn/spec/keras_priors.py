@@ -71,10 +71,7 @@ def resolve_keras_priors(
         TypeError: For what is none of these.
         ValueError: For a pattern that means no trainable variable, and where nothing is sampled.
     """
-    if isinstance(prior, Mapping):
-        patterns = prior
-    else:
-        patterns, default = {}, prior
+    patterns, default = (prior, default) if isinstance(prior, Mapping) else ({}, prior)
     check_weight_prior(default, _WANTED)
     for pattern, chosen in patterns.items():
         if chosen != FIXED:

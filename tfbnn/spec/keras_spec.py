@@ -144,7 +144,7 @@ class KerasSpec(NetworkSpec):
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
-        """Rebuild and validates a spec; `custom` are classes of the user's own, see `with_custom`.
+        """Rebuild and validate a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
             OwnClassError: For a prior or likelihood that is neither built in nor among those, and

@@ -373,12 +373,10 @@ def common_settings(
         prior, why = default_prior(likelihood)
         choices.append(Choice("prior", prior_text(prior), why))
     if is_auto(parameterization):
-        parameterization, why = (
-            "standard",
-            "the prior that was given is one of the weights themselves",
-        )
-        if prior_is_chosen:
-            parameterization, why = "ntk", "one prior is right for every width"
+        parameterization, why = "ntk", "one prior is right for every width"
+        if not prior_is_chosen:
+            parameterization = "standard"
+            why = "the prior that was given is one of the weights themselves"
         choices.append(Choice("parameterization", parameterization, why))
     if is_auto(likelihood.scale_prior):
         # Whatever its shape, noise is part of the spread of the targets.

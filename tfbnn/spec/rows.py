@@ -163,20 +163,15 @@ def prepare_rows(
     Returns:
         Rows.
     """
-    classes = None if known is None else known.classes
+    is_new, known = known is None, known or Known(None, None, None)
     for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}noise_scale")):
         refuse_other_order(x, value, argument, f"{name}x")
-    x = select_columns(x, None if known is None else known.column_names, f"{name}x")
-    x = spec.flat_inputs(x)
-    order = None if known is None else known.target_names
-    y, noise_scale = targets_in_order(y, noise_scale, order, name)
+    x = spec.flat_inputs(select_columns(x, known.column_names, f"{name}x"))
+    y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name)
+    coding, classes = known.coding, known.classes
     with places_named(x):
-        if known is None:
-            coding = learn_coding(x, f"{name}x", missing)
-            if coding is not None:
-                coding.check_network(spec.num_inputs, spec.x_transform, f"{name}x")
-        else:
-            coding = known.coding
+        if is_new and (coding := learn_coding(x, f"{name}x", missing)) is not None:
+            coding.check_network(spec.num_inputs, spec.x_transform, f"{name}x")
         inputs = as_inputs(x, f"{name}x", spec.num_inputs, coding)
         if spec.has_classes:
             labels = as_labels(y, f"{name}y", num_targets=spec.num_targets)
@@ -243,7 +238,7 @@ class TransformedRows(NamedTuple):
 
     @classmethod
     def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
-        """Fit the transforms of `spec` to training Rows, unless they have some, and applies them."""
+        """Fit the transforms of `spec` to training Rows, unless they have some, and apply them."""
         if rows.transforms is None:
             with places_named(names=rows.feature_names):
                 x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
