@@ -335,11 +335,8 @@ def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
 def check_likelihood(likelihood: Any) -> None:
     """Refuse what is no likelihood. Raises TypeError."""
     if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
-        wanted = "likelihood must be one of tfbnn.likelihoods"
-        error = unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
-        raise TypeError(
-            f"{error} Noise of your own is a class that inherits from CustomNoise there."
-        )
+        wanted = "likelihood must be one of tfbnn.likelihoods, or noise that inherits from CustomNoise there:"
+        raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
 
 
 def common_settings(
