@@ -49,7 +49,7 @@ def test_a_number_draws_weights_for_every_chain():
     """The same whenever the seed is; the size counts in theta, whatever the parameterisation."""
     spec = build("hierarchical_ntk")
     layout, sampling = spec.layout, Sampling(num_chains=400, seed=3)
-    theta, text = given_starts(spec, 0.25, sampling)
+    theta, text, *_ = given_starts(spec, 0.25, sampling)
     weights = theta[:, : layout.num_weights]
     assert stats.kstest(weights.ravel() / 0.25, "norm").pvalue > 1e-3
     assert "0.25" in text and len(np.unique(theta[:, 0])) == 400
@@ -162,7 +162,7 @@ def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name,
         synthetic_ensemble((3, 5, 2), prior=prior, parameterization=parameterization)
         for prior in PRIORS[name]
     )
-    theta, _ = given_starts(here.spec, there, Sampling(num_chains=3))
+    theta = given_starts(here.spec, there, Sampling(num_chains=3)).theta
     x = np.random.default_rng(0).normal(size=(9, 3))
     found = functions(replace(here, draws=theta[:, None], chain_weights=np.ones(3) / 3), x)
     np.testing.assert_allclose(found[:, 0], functions(there, x)[[0, 1, 0], -1], rtol=1e-10)
@@ -172,7 +172,7 @@ def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name,
 
 def test_chains_without_weight_start_no_others(synthetic_ensemble):
     there = synthetic_ensemble((3, 5, 2), num_chains=3, chain_weights=[0.0, 0.7, 0.3])
-    theta, _ = given_starts(there.spec, there, Sampling(num_chains=4))
+    theta = given_starts(there.spec, there, Sampling(num_chains=4)).theta
     np.testing.assert_array_equal(theta, there.draws[[1, 2, 1, 2], -1])
 
 
