@@ -50,6 +50,10 @@ class LayerSlot(NamedTuple):
     def num_outputs(self) -> int:
         return self.shape[1]
 
+    @property
+    def num_parameters(self) -> int:
+        return self.bias.stop - self.kernel.start
+
     @classmethod
     def of(cls, kernel: Slot, bias: Slot) -> "LayerSlot":
         """Return the layer of a kernel [in, out] and of the bias that follows it."""

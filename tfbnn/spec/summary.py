@@ -35,7 +35,7 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
             f"dense_{number}",
             str(list(slot.shape)),
             activation,
-            str(slot.bias.stop - slot.kernel.start),
+            str(slot.num_parameters),
             _prior_text(prior.kernel),
             _prior_text(prior.bias),
         )
