@@ -56,7 +56,7 @@ def test_the_network_is_the_model_and_the_noise_that_of_its_residuals(make, sett
             one.assign(0.1 * np.arange(1, 1 + one.shape[0]))
     spec = tfbnn.BayesianModel(model, **settings).spec
     data = rows(model)
-    theta, text = started(spec, model, data)
+    theta, text, *_ = started(spec, model, data)
     assert theta.shape[0] == 3 and np.all(theta == theta[0]) and "'net'" in text
     found = network_outputs(spec, *map(tf.constant, (theta[:1], data.x.T.astype("float32"))))[0]
     expected = model(data.x.astype("float32")).numpy().T
