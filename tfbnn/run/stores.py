@@ -84,7 +84,7 @@ class MemoryStore:
     """Keeps the draws of all lanes of a run in arrays; nothing outlives the process.
 
     Attributes:
-        found: How an earlier process began the run, or None where this one is to begin it.
+        found: How the run in a folder began, or None before it has begun.
         ended: Why the run has ended though it might go on, in words, to be recorded; else None.
     """
 
@@ -176,13 +176,14 @@ class FolderStore:
             make: Makes the folder of one that has not, as `RunFolder.reserved` yields it.
         """
         self._definition, self._make, self.commit_interval = definition, make, commit_interval
-        self.found = None
+        self.found: Beginning | None = None
         if folder is not None:
             self.folder, self.found = folder, read_beginning(folder)
 
     def begin(self, plan: Plan, beginning: Beginning) -> None:
         if self._make is not None:
             self.folder = make_run(self._make, self._definition, beginning)
+            self.found = beginning
         else:
             extend_run(self.folder, self._definition.sampling)
 

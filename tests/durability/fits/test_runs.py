@@ -63,6 +63,19 @@ def folder(stopped, tmp_path):
     return shutil.copytree(stopped, tmp_path / "run")
 
 
+def test_an_interrupt_while_draws_are_read_back_loses_none(tmp_path, whole, monkeypatch):
+    """The chains of this process have come to their ends, and committed."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfbnn.engine.running.driver.result_of", interrupted)
+    model = small_model()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_posterior(X, Y, **RUN, output=tmp_path / "run")
+    assert_same_draws(model, whole[0])
+
+
 def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
     """In whatever portions, and in any order."""
     events = []
