@@ -295,8 +295,8 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
     if array.dtype.kind == "O" and not array.ndim:
         # Datasets of TensorFlow, loaders of PyTorch, generators: every draw needs all rows at once.
         raise TypeError(
-            f"{name} must be an array of {content}, received {type(value).__name__}. Of batches (x, y) make "
-            "arrays: x, y = map(np.concatenate, zip(*batches)). Batch single rows first."
+            f"{name} must be an array of {content}, received {type(value).__name__}. Make arrays of "
+            "batches (x, y): x, y = map(np.concatenate, zip(*batches)). Batch single rows first."
         )
     return array
 

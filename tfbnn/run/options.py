@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -24,13 +24,8 @@ _LEAST = {
     "num_results": 1,
     "seed": 0,
 }
-_FIXED = (
-    "seed",
-    "num_chains",
-    "num_burnin_steps",
-    "num_steps_between_results",
-    "jit_compile",
-)
+# What a run may have otherwise when it goes on.
+_EXTENT = {"num_results", "until"}
 
 # Draws per chain where a run is told neither how many nor when it has enough.
 _WITHOUT_UNTIL = 1000
@@ -73,7 +68,8 @@ class Sampling:
     @property
     def numbers(self) -> dict[str, Any]:
         """Dict of the arguments that no run changes once it has begun."""
-        return {name: getattr(self, name) for name in _FIXED}
+        fixed = (item.name for item in fields(Sampling) if item.name not in _EXTENT)
+        return {name: getattr(self, name) for name in fixed}
 
     @property
     def limit(self) -> float | None:

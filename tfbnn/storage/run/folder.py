@@ -6,8 +6,6 @@ any time and see what was committed.
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
     FOLDER/lane-000/checkpoint-a.h5, -b.h5   the last two commits
-    FOLDER/preparation/                      before there is a run on a cluster: its definition, for
-                                             the task that finds the starts
 """
 
 import contextlib
@@ -31,7 +29,7 @@ from tfbnn.system.atomic import StrPath, is_temporary, make_folder
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]
 _Arrays = Mapping[str, Array]
-# A task on a cluster begins a run by what it holds; earlier releases kept the search for starts there.
+# Earlier releases kept the search for starts there.
 PREPARATION = "preparation"
 # What names of files begin with that ask others to stop.
 STOP = "stop-"
