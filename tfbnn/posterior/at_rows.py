@@ -22,7 +22,7 @@ _LEVELS = 2**52
 
 
 class Points(NamedTuple):
-    """What a user gives of rows, checked.
+    """Rows as a user gives them, checked.
 
     Attributes:
         x: Inputs [N, D], original units.
@@ -42,7 +42,7 @@ class Points(NamedTuple):
     def checked(
         cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = _WHAT
     ) -> Points:
-        """Of the arguments of `to_arviz`, or of `what` messages say.
+        """Check the arguments of `to_arviz`, or of the call that `what` names.
 
         Raises:
             TypeError, ValueError: Where the ensemble cannot take them.
@@ -57,7 +57,7 @@ class Points(NamedTuple):
 
 
 class AtRows(NamedTuple):
-    """What the draws say of rows.
+    """Values of the draws at rows.
 
     Attributes:
         function: Predictions without noise [C, S, N, columns], original units; of classes their
@@ -73,7 +73,7 @@ class AtRows(NamedTuple):
 
 
 def at_rows(ensemble: Ensemble, points: Points, with_density: bool, seed: int) -> AtRows:
-    """What every draw says of some rows.
+    """Evaluate every draw at some rows.
 
     Args:
         ensemble: Ensemble.

@@ -40,7 +40,7 @@ class Readouts(ReadOnlyArrays):
     factor: Array | None = None
 
     def of_chains(self, chains: Array) -> Readouts:
-        """Those of some chains, given by numbers or a mask."""
+        """Return those of some chains, given by numbers or a mask."""
         return Readouts(self.mean[chains], None if self.factor is None else self.factor[chains])
 
     def factors(self, num_features: int) -> Array | None:
@@ -142,7 +142,7 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def has_mean_of_target(self) -> bool:
-        """Whether a new target, noise included, has a mean in original units; of regressions."""
+        """True where a new target of a regression, noise included, has a mean in original units."""
         likelihood = self.spec.regression_likelihood
         return self.y_pipeline.is_affine or likelihood.has_exponential_moments
 
@@ -153,7 +153,7 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def known(self) -> Known:
-        """What the model knows of rows that come later."""
+        """Facts about rows that come later."""
         names = tuple(self.target_names)
         return Known(self.feature_names, self.classes, self.coding, target_names=names)
 
@@ -164,7 +164,7 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def num_columns(self) -> int:
-        """How many of these there are."""
+        """Number of these columns."""
         return self.spec.num_inputs if self.coding is None else len(self.coding.columns)
 
     @property
@@ -184,7 +184,7 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the draws were chosen by `compress`, so that they are no chains any more."""
+        """True where `compress` chose the draws, so that they are no chains any more."""
         return self.provenance.compression is not None
 
     @property
@@ -244,7 +244,7 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def effective_tangents(self) -> list[Array]:
-        """How `effective_weights` of the network at the mode change on the way to each draw.
+        """Changes of `effective_weights` of the network at the mode on the way to each draw.
 
         The derivative at the mode, times draw minus mode: [C * S, out, in + 1] per layer. Scales
         multiply weights, and the logarithm of a scale is affine in theta, so that its difference
@@ -294,7 +294,7 @@ class Ensemble(ReadOnlyArrays):
             )
 
     def input_scales(self, index: int) -> Array:
-        """What the network multiplies the weights of one layer with, per input and for the bias.
+        """Return the factors of the weights of one layer, per input and for the bias.
 
         Returns:
             [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.

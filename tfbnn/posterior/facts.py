@@ -1,4 +1,4 @@
-"""What models, draws and scores say of themselves as text."""
+"""Describe models, draws and scores as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LABELS = (
 
 
 def draw_facts(ensemble: Ensemble) -> Facts:
-    """How many draws there are, and what they are."""
+    """Describe the draws and their number."""
     provenance = ensemble.provenance
     compression = provenance.compression
     told = {
@@ -51,12 +51,12 @@ def draw_facts(ensemble: Ensemble) -> Facts:
 
 
 def basin_facts(ensemble: Ensemble) -> Facts:
-    """Where the chains are, if that is stored."""
+    """Describe where the chains are, if that is stored."""
     return labelled("Basins", () if ensemble.basins is None else ensemble.basins.lines())
 
 
 def calibration_facts(ensemble: Ensemble) -> Facts:
-    """What calibrated the error bars, if anything did."""
+    """Describe what calibrated the error bars, if anything did."""
     known, names = ensemble.calibration, ensemble.target_names
     return labelled("Calibrated", () if known is None else known.lines(names))
 
@@ -81,7 +81,7 @@ def known_relevance(ensemble: Ensemble) -> Relevance | None:
 
 
 def choice_facts(ensemble: Ensemble) -> Facts:
-    """What was "auto", what it came to, and why."""
+    """Describe what was "auto", what it came to, and why."""
     return labelled("Chosen", map(str, ensemble.provenance.choices or ()))
 
 
@@ -132,7 +132,7 @@ def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
 
 
 def draws_text(ensemble: Ensemble) -> str:
-    """What the draws are: "4 x 1000 draws", and what else has to be known of them."""
+    """Return "4 x 1000 draws", and what else has to be known of the draws."""
     origin, power = ensemble.provenance, ensemble.spec.likelihood_power
     what = f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
     if origin.not_sampled is not None:

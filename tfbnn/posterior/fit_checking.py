@@ -258,7 +258,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:
-    """Where the weights of up to 400 of the draws lie under their prior."""
+    """Check where the weights of up to 400 of the draws lie under their prior."""
     step = -(-ensemble.num_draws // _MAX_DRAWS)
     theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
     at_edge, in_tail = [], []

@@ -76,7 +76,7 @@ def target_unit(ensemble: Ensemble) -> Array:
 
 
 def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetworks:
-    """Those for the moments in `space`, of the chains that have a weight.
+    """Return the networks for the moments in `space`, of the chains that have a weight.
 
     In closed form where readouts were collapsed and their distributions kept, but only up to affine
     transforms: any other carries a normal distribution to one with moments of its own.

@@ -179,7 +179,7 @@ def expected_calibration_error(confidence: Array, correct: Array) -> Array:
 
 
 class RowScores(NamedTuple):
-    """Of each row and target [N, K], on the scale the network sees where nothing else is said.
+    """Scores of each row and target [N, K], on the scale the network sees where nothing else is said.
 
     Attributes:
         mean: Mean of the function in original units.
@@ -241,7 +241,7 @@ def row_scores(
 
 
 def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
-    """What a log density of transformed targets gains in original units: y [N, K] -> [N]."""
+    """Return what a log density of transformed targets gains in original units: y [N, K] -> [N]."""
     return np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
 
 

@@ -40,7 +40,7 @@ _LEAST_PASSES = 8
 
 
 class Summary(NamedTuple):
-    """What is wanted of the predictive distribution; see `BayesianMLP.predict`."""
+    """Request for a summary of the predictive distribution; see `BayesianMLP.predict`."""
 
     include_noise: bool = False
     quantiles: Sequence[float] | None = None
@@ -187,7 +187,7 @@ def predict(
 
 
 class _Tile(NamedTuple):
-    """What is summarised of some rows, on the scale the network sees.
+    """Summary of some rows, on the scale the network sees.
 
     Attributes:
         location: Of every draw [C * S, n, K].
@@ -201,7 +201,7 @@ class _Tile(NamedTuple):
     known: tuple[Array, Array] | None
 
     def taken(self, rows: Array) -> _Tile:
-        """Of some of the rows."""
+        """Return the part of some of the rows."""
         scale, known = self.scale, self.known
         if scale is not None:
             scale = np.broadcast_to(scale, self.location.shape)[:, rows]

@@ -86,7 +86,7 @@ class PriorMethods(SampledModel):
 
 
 def _unfitted(model: SampledModel, x: Any) -> Ensemble:
-    """What is known of an ensemble before a fit."""
+    """Return an ensemble as it is known before a fit."""
     spec = model.spec
     inputs = as_inputs(spec.flat_inputs(x), "x", spec.num_inputs, None)
     x_pipeline = fit_pipeline(spec.x_transform, inputs.values, "x", inputs.names)

@@ -1,4 +1,4 @@
-"""What an ensemble says of its origin."""
+"""Records of the origin of an ensemble."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sizes(TypedDict):
 
 
 class Change(TypedDict):
-    """How far predictions are apart; `measure_change` says what the numbers are."""
+    """Distances of predictions; `measure_change` says what the numbers are."""
 
     num_rows: Positive
     mean_stddev: Number
@@ -45,7 +45,7 @@ class Change(TypedDict):
 
 @dataclass(frozen=True)
 class Compression:
-    """What `BayesianMLP.compress` did, and what it changed.
+    """Record of what `BayesianMLP.compress` did, and what it changed.
 
     Attributes:
         method: "kernel_thinning" or "stride"; of older files maybe "stein".
@@ -70,7 +70,7 @@ class Compression:
 
     @classmethod
     def from_json(cls, entries: Any) -> Compression:
-        """Of what a file says.
+        """Read what a file says.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -155,7 +155,7 @@ _RECORDS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the draws of an ensemble come from; made with `stating` or out of a file's JSON.
+    """Origin of the draws of an ensemble; made with `stating` or out of a file's JSON.
 
     Whatever is unknown or does not apply is None. A file tells the two apart, as an entry that is
     not there and as null, and may have entries of other releases: `stated` and `others` keep both,
@@ -220,7 +220,7 @@ class Provenance:
 
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Provenance:
-        """Of what `to_json` gave.
+        """Read what `to_json` gave.
 
         Raises:
             TypeError: For entries that are something else, by name.
@@ -247,7 +247,7 @@ class Provenance:
 
     @property
     def column_names(self) -> dict[str, list[str]]:
-        """What is said of target_names and noise_columns, for `stating`."""
+        """Entries of target_names and noise_columns, for `stating`."""
         names = {"target_names": self.target_names, "noise_columns": self.noise_columns}
         return {name: columns for name, columns in names.items() if columns is not None}
 
@@ -258,7 +258,7 @@ class Provenance:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the networks are what a run left that ended before its first draw."""
+        """True where a run that ended before its first draw left the networks."""
         return (self.not_sampled or "").startswith((PRETRAINED, GIVEN_STARTS))
 
 

@@ -1,4 +1,4 @@
-"""What the entries of records in files have to be, so that nobody who shows them is surprised."""
+"""Kinds of entries of records in files, so that nobody who shows them is surprised."""
 
 from collections.abc import Callable, Mapping
 from sys import float_info
@@ -17,7 +17,7 @@ from typing import (
 
 
 class Kind(NamedTuple):
-    """What an entry may be.
+    """Kind of an entry.
 
     Attributes:
         words: For messages: "a text".

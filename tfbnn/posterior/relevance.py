@@ -1,4 +1,4 @@
-"""What the sampled prior scales say of each input: automatic relevance determination."""
+"""Automatic relevance determination: the sampled prior scales of the inputs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Relevance:
 
 
 def scales_of_inputs(spec: NetworkSpec) -> slice | None:
-    """Where theta has the log scales of a prior with one for each input; None without such a prior."""
+    """Return where theta has the log scales of a prior with one for each input; None without such a prior."""
     places = (scales for prior, _, scales in spec.weight_groups() if prior.per_input)
     return next(places, None)
 

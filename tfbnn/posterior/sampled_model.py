@@ -79,7 +79,7 @@ class SampledModel(ExplainsAttributes):
         return line_of(type(self).__name__, self.spec, self._ensemble)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: this line, and the table of layers on request."""
+        """Return this line, and the table of layers on request, for a notebook."""
         return folded(repr(self), self._table)
 
     @property
@@ -395,7 +395,7 @@ class SampledModel(ExplainsAttributes):
         )
 
     def relevance(self) -> Relevance:
-        """Which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
+        """Tell which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
 
         The default prior has them; one that is given has them with ARD on the first kernel.
 
@@ -582,7 +582,7 @@ class SampledModel(ExplainsAttributes):
         return ensemble
 
     def _sampled(self) -> Posterior:
-        """As `_fitted`, without the warning, for those who have given it."""
+        """Return what `_fitted` does, without the warning, for those who have given it."""
         if self._ensemble is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has no draws yet. Call fit_posterior first, or tfbnn.load."
@@ -630,7 +630,7 @@ class SampledModel(ExplainsAttributes):
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:
-    """Whether bars are to be those of the ensemble's calibration."""
+    """Return whether bars are to be those of the ensemble's calibration."""
     if isinstance(calibrated, str):
         check_choice("calibrated", calibrated, {"auto"})
         return include_noise and ensemble.calibration is not None

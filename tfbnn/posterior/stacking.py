@@ -195,7 +195,7 @@ def max_log_mixture(densities: Array) -> Array:
 
 
 def optimality_gap(weights: Array, densities: Array) -> float:
-    """How much the mean log mixture can still grow at most: max_c mean_i p_ci / mixture_i - 1.
+    """Return how much the mean log mixture can still grow at most: max_c mean_i p_ci / mixture_i - 1.
 
     The gradient of the concave objective is g_c = mean_i p_ci / mixture_i, and w . g = 1, so that
     no other point of the simplex is better by more than max_c g_c - 1. It is zero exactly where

@@ -1,1 +1,1 @@
-"""Where chains are: which represent the same functions, and how much of the posterior is there."""
+"""Basins of chains: which represent the same functions, and how much of the posterior is there."""

@@ -30,7 +30,7 @@ _NETWORKS_AT_ONCE = 64
 
 
 class BasinMethods(SampledModel):
-    """What the average over the chains is an average over."""
+    """Methods that find the basins that the average over the chains is over."""
 
     def basins(
         self,

@@ -27,7 +27,7 @@ _KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, eq=False)
 class Basins(ReadOnlyArrays):
-    """What `BayesianMLP.basins` found. Basins are in the order of their weights, the largest first.
+    """Findings of `BayesianMLP.basins`. Basins are in the order of their weights, the largest first.
 
     A network has H! 2^H copies per hidden layer of H units (without the 2 where its activation is
     not odd) that are the same function; all basins have as many, so that copies are left out of all
@@ -175,6 +175,6 @@ class Basins(ReadOnlyArrays):
 
 
 def _log_weights(log_evidence: Array) -> Array:
-    """Of evidences [..., B]: those of their shares."""
+    """Return the logarithms of the shares of evidences [..., B]."""
     total = np.logaddexp.reduce(log_evidence, axis=-1, keepdims=True)
     return log_evidence - total

@@ -194,7 +194,7 @@ class CalibrationMethods(SampledModel):
 
 
 def _row_groups(labels: Any, rows: Rows) -> Array | None:
-    """Which rows belong together, by labels or as the fit was told."""
+    """Return which rows belong together, by labels or as the fit was told."""
     return rows.groups if labels is None else group_numbers(labels, len(rows.x))
 
 

@@ -1,4 +1,4 @@
-"""What a graph needs to know of a calibration: constants, in columns, as rows are innermost there."""
+"""Constants of a calibration for a graph, in columns, as rows are innermost there."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def misfit_factors(
 
 
 def scale_factors(ensemble: Ensemble, x: Array) -> Array:
-    """What the calibration of an ensemble multiplies predicted standard deviations with: [n, K]."""
+    """Return what the calibration of an ensemble multiplies predicted standard deviations with: [n, K]."""
     misfit = None if ensemble.calibration is None else ensemble.calibration.misfit
     if misfit is None:
         return np.ones((len(x), ensemble.spec.num_targets))

@@ -111,7 +111,7 @@ def central_levels(k: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What `BayesianMLP.calibrate` found.
+    """Findings of `BayesianMLP.calibrate`.
 
     Scores are targets less predicted means over predicted standard deviations, noise included, on
     the scale the network sees; with a misfit over their products with its factors. Per target K and group B their distribution says how wide intervals
@@ -217,7 +217,7 @@ class Calibration:
 
     @property
     def scale(self) -> str:
-        """What scores are divided by: "stddev", or with the factors of a misfit "misfit"."""
+        """The scale that scores are divided by: "stddev", or with the factors of a misfit "misfit"."""
         return "stddev" if self.misfit is None else "misfit"
 
     @property

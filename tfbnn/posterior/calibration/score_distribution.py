@@ -1,4 +1,4 @@
-"""How far targets lie from their predictions, in predicted standard deviations: a distribution.
+"""Distribution of the distances of targets from their predictions, in predicted standard deviations.
 
 Of n scores and a new one that may change places with them, the new one is below the k-th smallest
 with probability k / (n + 1), whatever the distribution (Vovk, Gammerman and Shafer 2022,
@@ -46,7 +46,7 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, distances: Array, least: float) -> Side:
-        """That of largest likelihood among 60 degrees of freedom, of distances [n] from the median.
+        """Return that of largest likelihood among 60 degrees of freedom, of distances [n] from the median.
 
         The scale of each follows by iteration of its own equation (Dempster, Laird and Rubin 1980,
         in Multivariate Analysis V, 35: scale mixtures of normals). It is `least` at least, where many
@@ -62,7 +62,7 @@ class Side(NamedTuple):
         return max(sides, key=lambda side: float(np.mean(side.log_density(distances))))
 
     def log_density(self, distances: Array) -> Array:
-        """Of the whole Student's t, at either side of its middle."""
+        """Return that of the whole Student's t, at either side of its middle."""
         scale, df = self
         constant = lgamma((df + 1) / 2) - lgamma(df / 2) - 0.5 * np.log(df * pi) - np.log(scale)
         return constant - 0.5 * (df + 1) * np.log1p(np.square(distances / scale) / df)
@@ -82,7 +82,7 @@ class ScoreDistribution(ReadOnlyArrays):
 
     @classmethod
     def of(cls, scores: Array) -> ScoreDistribution:
-        """Of at least 20 scores [n] in any order; of very many their quantiles are kept."""
+        """Make it of at least 20 scores [n] in any order; of very many their quantiles are kept."""
         ordered = np.sort(scores)
         if len(ordered) > MOST_SCORES:
             count = len(ordered)

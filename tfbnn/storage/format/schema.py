@@ -124,7 +124,7 @@ def array_name(index: int) -> str:
 
 @dataclass(frozen=True)
 class FileKind:
-    """What files of one kind hold.
+    """Content of files of one kind.
 
     Attributes:
         title: What such a file is called in messages.
@@ -217,7 +217,7 @@ def _finite(text: str) -> float:
 
 
 def _depth(value: Any) -> int:
-    """How many objects and lists lie inside each other."""
+    """Return how many objects and lists lie inside each other."""
     if not isinstance(value, (dict, list)):
         return 0
     entries = value.values() if isinstance(value, dict) else value

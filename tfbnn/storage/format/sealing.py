@@ -79,7 +79,7 @@ def seal(path: StrPath) -> None:
 
 
 def is_sealed(path: StrPath) -> bool:
-    """Whether a file has the mark of a seal, so that tfbnn wrote it; what it holds is not read.
+    """Return whether a file has the mark of a seal, so that tfbnn wrote it; its content is not read.
 
     Raises:
         OSError: When the file cannot be read.
@@ -121,7 +121,7 @@ def content_size(file: BinaryIO) -> int:
 
 
 def _has_mark(file: BinaryIO) -> bool:
-    """Whether there is a seal, behind whose mark the file then stands."""
+    """Return whether there is a seal, behind whose mark the file then stands."""
     size = content_size(file)
     if size < 0:
         return False

@@ -107,7 +107,7 @@ def read_model(
 
 
 def _refuse_own_classes(ensemble: Ensemble) -> None:
-    """Of layers, which this process remembers: that of the file's own knows none, and may lie."""
+    """Refuse classes of a user's own; layers by what this process remembers, as a file's record may lie."""
     if ensemble.spec.own_names:
         raise ModelFileError(
             f"it names classes of your own, {', '.join(ensemble.spec.own_names)}, and files of "
