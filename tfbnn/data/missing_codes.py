@@ -14,9 +14,7 @@ _SIZES = [99.9, 99.99, 2.0**31 - 1, 1e10, 1e15, 9.96921e36, *np.power(10.0, rang
 # Columns with more of them have values of many sizes, such as powers of ten.
 _MOST_CODES = 3
 # As float32, in which many files hold them.
-_CODES = np.unique(
-    np.array([-99, -32768, 32767, -(2.0**31), *_SIZES, *np.negative(_SIZES)], np.float32)
-)
+_CODES = np.array([-99, -32768, 32767, -(2.0**31), *_SIZES, *np.negative(_SIZES)], np.float32)
 
 
 def are_codes(values: Array) -> Array:

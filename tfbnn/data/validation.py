@@ -391,8 +391,9 @@ def _refuse_non_finite(
     names: Sequence[str] | None = None,
     advice: str = "Drop or repair these rows.",
 ) -> None:
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~finite)
         row, column = map(int, bad[0])
         counts = Counter(bad[:, 1].tolist())
         shown = {place if names is None else names[place]: n for place, n in counts.items()}

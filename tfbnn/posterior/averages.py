@@ -24,7 +24,8 @@ def root_mean_square(values: Array, weights: Array) -> Array:
     two, which changes no digit.
     """
     largest = np.maximum(values.max(axis=0), -values.min(axis=0))
-    unit = np.ldexp(1.0, np.frexp(largest)[1].clip(-_MOST_EXPONENT, _MOST_EXPONENT))
+    exponent = np.minimum(np.maximum(np.frexp(largest)[1], -_MOST_EXPONENT), _MOST_EXPONENT)
+    unit = np.ldexp(1.0, exponent)
     with np.errstate(invalid="ignore"):
         scaled = values * (1.0 / unit)
         mean = np.einsum("s,s...->...", weights, np.square(scaled, out=scaled))

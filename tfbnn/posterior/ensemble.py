@@ -135,7 +135,7 @@ class Ensemble(ReadOnlyArrays):
     def num_results(self) -> int:
         return int(self.draws.shape[1])
 
-    @property
+    @cached_property
     def num_draws(self) -> int:
         """All draws, C * S."""
         return self.num_chains * self.num_results
@@ -146,10 +146,15 @@ class Ensemble(ReadOnlyArrays):
         likelihood = self.spec.regression_likelihood
         return self.y_pipeline.is_affine or likelihood.has_exponential_moments
 
-    @property
+    @cached_property
     def draw_weights(self) -> Array:
         """Weight of every draw, chain by chain [C * S]."""
-        return np.repeat(self.chain_weights / self.num_results, self.num_results)
+        return read_only(np.repeat(self.chain_weights / self.num_results, self.num_results))
+
+    @cached_property
+    def target_unit(self) -> Array:
+        """One unit of an affinely transformed target, in original units: [K]."""
+        return 1.0 / self.y_pipeline.derivative(np.ones(self.spec.num_targets))
 
     @property
     def known(self) -> Known:

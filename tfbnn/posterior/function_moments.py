@@ -49,7 +49,7 @@ class MomentNetworks:
     @property
     def unit(self) -> Array:
         """One unit of an affinely transformed target, in original units: [K]."""
-        return target_unit(self.ensemble)
+        return self.ensemble.target_unit
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """(mean [n, K], standard deviation [n, K]) at inputs x [n, D], all of it transformed.
@@ -68,11 +68,6 @@ class MomentNetworks:
         repeated = np.repeat(weights, deviations.shape[1])
         spread = root_mean_square(deviations.reshape(-1, num_outputs, len(x)), repeated)
         return mean.T, spread.T
-
-
-def target_unit(ensemble: Ensemble) -> Array:
-    """One unit of an affinely transformed target, in original units: [K]."""
-    return 1.0 / ensemble.y_pipeline.derivative(np.ones(ensemble.spec.num_targets))
 
 
 def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetworks:

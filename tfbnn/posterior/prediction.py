@@ -20,7 +20,6 @@ from tfbnn.posterior.function_moments import (
     moment_networks,
     noise_spread,
     sample_noisy,
-    target_unit,
 )
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.rows import NetworkRows
@@ -138,7 +137,7 @@ def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
 
 def _by_rows(outputs: Array) -> Array:
     """Network outputs [C * S, num_outputs, n] as [C * S, n, num_outputs], float64."""
-    return np.moveaxis(outputs, 1, 2).astype(np.float64)
+    return outputs.swapaxes(1, 2).astype(np.float64)
 
 
 def predict(
@@ -216,7 +215,7 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     is_affine = not original or ensemble.y_pipeline.is_affine
-    unit = target_unit(ensemble) if original and is_affine else 1.0
+    unit = ensemble.target_unit if original and is_affine else 1.0
     values, weights = inverse(location), ensemble.draw_weights
     if known is None:
         mean, stddev = moments(values, weights)
@@ -248,7 +247,7 @@ def _calibrated_summary(
     if not original:
         centre, spread = mean, stddev
     elif ensemble.y_pipeline.is_affine:  # which spares a second look at all draws
-        centre, spread = ensemble.y_pipeline.forward(mean), stddev / target_unit(ensemble)
+        centre, spread = ensemble.y_pipeline.forward(mean), stddev / ensemble.target_unit
     else:
         centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
     spread = spread * factors

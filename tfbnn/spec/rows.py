@@ -321,9 +321,9 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         too_small = (size < least) & ((values != 0) | is_noise)
         return too_small | ~(size <= limits.max)
 
-    bad = np.argwhere(by_rows(are_bad, values))
-    if len(bad):
-        row, column = map(int, bad[0])
+    bad = by_rows(are_bad, values)
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
         found = (
             f"{name} does not fit into {spec.dtype} after its transform: received "
             f"{values[row, column]:.4g}, its sizes are {least:.2g} to {limits.max:.2g}; first"

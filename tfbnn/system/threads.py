@@ -185,7 +185,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> l
         function: Called once per item, in any order, in any thread.
         items: A list.
     """
-    count = min(num_cores(), len(items))
+    count = 1 if len(items) < 2 else min(num_cores(), len(items))
     if count < 2:
         return [function(item) for item in items]
     with single_threaded_blas():
