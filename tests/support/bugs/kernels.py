@@ -137,7 +137,7 @@ def levels_in_pairs(original):
     def draw_randomness(*arguments):
         random = original(*arguments)
         levels = tf.repeat(random.levels[::2], 2, axis=0)
-        return random._replace(levels=levels[: len(random.levels)])
+        return random._replace(levels=levels[: random.levels.shape[0]])
 
     return draw_randomness
 
