@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.tasks import required
+from tfbnn.engine.running.crew import Crew
 from tfbnn.engine.running.driver import Executor
 from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock, Counters, Seconds
-from tfbnn.run.crew import Crew
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_definition
 from tfbnn.run.events import Event, current_phase

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tfbnn.engine.running.crew import Crew
 from tfbnn.run.counters import Counters, Seconds
-from tfbnn.run.crew import Crew
 from tfbnn.run.events import Look
 from tfbnn.run.plan import Leg, Plan
 

@@ -10,10 +10,10 @@ import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.entries import fake_fit
 from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.engine.running.crew import Crew
 from tfbnn.kernels import HMC
 from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.counters import Counters, Seconds
-from tfbnn.run.crew import Crew
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Leg, Plan

@@ -6,11 +6,11 @@ from dataclasses import replace
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels import kernel_from_json
+from tfbnn.engine.running.crew import Notify
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.counters import Clock
-from tfbnn.run.crew import Notify
 from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.stores import FolderStore, committed_counters

@@ -12,13 +12,13 @@ from tfbnn.engine.density.data import Data, no_rows
 from tfbnn.engine.density.potential import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.running.crew import Crew
 from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.crew import Crew
 from tfbnn.run.deadline import Deadline, in_time
 from tfbnn.run.definition import Beginning, FitDefinition, RunDefinition, Starts
 from tfbnn.run.options import FitOptions

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.running.crew import Crew, Notify
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.block import BlockControl
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.run.counters import Clock, Seconds
-from tfbnn.run.crew import Crew, Notify
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
 from tfbnn.system.threads import aside, awaited, num_cores, wait_a_little
