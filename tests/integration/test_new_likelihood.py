@@ -6,10 +6,11 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
+import tfbnn
 from tests.support.documents import run_document
 from tests.support.registries import kept_registries
-from tfbnn.engine.density.densities import Noise, row_log_likelihood
-from tfbnn.engine.density.fisher import likelihood_information
+from tfbnn.engine.density.densities import Noise, row_log_likelihood, weight_log_prior
+from tfbnn.engine.density.fisher import likelihood_information, weight_precision
 
 pytestmark = pytest.mark.statistics  # the document is run, for some seconds
 
@@ -64,3 +65,16 @@ def test_densities_are_those_of_scipy(document, row_noise):
     # The score is sign / width, whatever the residual.
     np.testing.assert_allclose(information.weights, np.broadcast_to(1 / width**2, (1, 3)))
     assert noise.shape == (0, 3)
+
+
+def test_the_prior_is_that_of_scipy_and_is_kept(document):
+    prior = document["Logistic"](0.5)
+    weights = np.array([[0.1, -0.7, 20.0], [0.0, 2.0, -3.0]])
+    law = stats.logistic(scale=0.5)
+    expected = law.logpdf(weights).sum(axis=1)
+    np.testing.assert_allclose(weight_log_prior(prior, tf.constant(weights)), expected, rtol=1e-12)
+    assert weight_precision(prior, None, False) == pytest.approx(1.0 / law.var())
+    model = tfbnn.load(document["folder"] / "logistic.h5")
+    assert model.spec.priors[0].kernel == prior
+    draws = model.posterior.draws
+    assert np.isfinite(draws).all() and np.all(draws.std(axis=(0, 1)) > 0)
