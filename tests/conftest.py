@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support import builders
+from tests.support.shapes import hold_densities
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Processes that tests start find the package and tests.support wherever they work.
@@ -20,6 +21,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 pytest_plugins = ["tests.support.tiers"]
 # Shells let what they run in the background ignore it, and the code under test respects that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart():
+    hold_densities()
 
 
 @pytest.fixture(scope="session")
