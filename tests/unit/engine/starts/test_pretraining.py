@@ -87,15 +87,17 @@ def test_learned_scale_starts_from_the_residuals():
     np.testing.assert_allclose(np.exp(model.posterior.draws[:, 0, -1]), scale, rtol=1e-2)
 
 
-@pytest.mark.parametrize("batch_size", [2, None])
-def test_adam_counts_rows_as_often_as_they_stand_for(batch_size):
-    """Its first moment after one step is a tenth of the gradient."""
+def test_adam_counts_rows_as_often_as_they_stand_for():
+    """Its first moment after one step is a tenth of the gradient.
+
+    Of batches; of all rows at once in tests/unit/engine/density/test_potential.py.
+    """
     spec, generator = plain_spec([2, 3, 1]), np.random.default_rng(1)
     x, y, weights = generator.normal(size=(4, 2)), np.ones((4, 1)), np.array([1.0, 2.0, 5.0, 0.5])
     data = make_data(x, y, None, spec.dtype, weights)
     theta = generator.normal(size=(2, spec.num_parameters))
-    batches = np.array([[0, 2], [3, 1]], np.int32) if batch_size else np.tile(np.arange(4), (2, 1))
-    steps = make_adam_steps(spec, Schedule(0.1, "constant"), batch_size, 1, False)
+    batches = np.array([[0, 2], [3, 1]], np.int32)
+    steps = make_adam_steps(spec, Schedule(0.1, "constant"), 2, 1, False)
     control = AdamControl(*map(tf.constant, (0, 1, 1, 1)))
     state, _ = steps(start_adam(theta), data, tf.constant(batches[None]), control)
     for chain, places in enumerate(batches):
