@@ -8,7 +8,12 @@ from scipy import stats
 
 from tests.support.kernels.cases import SkewedTarget, advance, build
 from tests.support.kernels.invariance import ALARM
-from tests.support.kernels.tree_checks import check_randomness, check_tree, one_transition
+from tests.support.kernels.tree_checks import (
+    check_randomness,
+    check_tree,
+    one_transition,
+    transitions,
+)
 from tests.support.marks import statistics_but
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.kernels import nuts
@@ -95,8 +100,7 @@ def test_chains_do_not_feel_their_neighbours():
     start = target.draw(np.random.default_rng(3), 8)
     others = np.concatenate([start[:4], start[4:] + 0.3])
     step = np.full((8, 1), 0.2)
-    end, results = one_transition(target, start, step)
-    other, their = one_transition(target, others, step)
+    (end, results), (other, their) = transitions(target, [start, others], step)
     np.testing.assert_array_equal(end[:4], other[:4])
     np.testing.assert_array_equal(results.n_steps[:4], their.n_steps[:4])
     assert np.all(end[4:] != other[4:])
