@@ -261,12 +261,13 @@ def calibrated(settings, by, factor, synthetic_ensemble):
 
 
 @pytest.mark.parametrize("factor", statistics_but([0.4], [0.4, 2.0]))
-@pytest.mark.parametrize(("settings", "by"), CALIBRATED.values(), ids=CALIBRATED)
-def test_exports_of_a_calibrated_model_have_its_bars(
-    settings, by, factor, synthetic_ensemble, tmp_path
-):
+@pytest.mark.parametrize(
+    "name", statistics_but([name for name in CALIBRATED if name != "Student-t"], CALIBRATED)
+)
+def test_exports_of_a_calibrated_model_have_its_bars(name, factor, synthetic_ensemble, tmp_path):
     import tensorflow as tf
 
+    settings, by = CALIBRATED[name]
     model, x = calibrated(settings, by, factor, synthetic_ensemble)
     low, high = central_levels(1)
     prediction = model.predict(
