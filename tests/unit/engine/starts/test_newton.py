@@ -228,6 +228,15 @@ class TestPlan:
         none = self.plan([5, 1024, 1024, 1], 11_746)
         assert none.num_iterations == 0 and "ADAM alone" in none.reason
 
+    def test_what_auto_chose_is_said(self):
+        spec = tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Normal(1.0)).spec
+        size = "for N = 80, P = 18"
+        plan = plan_newton(spec, 80, tfbnn.Pretraining())
+        assert plan.reason == f"auto: the P x P matrix affords 200 {size}"
+        settings, why = HMC().resolve(spec, 80)
+        assert settings.preconditioner == "gauss_newton"
+        assert f"chosen because whitening costs no more than a gradient {size}" in why
+
     def test_as_asked(self):
         assert self.plan([5, 20, 20, 1], 11_746, newton_iterations=3)[:2] == (3, "dense")
         assert self.plan([5, 1024, 1024, 1], 11_746, newton_iterations=3)[:2] == (3, "products")
@@ -244,6 +253,7 @@ def test_fewer_starts_than_chains_are_refused():
         fit_starts(model, *rows(), num_chains=2, pretraining=tfbnn.Pretraining(num_starts=1))
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_report_says_what_auto_chose():
     options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=tfbnn.Pretraining(epochs=2))
