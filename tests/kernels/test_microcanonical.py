@@ -246,6 +246,8 @@ class TestTrajectoryLength:
     def test_frozen_after_adaptation(self):
         check_microcanonical_frozen()
 
+    # In the default run ChEESHMC stands for it, whose lesson ends at the same flag.
+    @pytest.mark.statistics
     def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, lanes):
         kernel = Microcanonical(preconditioner="identity")
         options = dict(kernel=kernel, num_burnin_steps=50, jit_compile=False)

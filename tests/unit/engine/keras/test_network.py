@@ -84,12 +84,12 @@ def test_it_gives_what_the_model_gives(name, dtype):
     )
 
 
-COPIES = [("standard", "float32", 1e-6), ("ntk", "float64", 1e-13)]
+COPIES = [("ntk", "float64", 1e-13), ("standard", "float32", 1e-6)]
 COPIES += [("ntk", "float32", 1e-6), ("standard", "float64", 1e-13)]
 
 
 @pytest.mark.parametrize(
-    ("parameterization", "dtype", "tolerance"), statistics_but(COPIES[:2], COPIES)
+    ("parameterization", "dtype", "tolerance"), statistics_but(COPIES[:1], COPIES)
 )
 def test_a_copy_of_a_perceptron_has_its_density(parameterization, dtype, tolerance):
     settings = dict(
