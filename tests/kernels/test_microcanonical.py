@@ -56,12 +56,16 @@ def energy_error(start, end):
 
 
 class TestMap:
-    @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 1e-4)])
-    def test_reversible(self, dtype, tolerance):
-        """A4 and A7, for chains of different numbers of steps."""
+    @pytest.mark.parametrize(
+        "dtype, tolerance, rounding", [("float64", 1e-10, 1e-14), ("float32", 1e-4, 1e-6)]
+    )
+    def test_reversible(self, dtype, tolerance, rounding):
+        """A4 and A7, for chains of different numbers of steps; directions keep their length."""
         start, step = random_flight(200, dtype), steps_of(0.1, 200, dtype)
         num_steps = tf.constant(1 + np.arange(200) % 20, tf.int32)
         there = fly(TARGET, start, step, num_steps)
+        assert np.abs(there.z - start.z).max() > 1
+        np.testing.assert_allclose(np.linalg.norm(there.direction, axis=1), 1.0, atol=rounding)
         back = fly(TARGET, flight(there.z, -there.direction), step, num_steps)
         np.testing.assert_allclose(back.z, start.z, atol=tolerance)
         np.testing.assert_allclose(-back.direction, start.direction, atol=tolerance)
@@ -123,16 +127,10 @@ class TestMap:
     def test_energy_error_is_of_second_order(self):
         """A6."""
         start = random_flight(400)
-        coarse = fly(TARGET, start, steps_of(0.03, 400), tf.fill([400], 15))
-        fine = fly(TARGET, start, steps_of(0.015, 400), tf.fill([400], 30))
+        coarse = fly(TARGET, start, steps_of(0.03, 400), tf.fill([400], 6))
+        fine = fly(TARGET, start, steps_of(0.015, 400), tf.fill([400], 12))
         ratio = energy_error(start, coarse) / energy_error(start, fine)
         assert 3.5 < np.median(ratio) < 4.5
-
-    @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-14), ("float32", 1e-6)])
-    def test_directions_keep_their_length(self, dtype, tolerance):
-        end = fly(TARGET, random_flight(50, dtype), steps_of(0.3, 50, dtype), tf.fill([50], 30))
-        assert np.ptp(end.z) > 1
-        np.testing.assert_allclose(np.linalg.norm(end.direction, axis=1), 1.0, atol=tolerance)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("length", [0.0, 1e-30, 1.0, 1e4, 1e15])
@@ -185,8 +183,8 @@ class TestKernel:
         """Refreshed directions keep exp(-step / length) of themselves, as OU momenta do."""
         settings = Microcanonical(adjusted=False, trajectory_length=2.0)
         flat = lambda z: 0.0 * tf.reduce_sum(z, axis=-1)  # noqa: E731
-        z = tf.zeros([20_000, 100], tf.float64)
-        kernel, step = build(settings, flat, 20_000, 0.5)
+        z = tf.zeros([5000, 100], tf.float64)
+        kernel, step = build(settings, flat, 5000, 0.5)
         results = kernel.bootstrap_results(z)._replace(direction=z + 0.1)
         results = settings.prepare(results, step, [1, 2], tf.constant(False))
         _, results = kernel.one_step(z, results, seed=[3, 4])
@@ -248,6 +246,8 @@ class TestTrajectoryLength:
     def test_frozen_after_adaptation(self):
         check_microcanonical_frozen()
 
+    # In the default run ChEESHMC stands for it, whose lesson ends at the same flag.
+    @pytest.mark.statistics
     def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, lanes):
         kernel = Microcanonical(preconditioner="identity")
         options = dict(kernel=kernel, num_burnin_steps=50, jit_compile=False)

@@ -100,7 +100,7 @@ class TestFits:
             x,
             y,
             kernel=Repriorised(kernel()),
-            num_results=1000,
+            num_results=500,
             num_burnin_steps=100,
             jit_compile=False,
         )

@@ -303,11 +303,8 @@ def xor_evidence(count=200_000):
     return np.log(likelihood.mean()), error
 
 
-XOR_LADDER = PowerPosterior(num_temperatures=10)
-
-
-@pytest.fixture(scope="module")
-def xor_fit(tmp_path_factory):
+def fit_xor(**options):
+    """(Model, run) of a ladder on the XOR network."""
     model = tfbnn.BayesianMLP(
         [2, 2, 1],
         activation="sigmoid",
@@ -315,7 +312,18 @@ def xor_fit(tmp_path_factory):
         likelihood=tfbnn.likelihoods.Bernoulli(),
         x_transform=None,
     )
-    run = short_fit(model, *XOR, kernel=XOR_LADDER, num_results=2000, num_burnin_steps=500, seed=4)
+    return model, short_fit(
+        model, *XOR, kernel=PowerPosterior(num_temperatures=10), seed=4, **options
+    )
+
+
+# Without XLA, which would compile for longer than such a run takes.
+XOR_RUN = dict(num_results=200, num_burnin_steps=200, jit_compile=False)
+
+
+@pytest.fixture(scope="module")
+def xor_fit(tmp_path_factory):
+    model, run = fit_xor(**XOR_RUN)
     path = tmp_path_factory.mktemp("xor") / "xor.h5"
     model.save(path)
     return model, run, path
@@ -323,9 +331,9 @@ def xor_fit(tmp_path_factory):
 
 class TestRuns:
     @pytest.mark.slow
-    def test_evidence_of_a_network(self, xor_fit):
+    def test_evidence_of_a_network(self):
         exact, error = xor_evidence()
-        _, run, _ = xor_fit
+        _, run = fit_xor(num_results=2000, num_burnin_steps=500)
         for estimate in (run.log_evidence.thermodynamic, run.log_evidence.stepping_stone):
             assert abs(estimate.value - exact) < 4 * np.hypot(estimate.stderr, error)
             assert 0 < estimate.stderr < 0.2
@@ -333,12 +341,12 @@ class TestRuns:
     def test_keeps_and_reports_the_last_rung(self, xor_fit):
         model, run, _ = xor_fit
         draws, kept = model.posterior.draws, model.posterior.sample_stats
-        assert draws.shape == (2, 2000, 9) and run.acceptance_rate.shape == (2,)
+        assert draws.shape == (2, 200, 9) and run.acceptance_rate.shape == (2,)
         np.testing.assert_allclose(kept["lp"], model.log_prob(draws, *XOR), rtol=1e-5)
         np.testing.assert_allclose(run.step_size, kept["step_size"][:, -1])
         assert np.all((run.acceptance_rate > 0.35) & (run.acceptance_rate < 0.85))
         # Ten rungs, a gradient for the move and one after the power_posterior.
-        assert run.num_gradients["sampling"].tolist() == [2000 * 10 * 2] * 2
+        assert run.num_gradients["sampling"].tolist() == [200 * 10 * 2] * 2
         assert np.isnan(kept["energy"]).all()
 
     def test_reports(self, xor_fit, capsys):
@@ -368,15 +376,7 @@ class TestRuns:
 
     def test_draws_do_not_depend_on_other_chains(self, xor_fit):
         model, _, _ = xor_fit
-        again = tfbnn.BayesianMLP(
-            [2, 2, 1],
-            activation="sigmoid",
-            prior=tfbnn.priors.Normal(3.0),
-            likelihood=tfbnn.likelihoods.Bernoulli(),
-            x_transform=None,
-        )
-        options = dict(num_chains=1, num_results=2000, num_burnin_steps=500, seed=4)
-        short_fit(again, *XOR, kernel=XOR_LADDER, **options)
+        again, _ = fit_xor(num_chains=1, **XOR_RUN)
         np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
 
     @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Fits that are made for the sake of their starts."""
+"""Searches for starts, and fits that are made for the sake of their starts."""
 
 from dataclasses import replace
 
@@ -34,3 +34,30 @@ def fit_starts(model, x, y, **options):
         verbose=0,
     )
     return model.fit_posterior(x, y, **(settings | options))
+
+
+def search(
+    table, spec, validation=None, num_chains=2, seed=0, num_starts=None, share=0.25, **settings
+):
+    """Starts for rows as they are, without a fit; by default draws of the prior but for their noise."""
+    from tfbnn.data.transforms import fit_pipeline
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.starts.find import find_starts
+    from tfbnn.run.options import Sampling
+    from tfbnn.run.progress import Notifier
+    from tfbnn.spec.rows import TransformedRows
+
+    pipelines = fit_pipeline((), table.x, "x"), fit_pipeline((), table.y, "y")
+    pretraining = tfbnn.Pretraining(
+        **{"epochs": 0, "newton_iterations": 0} | settings,
+        validation_split=share,
+        num_starts=num_starts,
+    )
+    return find_starts(
+        spec,
+        TransformedRows(*pipelines, table, validation),
+        make_data(*table, spec.dtype),
+        pretraining,
+        Sampling(seed=seed, num_chains=num_chains, jit_compile=False),
+        Notifier(),
+    )

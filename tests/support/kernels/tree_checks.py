@@ -10,7 +10,7 @@ from tests.support.kernels.cases import MIX, SHAPES, SkewedTarget
 from tfbnn.engine.kernels import nuts
 from tfbnn.kernels import NUTS
 
-__all__ = ["CutTarget", "check_randomness", "check_tree", "one_transition"]
+__all__ = ["CutTarget", "check_randomness", "check_tree", "one_transition", "transitions"]
 
 DEPTH, CHAINS = 6, 96
 # From full trees, over those that turn back at every depth, to those that diverge.
@@ -119,12 +119,16 @@ def _drawn(weights, first, levels):
 
 def one_transition(target, start, step, seed=(3, 4), depth=DEPTH):
     """(ends [C, P], NoUTurnResults) of chains from `start` [C, P] with steps [C, 1]."""
+    return transitions(target, [start], step, seed, depth)[0]
+
+
+def transitions(target, starts, step, seed=(3, 4), depth=DEPTH):
+    """`one_transition` from each of some starts, by one program."""
     kernel = NUTS(max_tree_depth=depth).build(target, tf.constant(step))
     run = tf.function(
         lambda z, results: kernel.one_step(z, results, seed=tf.constant(seed)), autograph=False
     )
-    z = tf.constant(start)
-    return run(z, kernel.bootstrap_results(z))
+    return [run(z, kernel.bootstrap_results(z)) for z in map(tf.constant, starts)]
 
 
 def check_tree():

@@ -25,7 +25,7 @@ def test_dual_averaging_follows_its_formula():
 
 def test_dual_averaging_does_not_run_away_from_the_largest_step():
     state = adaptation.restart_dual_averaging(np.array([0.01, 2.9], np.float32))
-    for _ in range(500):
+    for _ in range(200):
         state = state.update(tf.ones(2), 0.234, 3.0)
     np.testing.assert_allclose(np.exp(state.log_step), 3.0, rtol=1e-5)
     np.testing.assert_allclose(np.exp(state.log_average), 3.0, rtol=0.02)

@@ -55,7 +55,7 @@ def test_weights_block_is_the_fisher_information(name, with_row_noise):
     spec, data, theta = setting(name, with_row_noise, rows=3)
     found = gauss_newton_matrix(spec, theta, data)
     outputs = network_outputs(spec, tf.constant(theta[None]), data.x).numpy()
-    draws = 15_000
+    draws = 6000  # errors of the entries are about .013
     y = simulate(spec, theta, np.moveaxis(outputs, 1, 2), data.row_noise, draws)
     y = tf.constant(np.moveaxis(y, 1, 2))
     repeated = tf.constant(np.repeat(theta[None], draws, axis=0))
@@ -87,28 +87,15 @@ def _likelihood_score(spec, theta, data):
     return value, tape.gradient(value, theta).numpy()
 
 
-@pytest.mark.parametrize("name", CONTRASTING)
-def test_positive_definite(name):
-    spec, data, theta = setting(name)
-    assert np.linalg.eigvalsh(gauss_newton_matrix(spec, theta, data)).min() > 0
-
-
-def test_blocks_add_up(monkeypatch):
-    from tfbnn.engine.density import gauss_newton
-
-    spec, data, theta = setting("ntk", rows=23)
-    whole = gauss_newton_matrix(spec, theta, data)
-    monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 5)
-    np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), whole, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
-    "name, with_row_noise", statistics_but(CONTRASTING_ONCE, [*CONTRASTING_ONCE, *MORE])
+    "name, with_row_noise", statistics_but(CONTRASTING_ONCE[1:], [*CONTRASTING_ONCE, *MORE])
 )
 def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
+    """Which is positive definite."""
     spec, data, theta = setting(name, with_row_noise)
     vector = np.random.default_rng(30).normal(size=len(theta))
     matrix = gauss_newton_matrix(spec, theta, data)
+    assert np.linalg.eigvalsh(matrix).min() > 0
     product = GaussNewtonProduct(spec, theta, data)(vector)
     np.testing.assert_allclose(product, matrix @ vector, rtol=1e-9, atol=1e-9)
     diagonal = gauss_newton_diagonal(spec, theta, data)
@@ -119,7 +106,10 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     np.testing.assert_allclose(lines.T @ lines, without_prior, atol=1e-10 * np.abs(matrix).max())
 
 
-@pytest.mark.parametrize("name", ["hierarchical", "ard_ntk", "categorical_ntk"])
+@pytest.mark.parametrize(
+    "name",
+    statistics_but(["ard_ntk", "categorical_ntk"], ["hierarchical", "ard_ntk", "categorical_ntk"]),
+)
 def test_matrices_inside_programs_are_the_same(name):
     spec, data, theta = setting(name)
     networks = np.stack([theta, 0.5 * theta])

@@ -197,9 +197,15 @@ def test_savedmodel_has_every_activation(tmp_path, synthetic_ensemble):
     assert_same(signature(tmp_path / "model")(x), model.predict(x), "float64")
 
 
-@each_model
-def test_savedmodel_predicts_the_same(settings, tmp_path, synthetic_ensemble):
-    model = build(settings, synthetic_ensemble)
+# What these have of their own other models have, too.
+ALIKE = ["float64", "logarithm", "ntk", "Bernoulli"]
+
+
+@pytest.mark.parametrize(
+    "name", statistics_but([name for name in MODELS if name not in ALIKE], MODELS)
+)
+def test_savedmodel_predicts_the_same(name, tmp_path, synthetic_ensemble):
+    model = build(MODELS[name], synthetic_ensemble)
     x = rows_of(model)
     model.to_savedmodel(tmp_path / "model")
     found = signature(tmp_path / "model")(x)
@@ -255,12 +261,13 @@ def calibrated(settings, by, factor, synthetic_ensemble):
 
 
 @pytest.mark.parametrize("factor", statistics_but([0.4], [0.4, 2.0]))
-@pytest.mark.parametrize(("settings", "by"), CALIBRATED.values(), ids=CALIBRATED)
-def test_exports_of_a_calibrated_model_have_its_bars(
-    settings, by, factor, synthetic_ensemble, tmp_path
-):
+@pytest.mark.parametrize(
+    "name", statistics_but([name for name in CALIBRATED if name != "Student-t"], CALIBRATED)
+)
+def test_exports_of_a_calibrated_model_have_its_bars(name, factor, synthetic_ensemble, tmp_path):
     import tensorflow as tf
 
+    settings, by = CALIBRATED[name]
     model, x = calibrated(settings, by, factor, synthetic_ensemble)
     low, high = central_levels(1)
     prediction = model.predict(

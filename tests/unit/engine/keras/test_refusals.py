@@ -10,6 +10,8 @@ import tfbnn
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.priors import ARD, Normal, Uniform
 
+pytestmark = pytest.mark.usefixtures("derivatives_taken_for_granted")
+
 
 def stack(*inside, shape=(3,)):
     return keras.Sequential([keras.Input(shape), *inside, layers.Dense(1)], name="stack")

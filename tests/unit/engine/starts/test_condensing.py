@@ -58,8 +58,11 @@ def log_likelihood(spec, theta, *batches):
     return sum(bare.log_likelihood(tf.constant(theta), data_of(rows)).numpy() for rows in batches)
 
 
-@pytest.mark.parametrize("settings", [KNOWN, LEARNED], ids=["known noise", "learned noise"])
-@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
+@pytest.mark.parametrize(
+    ("parameterization", "settings"),
+    [("standard", LEARNED), ("ntk", KNOWN)],
+    ids=["standard, learned noise", "ntk, known noise"],
+)
 def test_for_a_linear_network_they_are_the_likelihood(settings, parameterization):
     """Batch after batch, three rows for each that is kept, wherever the network is."""
     spec = plain_spec([3, 2], dtype="float64", parameterization=parameterization, **settings)

@@ -9,18 +9,18 @@ import tfbnn
 from tests.support import reference
 from tests.support.builders import plain_spec
 from tests.support.specs import build, random_rows
-from tfbnn.data.transforms import fit_pipeline
+from tests.support.starts import search
+from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import WeightedRows, make_data
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.engine.starts.find import find_starts
 from tfbnn.engine.starts.judge import Judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
 from tfbnn.run.definition import Starts
-from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
-from tfbnn.spec.rows import NetworkRows, TransformedRows
+from tfbnn.spec.rows import NetworkRows
 
 SPEC = plain_spec([2, 4, 1])
 NOISE = SPEC.layout.log_noise_scale
@@ -211,24 +211,8 @@ def test_validation_rows_leave_nothing_to_refine(monkeypatch):
     found(rows(), validation=rows(9, seed=7), newton_iterations=3)
 
 
-def found(
-    table, spec=SPEC, validation=None, num_chains=2, seed=0, num_starts=None, share=0.25, **more
-):
-    """Starts of a search, by default one that leaves draws of the prior but for their noise."""
-    pipelines = fit_pipeline((), table.x, "x"), fit_pipeline((), table.y, "y")
-    settings = tfbnn.Pretraining(
-        **{"epochs": 0, "newton_iterations": 0} | more,
-        validation_split=share,
-        num_starts=num_starts,
-    )
-    return find_starts(
-        spec,
-        TransformedRows(*pipelines, table, validation),
-        make_data(*table, spec.dtype),
-        settings,
-        Sampling(seed=seed, num_chains=num_chains, jit_compile=False),
-        Notifier(),
-    )
+def found(table, spec=SPEC, **settings):
+    return search(table, spec, **settings)
 
 
 def batches(table, networks):
@@ -278,6 +262,20 @@ class TestSearch:
         assert "the best 2 of 6 starts, held-out scores" in starts.text
         assert f"{scores.max():.4g}" in starts.text
 
+    def test_without_held_out_rows_those_of_highest_log_density_are_kept(self):
+        """After their polish, of which all are told."""
+        table = rows()
+        settings = dict(share=0.0, newton_iterations=2, num_starts=4)
+        every = found(table, num_chains=4, **settings).theta
+        data = make_data(*table, SPEC.dtype)
+        values = Potential(SPEC).log_prob(tf.constant(every), data).numpy()
+        best = np.sort(np.argsort(-values)[:2])
+        starts = found(table, **settings)
+        np.testing.assert_allclose(starts.theta, every[best], rtol=1e-9)
+        assert "the best 2 of 4 starts, log densities" in starts.text
+        for value in values:
+            assert f"{value:.4g}" in starts.text
+
     @pytest.mark.statistics
     def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
         """Of the new rows alone, five, none could be held out."""
@@ -295,7 +293,8 @@ class TestSearch:
         table, spec = rows(), replace(SPEC, dtype="float64")
         known = thetas(2)
         if is_better:
-            known[0] = found(table, spec, share=0.0, epochs=300, learning_rate=0.02).theta[0]
+            long = dict(epochs=300, batch_size=None, learning_rate=0.02)
+            known[0] = found(table, spec, share=0.0, **long).theta[0]
         new, kept = batches(table, known)
         anew = dict(share=0.0, epochs=50, batch_size=None, learning_rate=0.02, num_starts=3)
         later = found(new, spec.after(kept), **anew)

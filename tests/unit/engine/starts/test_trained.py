@@ -102,7 +102,7 @@ def test_weights_for_rows_of_another_scale_are_refused():
     started(spec, model, data._replace(y=data.y + 1.5 * data.y.std()))  # weak, but on their scale
 
 
-def test_a_fit_starts_there():
+def test_a_fit_starts_there(engine):
     model = stack()
     data = rows(model)
     sampled = tfbnn.BayesianModel(model, **NO_TRANSFORMS)
@@ -120,4 +120,6 @@ def test_a_fit_starts_there():
         jit_compile=False,
         verbose=0,
     )
+    given = engine.calls[-1][1][0].initial_state
+    np.testing.assert_array_equal(given.theta, started(sampled.spec, model, data, 2).theta)
     assert "the weights of the Keras model 'net'" in run.report(details=True)
