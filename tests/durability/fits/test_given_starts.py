@@ -14,6 +14,14 @@ THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
 GIVEN = {"pretraining": "auto", "initial_state": THETA, "jit_compile": False}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks():
+    """Those of test_runs.py, whose program these runs share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) from given starts, in memory."""
@@ -55,17 +63,18 @@ def test_it_does_not_go_on_from_other_starts(tmp_path):
             small_fit(**changed, output=tmp_path / "run", resume=True)
 
 
-@pytest.mark.parametrize("by_folder", [True, False])
-def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path, by_folder):
+def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path):
+    """By its folder, and by the same call with more draws."""
     options = dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
     options |= dict(jit_compile=False)
     small_fit(**options, callbacks=[stop_while_sampling])
-    if by_folder:
-        model, run = tfbnn.resume(tmp_path / "run", verbose=0)
-    else:
-        model, run = small_fit(**options, resume=True)
-    assert run.num_results == RUN["num_results"] and "N(0, 0.5^2)" in run.pretraining
-    assert model.posterior.provenance.initial_state == run.pretraining
+    more = RUN["num_results"] + 8
+    for model, run, number in (
+        (*tfbnn.resume(tmp_path / "run", verbose=0), RUN["num_results"]),
+        (*small_fit(**options, resume=True, num_results=more), more),
+    ):
+        assert run.num_results == number and "N(0, 0.5^2)" in run.pretraining
+        assert model.posterior.provenance.initial_state == run.pretraining
 
 
 def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():

@@ -38,7 +38,7 @@ SMALL = {
     "hmc": HMC(num_leapfrog_steps=3),
     "microcanonical": Microcanonical(max_leapfrog_steps=4),
     "nuts": NUTS(max_tree_depth=2),
-    "power_posterior": PowerPosterior("hmc", num_temperatures=3),
+    "power_posterior": PowerPosterior("mala", num_temperatures=3),
     "repriorised": Repriorised(HMC(num_leapfrog_steps=3)),
     "smmala": SMMALA(metric="gauss_newton"),
 }

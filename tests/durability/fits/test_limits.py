@@ -30,6 +30,14 @@ LIMITED = RUN | dict(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def blocks_of_one_length():
+    """One program for runs of any length."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 128)
+        yield
+
+
 def fit(**options):
     """(model, run) of the calm model."""
     model = calm_model()

@@ -20,16 +20,26 @@ pytestmark = pytest.mark.filterwarnings(
 OPTIONS = SEARCHES["held-out rows"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks():
+    """Those of test_runs.py, whose program these runs share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) that nothing interrupted, in memory."""
     return small_fit(**OPTIONS)
 
 
-@pytest.mark.parametrize("phase", ["pretraining", "newton"])
-@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(("phase", "resume"), [("pretraining", False), ("newton", True)])
 def test_a_stopped_search_begins_again(tmp_path, whole, phase, resume):
-    """Also where an earlier release has left how far its search was."""
+    """Also where an earlier release has left how far its search was.
+
+    Whatever the phase, the folder holds no run then, so that each goes with one of both arguments.
+    """
     path = tmp_path / "run"
     model, _ = small_fit(output=path, callbacks=[lambda event: event["phase"] == phase], **OPTIONS)
     assert RunFolder.find(path) is None
