@@ -25,15 +25,14 @@ from tfbnn.priors import Laplace, Normal
 
 RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, jit_compile=False)
 RUN |= dict(verbose=0, seed=1)
-START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
-COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
+COLLAPSED = Repriorised(HMC(num_leapfrog_steps=4), collapse_readout=True)
 
 
 @pytest.fixture(scope="module")
 def collapsed(tiny_data):
     """(model [2, 8, 1] with a collapsed run, Run)."""
     model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
-    return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
+    return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=None, **RUN)
 
 
 class TestPredictions:

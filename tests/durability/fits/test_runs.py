@@ -139,6 +139,7 @@ def test_a_stopped_run_goes_on_bitwise_under_xla(tmp_path):
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], expected)
 
 
+@pytest.mark.statistics
 def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder(tmp_path):
     options = dict(
         num_steps_between_results=2,
