@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 # Without XLA, whose programs go on bitwise in test_lanes.py and in the tests of processes.
-RUN = small_runs.RUN | {"jit_compile": False}
+RUN = small_runs.BRIEF
 
 
 def small_fit(**options):
@@ -247,15 +247,15 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
         monkeypatch.setattr(rules, "num_burnin_steps", lambda *_: (number, f"by rule {number}"))
 
     options = dict(output=tmp_path / "run", num_burnin_steps="auto")
-    choose(40)
+    choose(16)
     small_fit(callbacks=[stop_after(2, "pretraining")], **options)
     choose(50)
-    with pytest.raises(RunFolderError, match="num_burnin_steps is 40 there and 41 here"):
-        small_fit(resume=True, **(options | {"num_burnin_steps": 41}))
+    with pytest.raises(RunFolderError, match="num_burnin_steps is 16 there and 17 here"):
+        small_fit(resume=True, **(options | {"num_burnin_steps": 17}))
     model, run = small_fit(resume=True, **options)
     assert_same_draws(model, whole[0])
-    assert "num_burnin_steps 40: by rule 40" in run.report(width=1000)
-    assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "40", "why": "by rule 40"}
+    assert "num_burnin_steps 16: by rule 16" in run.report(width=1000)
+    assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "16", "why": "by rule 16"}
     assert tfbnn.resume(tmp_path / "run")[1].choices == run.choices
     assert tfbnn.load(tmp_path / "run").posterior.provenance.choices == run.choices
 
@@ -268,10 +268,10 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
     [
         (dict(seed=3), "numbers.seed is 2 there and 3 here"),
         (dict(num_chains=3), "numbers.num_chains is 2 there and 3 here"),
-        (dict(num_burnin_steps=41), "num_burnin_steps"),
+        (dict(num_burnin_steps=17), "num_burnin_steps"),
         (dict(num_steps_between_results=1), "num_steps_between_results"),
         (dict(jit_compile=True), "jit_compile is False there"),
-        (dict(kernel=HMC(num_leapfrog_steps=4)), "kernel.num_leapfrog_steps is 3 there and 4"),
+        (dict(kernel=HMC(num_leapfrog_steps=4)), "kernel.num_leapfrog_steps is 1 there and 4"),
         (dict(kernel="nuts"), "kernel.name is 'HMC' there and 'NUTS' here"),
         (dict(pretraining=None), "pretraining"),
         (dict(noise_scale=np.full(40, 0.1)), "the training rows differ"),
@@ -484,7 +484,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
     events = []
-    kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
+    kernel = HMC(step_size=50.0, num_leapfrog_steps=1, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
         small_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
     last = [event for event in events if event["phase"] == "warmup"][-1]
