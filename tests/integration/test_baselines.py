@@ -53,7 +53,7 @@ def quietly(function, *arguments, **settings):
 
 @pytest.fixture(scope="module")
 def exact():
-    model, _ = fitted("fit_laplace", linear_model("float64"), num_results=20_000, pretraining=EXACT)
+    model, _ = fitted("fit_laplace", linear_model("float64"), num_results=5_000, pretraining=EXACT)
     return model
 
 
@@ -63,7 +63,7 @@ def test_laplace_has_the_mean_and_the_covariance_of_a_linear_posterior(exact):
     # Each draw is the mean plus the inverse transposed factor of the precision times z.
     factor = np.linalg.cholesky(np.linalg.inv(covariance))
     standard = (exact._ensemble.draws[0] - mean) @ factor
-    expected = seeds.generator(0, "laplace", 0).standard_normal((20_000, 3))
+    expected = seeds.generator(0, "laplace", 0).standard_normal((5_000, 3))
     np.testing.assert_allclose(standard, expected, atol=1e-5)
 
 
@@ -72,9 +72,9 @@ def test_laplace_predicts_what_a_linear_posterior_does(exact):
     design = np.column_stack([X[:7], np.ones(7)])
     spread = np.sqrt(np.einsum("np,pq,nq->n", design, covariance, design))
     found = quietly(exact.predict, X[:7])
-    # Five standard errors of 20 000 draws.
-    np.testing.assert_array_less(np.abs(found.mean - design @ mean), 5 * spread / np.sqrt(20_000))
-    np.testing.assert_allclose(found.stddev, spread, rtol=5 / np.sqrt(40_000))
+    # Five standard errors of 5 000 draws.
+    np.testing.assert_array_less(np.abs(found.mean - design @ mean), 5 * spread / np.sqrt(5_000))
+    np.testing.assert_allclose(found.stddev, spread, rtol=5 / np.sqrt(10_000))
     noisy = quietly(exact.predict, X[:7], include_noise=True).stddev
     np.testing.assert_allclose(noisy, np.hypot(found.stddev, NOISE), rtol=1e-6)
 
@@ -101,6 +101,7 @@ def test_laplace_covers_sampled_scales_in_ntk():
     assert np.isfinite(quietly(model.predict, X).stddev).all()
 
 
+@pytest.mark.statistics
 def test_laplace_of_classes_averages_probabilities():
     labels = np.where(X[:, 0] > 0, "right", "left")
     model = tfbnn.BayesianMLP([2, 3, 2], prior=Normal(1.0), likelihood=Categorical())

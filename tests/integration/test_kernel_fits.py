@@ -141,11 +141,12 @@ class TestRefusals:
 
 
 class TestSettings:
+    @pytest.mark.statistics
     def test_a_given_step_size_is_used_as_it_is(self):
-        kernel = UnderdampedLangevin(step_size=0.03)
-        run = short_fit(linear_model(), *linear_rows(), kernel=kernel, jit_compile=False)
-        np.testing.assert_allclose(run.step_size, 0.03, rtol=1e-6)
-        assert run.accept_target is None
+        for kernel in (RandomWalkMetropolis(step_size=0.03), UnderdampedLangevin(step_size=0.03)):
+            run = short_fit(linear_model(), *linear_rows(), kernel=kernel, jit_compile=False)
+            np.testing.assert_allclose(run.step_size, 0.03, rtol=1e-6)
+            assert run.accept_target is None
 
     def test_first_step_sizes_follow_from_a_leapfrog_step(self):
         leapfrog = np.array([0.5, 2.0], np.float32)

@@ -203,6 +203,7 @@ class TestUserKernel:
         assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
         assert np.all((run.acceptance_rate > 0.1) & (run.acceptance_rate < 0.9))
 
+    @pytest.mark.statistics
     def test_kernel_with_its_own_adaptation_adapts(self):
         """TFP's adaptation rebuilds the inner kernel from its parameters and keeps its state."""
         import tensorflow_probability as tfp
@@ -338,6 +339,7 @@ class TestStops:
         model = linear_model()
         options = dict(num_results=5, num_steps_between_results=3, jit_compile=False)
         run = short_fit(model, *linear_rows(), kernel=kernel, **options)
+        np.testing.assert_array_equal(run.step_size, np.float32(50.0))
         assert run.num_divergent.sum() == 2 * 5 * 4 == run.diagnosis.num_divergent
         assert np.isnan(run.diagnosis.ebfmi).all()
         assert model.diagnose().num_divergent == 40

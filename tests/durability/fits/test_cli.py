@@ -16,7 +16,7 @@ from tfbnn.data.csv_tables import write_csv
 from tfbnn.run.progress import Progress
 
 FIT = (
-    "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 2 "
+    "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 1 "
     "--num-chains 2 --num-results 48 --num-burnin-steps 16 --no-pretraining --no-jit-compile --verbose 0"
 )
 
