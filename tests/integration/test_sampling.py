@@ -116,13 +116,6 @@ class TestBits:
         short_fit(model, *linear_rows(), jit_compile=False)
         np.testing.assert_array_equal(model.posterior.draws, short_draws)
 
-    @pytest.mark.statistics
-    def test_same_seed_same_bits_under_xla(self):
-        first, second = linear_model(), linear_model()
-        for model in (first, second):
-            short_fit(model, *linear_rows())
-        np.testing.assert_array_equal(first.posterior.draws, second.posterior.draws)
-
     def test_other_seed_or_chain_other_draws(self, short_draws):
         assert not np.any(np.all(short_draws[0] == short_draws[1], axis=-1))
         model = linear_model()
