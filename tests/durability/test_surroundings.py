@@ -44,6 +44,12 @@ def run_elsewhere(path, before="", **environment):
     return Segments(path).committed()
 
 
+def run_here(path):
+    """A run in this process, and what it has committed."""
+    Segments(path).run(lambda done: None)
+    return Segments(path).committed()
+
+
 def is_the_uninterrupted_run(found):
     return [a.tobytes() for a in found[:2]] == [a.tobytes() for a in uninterrupted()]
 
@@ -65,8 +71,11 @@ def test_the_language_of_the_system(tmp_path, language):
 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_permissions_follow_the_mask(tmp_path, mask):
-    before = f"import os; os.umask({mask})\n"
-    assert is_the_uninterrupted_run(run_elsewhere(tmp_path / "run", before=before))
+    before = os.umask(mask)
+    try:
+        assert is_the_uninterrupted_run(run_here(tmp_path / "run"))
+    finally:
+        os.umask(before)
     for place, folders, files in os.walk(tmp_path / "run"):
         for names, mode in ((folders, 0o777), (files, 0o666)):
             modes = {stat.S_IMODE(os.stat(os.path.join(place, name)).st_mode) for name in names}
@@ -76,7 +85,7 @@ def test_permissions_follow_the_mask(tmp_path, mask):
 def test_an_output_that_is_a_link(tmp_path):
     (tmp_path / "scratch").mkdir()
     (tmp_path / "run").symlink_to(tmp_path / "scratch")
-    assert is_the_uninterrupted_run(run_elsewhere(tmp_path / "run"))
+    assert is_the_uninterrupted_run(run_here(tmp_path / "run"))
     assert RunFolder.open(tmp_path / "scratch").run_id == RunFolder.open(tmp_path / "run").run_id
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import Pretraining
 from tfbnn.engine.basis import seeds
 from tfbnn.likelihoods import Categorical
-from tfbnn.priors import HierarchicalNormal
+from tfbnn.posterior.provenance import Provenance
+from tfbnn.priors import Normal
 
 FITS = ("fit_map", "fit_ensemble", "fit_laplace")
 FEW = {"fit_map": {}, "fit_ensemble": {"num_members": 3}, "fit_laplace": {"num_results": 40}}
@@ -25,8 +27,11 @@ each_fit = pytest.mark.parametrize("fit", FITS)
 
 
 def fitted(fit, model=None, x=X, y=Y, **settings):
-    """(model, record) of a small baseline."""
-    model = model or tfbnn.BayesianMLP([2, 3, 1])
+    """(model, record) of a small baseline.
+
+    In double precision, which some tests need: all share its programs.
+    """
+    model = model or tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
     settings = FEW[fit] | {"pretraining": SHORT, "jit_compile": False, "verbose": 0} | settings
     return model, getattr(model, fit)(x, y, **settings)
 
@@ -48,7 +53,7 @@ def quietly(function, *arguments, **settings):
 
 @pytest.fixture(scope="module")
 def exact():
-    model, _ = fitted("fit_laplace", linear_model("float64"), num_results=20_000, pretraining=EXACT)
+    model, _ = fitted("fit_laplace", linear_model("float64"), num_results=5_000, pretraining=EXACT)
     return model
 
 
@@ -58,7 +63,7 @@ def test_laplace_has_the_mean_and_the_covariance_of_a_linear_posterior(exact):
     # Each draw is the mean plus the inverse transposed factor of the precision times z.
     factor = np.linalg.cholesky(np.linalg.inv(covariance))
     standard = (exact._ensemble.draws[0] - mean) @ factor
-    expected = seeds.generator(0, "laplace", 0).standard_normal((20_000, 3))
+    expected = seeds.generator(0, "laplace", 0).standard_normal((5_000, 3))
     np.testing.assert_allclose(standard, expected, atol=1e-5)
 
 
@@ -67,15 +72,15 @@ def test_laplace_predicts_what_a_linear_posterior_does(exact):
     design = np.column_stack([X[:7], np.ones(7)])
     spread = np.sqrt(np.einsum("np,pq,nq->n", design, covariance, design))
     found = quietly(exact.predict, X[:7])
-    # Five standard errors of 20 000 draws.
-    np.testing.assert_array_less(np.abs(found.mean - design @ mean), 5 * spread / np.sqrt(20_000))
-    np.testing.assert_allclose(found.stddev, spread, rtol=5 / np.sqrt(40_000))
+    # Five standard errors of 5 000 draws.
+    np.testing.assert_array_less(np.abs(found.mean - design @ mean), 5 * spread / np.sqrt(5_000))
+    np.testing.assert_allclose(found.stddev, spread, rtol=5 / np.sqrt(10_000))
     noisy = quietly(exact.predict, X[:7], include_noise=True).stddev
     np.testing.assert_allclose(noisy, np.hypot(found.stddev, NOISE), rtol=1e-6)
 
 
 def test_laplace_draws_the_noise_scale_by_its_information():
-    model, _ = fitted("fit_laplace", tfbnn.BayesianMLP([2, 3, 1], dtype="float64"))
+    model, _ = shared("fit_laplace")
     ensemble = model._ensemble
     size, noise = len(ensemble.mode), model.spec.layout.log_noise_scale.start
     mode = ensemble.mode[noise]
@@ -88,17 +93,18 @@ def test_laplace_draws_the_noise_scale_by_its_information():
 
 def test_laplace_covers_sampled_scales_in_ntk():
     """They sit in the network there; their draws must not all be the mode's."""
-    settings = {"parameterization": "ntk", "prior": HierarchicalNormal()}
-    model, _ = fitted("fit_laplace", tfbnn.BayesianMLP([2, 3, 1], **settings))
+    model, _ = shared("fit_laplace")
     ensemble = model._ensemble
+    assert ensemble.spec.parameterization == "ntk"
     scales = ensemble.draws[0, :, ensemble.spec.layout.log_noise_scale.stop :]
     assert (scales.std(axis=0) > 0.01).all()
     assert np.isfinite(quietly(model.predict, X).stddev).all()
 
 
+@pytest.mark.statistics
 def test_laplace_of_classes_averages_probabilities():
     labels = np.where(X[:, 0] > 0, "right", "left")
-    model = tfbnn.BayesianMLP([2, 3, 2], likelihood=Categorical())
+    model = tfbnn.BayesianMLP([2, 3, 2], prior=Normal(1.0), likelihood=Categorical())
     model, record = fitted("fit_laplace", model, y=labels)
     mean, stddev = quietly(model.predict, X)
     np.testing.assert_allclose(mean.sum(axis=1), 1.0)
@@ -186,15 +192,17 @@ def test_the_best_of_several_starts_is_kept():
 
 @each_fit
 def test_a_callback_that_stops_leaves_what_was_found(fit):
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
     with pytest.warns(UserWarning, match=f"{fit} was stopped early; the model has what was found"):
         _, record = fitted(fit, model, callbacks=[lambda event: True])
     assert record.stopped and record.label.startswith(f"{fit}, stopped early: ")
     assert np.isfinite(quietly(model.predict, X).mean).all()
 
 
-def test_what_was_stopped_takes_no_posterior_away(synthetic_ensemble):
-    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble((2, 3, 1), dtype="float32"))
+def test_what_was_stopped_takes_no_posterior_away():
+    """One that says nothing of where it is from."""
+    sampled = replace(shared("fit_laplace")[0]._ensemble, provenance=Provenance())
+    model = tfbnn.BayesianMLP.from_ensemble(sampled)
     posterior = model.posterior
     with pytest.warns(UserWarning, match="the model has its earlier posterior"):
         fitted("fit_map", model, callbacks=[lambda event: True])
@@ -208,7 +216,7 @@ def test_a_signal_during_the_last_step_leaves_the_network(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tfbnn.engine.density.laplace.gauss_newton_matrix", interrupted)
-    model = tfbnn.BayesianMLP([2, 3, 1])
+    model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
     with pytest.raises(KeyboardInterrupt):
         fitted("fit_laplace", model)
     label = "fit_laplace, stopped early: 1 optimised network"

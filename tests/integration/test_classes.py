@@ -59,7 +59,9 @@ def test_sampled_categorical(tmp_path):
     model = BayesianMLP([2, 4, 3], prior=Normal(1.0), likelihood=Categorical(), x_transform=None)
     fit(
         model, x[:45], y[:45], validation_data=(x[45:], y[45:]),
-        pretraining=tfbnn.Pretraining(epochs=20, batch_size=15, learning_rate=0.05),
+        pretraining=tfbnn.Pretraining(
+            epochs=20, batch_size=15, learning_rate=0.05, newton_iterations=0
+        ),
         num_chains=2, num_results=30, num_burnin_steps=30, jit_compile=False,
     )  # fmt: skip
     assert model.classes == SPECIES

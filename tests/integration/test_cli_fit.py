@@ -15,6 +15,19 @@ import tfbnn
 from tests.support.commands import QUICK, write_tables_and_models
 from tfbnn.cli import demo, main
 
+# Of fits that share one program, of blocks that are short enough to stop between.
+SMALL = (
+    "--validation-fraction 0.2 --y-transform log10,standardize --kernel hmc --num-leapfrog-steps 4 "
+    "--no-jit-compile"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 16)
+        yield
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -26,9 +39,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(folder):
     """(exit code, standard output, standard error) of a fit that wrote fitted.h5."""
-    options = "--epochs 5 --batch-size full --kernel hmc --num-leapfrog-steps 4 --no-jit-compile"
+    options = f"--epochs 5 --batch-size full {SMALL}"
     command = ["fit", "train.csv", "--target", "y", "--features", "b,a", *QUICK, *options.split()]
-    command += "--validation-fraction 0.2 --y-transform log10,standardize -o fitted.h5".split()
+    command += ["-o", "fitted.h5"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(command)
@@ -68,14 +81,14 @@ def test_fitted_model_in_every_command(fitted, run):
 
 def test_fit_json_strict_with_row_noise(run, folder):
     options = "--noise-column sd --likelihood student_t --noise-scale 0.5 --prior-scale 0.7"
-    options += " --kernel nuts --max-tree-depth 2 --no-pretraining --no-jit-compile --seed 3"
+    options += " --kernel mala --target-accept-prob 0.6 --no-pretraining --no-jit-compile --seed 3"
     options += " --validation rows2.csv --json --strict -o noisy_fit.h5"
     text = (folder / "train.csv").read_text().splitlines()
     (folder / "rows2.csv").write_text("\n".join(text[:11]))
     code, out, _ = run(f"fit train.csv --target y {options}", *QUICK)
     assert code == 3
     record = json.loads(out)
-    assert record["num_results"] == 12 and "max_tree_depth=2" in record["kernel"]
+    assert record["num_results"] == 12 and "target_accept_prob=0.6" in record["kernel"]
     ensemble = tfbnn.load(folder / "noisy_fit.h5").posterior
     assert ensemble.row_noise and ensemble.provenance.seed == 3
     assert len(ensemble.x_reference) == 10
@@ -97,8 +110,7 @@ def stop_in(phase, monkeypatch):
 
 def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
     stop_in("sampling", monkeypatch)
-    options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
-    options += " --num-results 3000"
+    options = f"--no-pretraining {SMALL} --num-results 3000"
     code, out, err = run(f"fit rows.csv --target y -o part.h5 {' '.join(QUICK)} {options}")
     assert (code, out) == (85, "")
     kept = tfbnn.load(folder / "part.h5")
@@ -112,14 +124,14 @@ def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
 
 def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
     stop_in("warmup", monkeypatch)
-    options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
+    options = f"--no-pretraining {SMALL}"
     code, out, err = run(f"fit rows.csv --target y -o none.h5 {options}", *QUICK)
     assert (code, out) == (85, "")
     assert "nothing is saved" in err and not (folder / "none.h5").exists()
 
 
 def test_fitted_models_become_a_folder_of_processes(run, folder):
-    options = "--no-pretraining --no-jit-compile --kernel hmc --num-leapfrog-steps 1"
+    options = f"--no-pretraining {SMALL}"
     assert run(f"fit rows.csv --target y -o y.h5 {options}", *QUICK)[0] == 0
     (folder / "made.toml").write_text("""
 energy = 13000

@@ -25,8 +25,9 @@ POWER = 0.1
 def coarsened():
     """(model, run) of the linear model, whose coarsened posterior is known."""
     model = linear_model()
-    options = RUN | {"num_burnin_steps": 200, "jit_compile": False, "likelihood_power": POWER}
-    return model, model.fit_posterior(*linear_rows(), kernel="mala", pretraining=START, **options)
+    options = RUN | dict(num_results=1000, num_burnin_steps=200, jit_compile=False)
+    options["likelihood_power"] = POWER
+    return model, model.fit_posterior(*linear_rows(), kernel="mala", pretraining=None, **options)
 
 
 @pytest.mark.statistics
@@ -36,14 +37,16 @@ def test_draws_are_of_the_coarsened_posterior(coarsened):
     mean, covariance = closed_form(*linear_rows(), POWER)
     draws = model.posterior.draws.astype(np.float64)
     assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4.5 * mcse_mean(draws))
-    np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
+    squares = (draws - mean) ** 2
+    error = squares.mean(axis=(0, 1)) - np.diag(covariance)
+    assert np.all(np.abs(error) < 4.5 * mcse_mean(squares))
     assert np.all(np.diag(covariance) > 4.0 * np.diag(closed_form(*linear_rows())[1]))
 
 
 def test_stored_log_densities_are_those_sampled(coarsened):
     model, _ = coarsened
-    draws, rows = model.posterior.draws, linear_rows()
-    stored = model.posterior.sample_stats["lp"]
+    draws, rows = model.posterior.draws[:, ::10], linear_rows()
+    stored = model.posterior.sample_stats["lp"][:, ::10]
     np.testing.assert_allclose(stored, model.log_prob(draws, *rows), rtol=1e-4)
     terms = model.log_prob(draws[0, 0], *rows, return_terms=True)
     whole = linear_model().log_prob(draws[0, 0], *rows, return_terms=True)
@@ -104,6 +107,7 @@ def test_searches_for_starts_aim_at_it():
     start = tfbnn.Pretraining(epochs=0, newton_iterations=5)
     options = dict(pretraining=start, num_results=1, num_burnin_steps=0, jit_compile=False)
     run = short_fit(model, x, y, likelihood_power=power, **options)
+    assert run.num_results == 1
     mean = closed_form(x, y, power)[0]
     np.testing.assert_allclose(run.start_log_prob, model.log_prob(mean, x, y), atol=1e-6)
     assert np.abs(mean - closed_form(x, y)[0]).max() > 0.1

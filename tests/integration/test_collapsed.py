@@ -23,17 +23,16 @@ from tfbnn.posterior.ensemble import Readouts
 from tfbnn.posterior.prediction import function_draws
 from tfbnn.priors import Laplace, Normal
 
-RUN = dict(num_chains=2, num_results=300, num_burnin_steps=200, jit_compile=False)
+RUN = dict(num_chains=2, num_results=150, num_burnin_steps=100, jit_compile=False)
 RUN |= dict(verbose=0, seed=1)
-START = tfbnn.Pretraining(epochs=50, batch_size=None, learning_rate=0.05, newton_iterations=0)
-COLLAPSED = Repriorised(HMC(num_leapfrog_steps=8), collapse_readout=True)
+COLLAPSED = Repriorised(HMC(num_leapfrog_steps=4), collapse_readout=True)
 
 
 @pytest.fixture(scope="module")
 def collapsed(tiny_data):
     """(model [2, 8, 1] with a collapsed run, Run)."""
     model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0), parameterization="ntk")
-    return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=START, **RUN)
+    return model, model.fit_posterior(*tiny_data, kernel=COLLAPSED, pretraining=None, **RUN)
 
 
 class TestPredictions:
@@ -51,15 +50,15 @@ class TestPredictions:
         normals = np.linalg.solve(
             ensemble.readouts.factors(9)[:, 0],
             (draws[..., readout] - ensemble.readouts.mean).reshape(-1, 9, 1),
-        ).reshape(2, 300, 9)
+        ).reshape(2, 150, 9)
         draws[..., readout] = ensemble.readouts.mean
         x = ensemble.x_pipeline.forward(ensemble.x_reference)
-        images = function_draws(ensemble.mirrored, x).reshape(2, 2, 300, -1).mean(axis=1)
+        images = function_draws(ensemble.mirrored, x).reshape(2, 2, 150, -1).mean(axis=1)
         means = function_draws(replace(ensemble, draws=draws, readouts=None), x)
         np.testing.assert_allclose(images.reshape(means.shape[:2]), means[..., 0], atol=1e-5)
-        sums = normals.sum(axis=(0, 1)) / np.sqrt(600)
+        sums = normals.sum(axis=(0, 1)) / np.sqrt(300)
         assert stats.chi2.sf(np.sum(sums**2), 9) > 1e-4
-        products = np.sum(normals[:, 1:] * normals[:, :-1]) / np.sqrt(2 * 299 * 9)
+        products = np.sum(normals[:, 1:] * normals[:, :-1]) / np.sqrt(2 * 149 * 9)
         assert 2.0 * stats.norm.sf(abs(products)) > 1e-4
 
     @pytest.mark.parametrize("keep", [True, False])

@@ -17,7 +17,7 @@ SHORT = {
     "jit_compile": False,
     "verbose": 0,
 }
-KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=8)
+KERNEL = tfbnn.kernels.HMC(num_leapfrog_steps=2)
 SEARCH = tfbnn.Pretraining(epochs=20, newton_iterations=3, validation_split=0.2)
 NOISE = 0.3
 

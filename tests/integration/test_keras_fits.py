@@ -1,5 +1,7 @@
 """Fits of Keras models: reproducible to the bit, resumable, saved and loaded, with any kernel."""
 
+from functools import cache
+
 import keras
 import numpy as np
 import pytest
@@ -26,6 +28,12 @@ def fitted(name, **options):
     return model, model.fit_posterior(*kind.rows(), **(RUN | options))
 
 
+@cache
+def short(name):
+    """(model, run) of a fit that tests only read."""
+    return fitted(name)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -38,11 +46,12 @@ def fitted(name, **options):
     ],
 )
 def test_a_fit_goes_on_with_the_same_bits_and_is_kept(name, tmp_path):
-    whole, run = fitted(name)
+    whole, run = short(name)
     assert np.isfinite(whole.posterior.draws).all() and np.ptp(whole.posterior.draws, axis=1).any()
     folder = str(tmp_path / "run")
-    fitted(name, output=folder, num_results=5)
-    assert tfbnn.load(folder).posterior.num_results == 5
+    # As many transitions as need the program of the whole run.
+    fitted(name, output=folder, num_results=6)
+    assert tfbnn.load(folder).posterior.num_results == 6
     model, _ = tfbnn.resume(folder, num_results=10, verbose=0)
     assert_same_draws(model, whole)
     # Files.
@@ -64,7 +73,9 @@ def test_a_fit_goes_on_with_the_same_bits_and_is_kept(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def small():
-    return fitted("subclassed", num_results=40)
+    """(model that tests may weigh and calibrate, run)."""
+    model, run = short("subclassed")
+    return BayesianModel.from_ensemble(model.posterior), run
 
 
 class TestUse:
@@ -75,8 +86,8 @@ class TestUse:
         given = network(ensemble.x_pipeline.forward(x).astype("float32")).numpy()[:, 0]
         drawn = model.predict_draws(x, space="transformed")[7]
         np.testing.assert_allclose(given, drawn, rtol=1e-6, atol=1e-6)
-        with pytest.raises(ValueError, match="draw must be below 80"):
-            model.to_keras(80)
+        with pytest.raises(ValueError, match="draw must be below 20"):
+            model.to_keras(20)
 
     def test_scores_and_records_are_those_of_any_model(self, small, tmp_path):
         model, run = small
@@ -130,7 +141,7 @@ class TestUse:
 
         path = tmp_path / "model.h5"
         small[0].save(path)
-        assert tfbnn.load(path).posterior.num_draws == 80
+        assert tfbnn.load(path).posterior.num_draws == 20
 
         def build(*arguments):
             raise AssertionError("it is built")

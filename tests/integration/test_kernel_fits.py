@@ -141,6 +141,7 @@ class TestRefusals:
 
 
 class TestSettings:
+    @pytest.mark.statistics
     def test_a_given_step_size_is_used_as_it_is(self):
         for kernel in (RandomWalkMetropolis(step_size=0.03), UnderdampedLangevin(step_size=0.03)):
             run = short_fit(linear_model(), *linear_rows(), kernel=kernel, jit_compile=False)

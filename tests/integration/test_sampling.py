@@ -32,7 +32,7 @@ def linear_fit(request, tmp_path_factory):
         num_chains=4,
         num_results=2500,
         num_burnin_steps=500,
-        pretraining=tfbnn.Pretraining(epochs=100, batch_size=None, learning_rate=0.05),
+        pretraining=None,
         seed=3,
         verbose=0,
     )
@@ -102,34 +102,35 @@ class TestLinearModel:
         assert abs(kinetic.mean() - 1.5) < 0.15
 
 
-class TestBits:
-    def test_same_seed_same_bits(self):
-        x, y = linear_rows()
-        first, second = linear_model(), linear_model()
-        short_fit(first, x, y, seed=7)
-        short_fit(second, x, y, seed=7)
-        np.testing.assert_array_equal(first.posterior.draws, second.posterior.draws)
+@pytest.fixture(scope="module")
+def short_draws():
+    """The draws of a short fit without XLA, whose program most tests below use."""
+    model = linear_model()
+    short_fit(model, *linear_rows(), jit_compile=False)
+    return model.posterior.draws
 
-    def test_other_seed_or_chain_other_draws(self):
-        x, y = linear_rows()
+
+class TestBits:
+    def test_same_seed_same_bits(self, short_draws):
         model = linear_model()
-        short_fit(model, x, y, seed=7)
-        draws = model.posterior.draws
-        assert not np.any(np.all(draws[0] == draws[1], axis=-1))
-        short_fit(model, x, y, seed=8)
-        assert not np.any(np.all(draws == model.posterior.draws, axis=-1))
+        short_fit(model, *linear_rows(), jit_compile=False)
+        np.testing.assert_array_equal(model.posterior.draws, short_draws)
+
+    def test_other_seed_or_chain_other_draws(self, short_draws):
+        assert not np.any(np.all(short_draws[0] == short_draws[1], axis=-1))
+        model = linear_model()
+        short_fit(model, *linear_rows(), seed=8, jit_compile=False)
+        assert not np.any(np.all(short_draws == model.posterior.draws, axis=-1))
 
     @pytest.mark.statistics
     def test_chains_have_numbers_of_their_own(self):
         check_chains_have_numbers_of_their_own()
 
-    def test_fewer_chains_are_the_same_chains(self):
+    def test_fewer_chains_are_the_same_chains(self, short_draws):
         """Every chain is a program of its own: its draws do not depend on the others."""
-        x, y = linear_rows()
-        two, one = linear_model(), linear_model()
-        short_fit(two, x, y)
-        short_fit(one, x, y, num_chains=1)
-        np.testing.assert_array_equal(one.posterior.draws[0], two.posterior.draws[0])
+        one = linear_model()
+        short_fit(one, *linear_rows(), num_chains=1, jit_compile=False)
+        np.testing.assert_array_equal(one.posterior.draws[0], short_draws[0])
 
     @pytest.mark.statistics
     def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
@@ -170,7 +171,7 @@ class TestBits:
 
 
 def test_step_size_stands_still_while_sampling():
-    check_step_size_stands_still_while_sampling()
+    check_step_size_stands_still_while_sampling(jit_compile=False)
 
 
 class TestUserKernel:
@@ -195,6 +196,7 @@ class TestUserKernel:
         assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
         assert np.all((run.acceptance_rate > 0.1) & (run.acceptance_rate < 0.9))
 
+    @pytest.mark.statistics
     def test_kernel_with_its_own_adaptation_adapts(self):
         """TFP's adaptation rebuilds the inner kernel from its parameters and keeps its state."""
         import tensorflow_probability as tfp
@@ -202,11 +204,11 @@ class TestUserKernel:
         def build(target):
             return tfp.mcmc.DualAveragingStepSizeAdaptation(
                 tfp.mcmc.HamiltonianMonteCarlo(target, num_leapfrog_steps=4, step_size=1e-3),
-                num_adaptation_steps=200,
+                num_adaptation_steps=120,
                 target_accept_prob=0.7,
             )
 
-        options = dict(num_results=300, num_burnin_steps=250, jit_compile=False)
+        options = dict(num_results=100, num_burnin_steps=150, jit_compile=False)
         run = short_fit(linear_model(), *linear_rows(), kernel=build, **options)
         # The first guess of 1e-3 would be accepted always.
         assert np.all((run.acceptance_rate > 0.5) & (run.acceptance_rate < 0.97))
@@ -230,6 +232,11 @@ class TestUserKernel:
 
 class TestStops:
     LONG = dict(num_results=20_000, jit_compile=False)
+
+    @pytest.fixture(autouse=True)
+    def short_blocks(self, monkeypatch):
+        """Those of a short fit, whose program serves for LONG, too."""
+        monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
 
     @pytest.mark.parametrize("number", STOP_SIGNALS)
     def test_signals_keep_the_draws(self, number):
@@ -294,10 +301,10 @@ class TestStops:
         options = dict(pretraining=settings, callbacks=[callback], jit_compile=False)
         if ends == "interrupt":
             with pytest.raises(KeyboardInterrupt):
-                short_fit(model, x, y, num_burnin_steps=50, **options)
+                short_fit(model, x, y, **options)
         else:
             with pytest.warns(UserWarning, match="before its first draw"):
-                short_fit(model, x, y, num_burnin_steps=50, **options)
+                short_fit(model, x, y, **options)
         assert model._ensemble.draws.shape[:2] == (2, 1)
         with pytest.warns(UserWarning, match="not draws of the posterior"):
             model.save(tmp_path / "model.h5")
@@ -325,6 +332,7 @@ class TestStops:
         model = linear_model()
         options = dict(num_results=5, num_steps_between_results=3, jit_compile=False)
         run = short_fit(model, *linear_rows(), kernel=kernel, **options)
+        np.testing.assert_array_equal(run.step_size, np.float32(50.0))
         assert run.num_divergent.sum() == 2 * 5 * 4 == run.diagnosis.num_divergent
         assert np.isnan(run.diagnosis.ebfmi).all()
         assert model.diagnose().num_divergent == 40
@@ -337,10 +345,6 @@ class TestStops:
         with pytest.warns(RuntimeWarning, match="broken plot"):
             short_fit(model, *linear_rows(), callbacks=[callback], jit_compile=False)
         assert model.posterior.num_results == 20
-
-    def test_zero_burnin_and_one_result(self):
-        model, options = linear_model(), dict(num_burnin_steps=0, num_results=1, jit_compile=False)
-        assert short_fit(model, *linear_rows(), **options).num_results == 1
 
 
 def test_a_terminal_keeps_one_bar_of_each_phase(monkeypatch):

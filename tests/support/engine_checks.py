@@ -111,10 +111,10 @@ def check_thinning_keeps_every_third_transition():
         )
 
 
-def check_step_size_stands_still_while_sampling():
+def check_step_size_stands_still_while_sampling(**options):
     """A step size that follows the chain is part of its state, and the draws are biased."""
     model = linear_model()
-    short_fit(model, *linear_rows(), num_burnin_steps=40, num_results=20)
+    short_fit(model, *linear_rows(), num_burnin_steps=40, num_results=20, **options)
     steps = model.posterior.sample_stats["step_size"]
     np.testing.assert_array_equal(steps, np.repeat(steps[:, :1], 20, axis=1))
     # It was adapted before, by each chain for itself.

@@ -1,18 +1,22 @@
 """Run folders from the command line: stopped with exit code 85, resumed, used."""
 
+import contextlib
+import io
 import json
 import os
+import shutil
 import signal
 
 import numpy as np
 import pytest
 
 import tfbnn
+from tfbnn.cli import main
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.run.progress import Progress
 
 FIT = (
-    "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 2 "
+    "fit rows.csv --target y --prior normal --layers 2 --kernel hmc --num-leapfrog-steps 1 "
     "--num-chains 2 --num-results 48 --num-burnin-steps 16 --no-pretraining --no-jit-compile --verbose 0"
 )
 
@@ -37,28 +41,47 @@ def stop(self, event):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.fixture
-def stopped(run, monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def begun(folder):
     """(run folder, standard error) of a fit that SIGTERM stopped once it had kept eight draws."""
-    with monkeypatch.context() as patch:
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
         patch.setattr(Progress, "__call__", stop)
-        code, out, err = run(f"{FIT} --output {tmp_path / 'run'} --commit-interval 0")
-    assert (code, out) == (85, "")
-    return tmp_path / "run", err
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(f"{FIT} --output {folder / 'begun'} --commit-interval 0".split())
+    assert (code, out.getvalue()) == (85, "")
+    return folder / "begun", err.getvalue()
 
 
-def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path):
-    path, err = stopped
+@pytest.fixture
+def stopped(begun, tmp_path):
+    """A copy of that run folder."""
+    return shutil.copytree(begun[0], tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    """The draws of the fit that nothing stopped."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert main(f"{FIT} -o whole.h5".split()) == 0
+    return tfbnn.load(folder / "whole.h5").posterior.draws
+
+
+def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, begun, stopped, whole):
+    path, err = begun
     assert "draws kept per chain" in err and f"Go on with: tfbnn resume {path}" in err
     assert "Without -o" not in err
+    path = stopped
     code, out, err = run(f"resume {path} -o model.h5 --json --verbose 0")
     assert code == 0 and json.loads(out)["num_results"] == 48
     assert "Saved model.h5." in err
     resumed = tfbnn.load(folder / "model.h5").posterior
     assert resumed.feature_names == ("a", "b")
     assert resumed.provenance.target_names == ["y"]
-    assert run(f"{FIT} -o whole.h5")[0] == 0
-    np.testing.assert_array_equal(resumed.draws, tfbnn.load(folder / "whole.h5").posterior.draws)
+    np.testing.assert_array_equal(resumed.draws, whole)
     # The same command with --resume is another way, and more draws are one option away.
     code, out, _ = run(f"{FIT} --output {path} --resume")
     assert code == 0 and "2 chains x 48 kept" in out
@@ -66,9 +89,9 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, stopped, tmp_path
     assert code == 3 and "2 chains x 50 kept" in out
 
 
-def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
+def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, whole, monkeypatch):
     """With the draws of a run that keeps none, whether it is stopped or not."""
-    assert run(f"{FIT} -o short.h5")[0] == 0 and not (folder / "short.h5.run").exists()
+    assert not (folder / "whole.h5.run").exists()
     monkeypatch.setattr("tfbnn.cli.runs._LONG_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
@@ -79,13 +102,13 @@ def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, monkeypatch):
     assert code == 2 and "tfbnn resume long.h5.run -o long.h5" in err
     assert run("resume long.h5.run -o long.h5 --verbose 0")[0] == 0
     assert run(f"{FIT} -o unstopped.h5")[0] == 0
-    draws = [tfbnn.load(folder / f"{n}.h5").posterior.draws for n in ("short", "long", "unstopped")]
-    assert all(np.array_equal(draws[0], other) for other in draws[1:])
+    for name in ("long", "unstopped"):
+        np.testing.assert_array_equal(tfbnn.load(folder / f"{name}.h5").posterior.draws, whole)
     assert not [path for path in folder.iterdir() if path.suffix == ".run"]
 
 
 def test_commands_take_a_run_folder_for_a_model_file(run, stopped):
-    path, _ = stopped
+    path = stopped
     for command in (
         f"predict {path} rows.csv",
         f"evaluate {path} rows.csv",
@@ -154,7 +177,7 @@ def test_refusals(run, command, word):
 
 
 def test_a_second_fit_into_the_folder_is_refused(run, stopped):
-    code, _, err = run(f"{FIT} --output {stopped[0]}")
+    code, _, err = run(f"{FIT} --output {stopped}")
     assert code == 2 and "holds a run already" in err and "--resume" in err
-    code, _, err = run(f"{FIT} --output {stopped[0]} --resume --seed 3")
+    code, _, err = run(f"{FIT} --output {stopped} --resume --seed 3")
     assert code == 2 and "numbers.seed is 0 there and 3 here" in err

@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
+from tests.support.small_runs import BRIEF, X, Y, assert_same_draws, small_fit, small_model
 from tfbnn.exceptions import RunFolderError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
 THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
-GIVEN = {"pretraining": "auto", "initial_state": THETA, "jit_compile": False}
+GIVEN = BRIEF | {"pretraining": "auto", "initial_state": THETA}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks():
+    """Those of test_runs.py, whose program these runs share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +36,8 @@ def stop_while_sampling(event):
 def test_the_first_transition_leaves_from_there(whole):
     model, run = whole
     np.testing.assert_allclose(run.start_log_prob, model.log_prob(THETA, X, Y), rtol=1e-4)
-    still, _ = small_fit(
-        **GIVEN,
-        kernel=tfbnn.kernels.RandomWalkMetropolis(step_size=1e-7),
-        num_burnin_steps=0,
-        num_results=4,
-    )
+    kernel = tfbnn.kernels.RandomWalkMetropolis(step_size=1e-7)
+    still, _ = small_fit(**GIVEN | dict(kernel=kernel, num_burnin_steps=0, num_results=4))
     np.testing.assert_allclose(still.posterior.draws[:, 0], THETA, atol=1e-5)
 
 
@@ -55,17 +59,17 @@ def test_it_does_not_go_on_from_other_starts(tmp_path):
             small_fit(**changed, output=tmp_path / "run", resume=True)
 
 
-@pytest.mark.parametrize("by_folder", [True, False])
-def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path, by_folder):
-    options = dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
-    options |= dict(jit_compile=False)
+def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path):
+    """By its folder, and by the same call with more draws."""
+    options = BRIEF | dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
     small_fit(**options, callbacks=[stop_while_sampling])
-    if by_folder:
-        model, run = tfbnn.resume(tmp_path / "run", verbose=0)
-    else:
-        model, run = small_fit(**options, resume=True)
-    assert run.num_results == RUN["num_results"] and "N(0, 0.5^2)" in run.pretraining
-    assert model.posterior.provenance.initial_state == run.pretraining
+    more = BRIEF["num_results"] + 8
+    for model, run, number in (
+        (*tfbnn.resume(tmp_path / "run", verbose=0), BRIEF["num_results"]),
+        (*small_fit(**options | dict(resume=True, num_results=more)), more),
+    ):
+        assert run.num_results == number and "N(0, 0.5^2)" in run.pretraining
+        assert model.posterior.provenance.initial_state == run.pretraining
 
 
 def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
@@ -73,7 +77,7 @@ def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
     model.fit_posterior(
         X,
         Y,
-        **RUN | GIVEN,
+        **GIVEN,
         until=tfbnn.Until(max_seconds=1e-3),
     )
     with pytest.warns(UserWarning, match="where the chains started: max_seconds"):
@@ -84,10 +88,10 @@ def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
 def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
     """Those of rows elsewhere, which its folder holds."""
     model, data = small_model(), (X + 1.0, 3.0 * Y)
-    options = RUN | GIVEN | dict(initial_state=whole[0], output=tmp_path / "run")
+    options = GIVEN | dict(initial_state=whole[0], output=tmp_path / "run")
     model.fit_posterior(*data, **options, callbacks=[stop_while_sampling])
     resumed, run = tfbnn.resume(tmp_path / "run", verbose=0)
-    assert run.num_results == RUN["num_results"]
+    assert run.num_results == BRIEF["num_results"]
     for found in (resumed, tfbnn.load(tmp_path / "run")):
         assert found.posterior.x_pipeline == whole[0].posterior.x_pipeline
         assert found.posterior.y_pipeline == whole[0].posterior.y_pipeline

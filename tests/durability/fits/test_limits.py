@@ -25,9 +25,17 @@ pytestmark = [
 LIMITED = RUN | dict(
     jit_compile=False,
     seed=3,
-    num_results=120,
+    num_results=60,
     until=tfbnn.Until(ess=10_000, max_seconds=600),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def blocks_of_one_length():
+    """One program for runs of any length."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 128)
+        yield
 
 
 def fit(**options):
@@ -55,7 +63,7 @@ def stop_after_a_draw(event):
 
 def test_a_warmup_that_is_cut_short_is_followed_by_draws(whole):
     model, run = whole
-    assert run.num_results == 120 and run.num_burnin_steps < RUN["num_burnin_steps"]
+    assert run.num_results == 60 and run.num_burnin_steps < RUN["num_burnin_steps"]
     text = f"Warm-up cut short at {run.num_burnin_steps} of {RUN['num_burnin_steps']} steps"
     assert text in run.report(width=200)
     assert model.posterior.provenance.num_burnin_steps == run.num_burnin_steps
@@ -71,7 +79,7 @@ def test_a_run_goes_on_with_the_warmup_that_was_cut(
     shutil.rmtree(RunFolder.open(folder)._lane(1).folder)
     monkeypatch.undo()  # there is time for all of warm-up now, but the run has decided already
     model, run = tfbnn.resume(folder, verbose=0)
-    assert run.num_results == 120
+    assert run.num_results == 60
     assert_same_draws(model, whole[0])
 
 

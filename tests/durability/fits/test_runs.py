@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import RUN, X, Y, assert_same_draws, small_fit, small_model
+from tests.support import small_runs
+from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.engine.running.advance import advance_lane
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
@@ -20,6 +21,14 @@ from tfbnn.storage import RunFolder
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
+
+# Without XLA, whose programs go on bitwise in test_lanes.py and in the tests of processes.
+RUN = small_runs.BRIEF
+
+
+def small_fit(**options):
+    """(model, run) of `fit_posterior` with RUN and what differs from it."""
+    return small_runs.small_fit(**(RUN | options))
 
 
 def stop_after(count, phase="sampling"):
@@ -123,6 +132,14 @@ def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
     assert run.seconds["sampling"] > 0 and run.pretraining == whole[1].pretraining
 
 
+@pytest.mark.statistics
+def test_a_stopped_run_goes_on_bitwise_under_xla(tmp_path):
+    expected, _ = small_fit(jit_compile=True)
+    small_fit(output=tmp_path / "run", callbacks=[stop_after(3)], jit_compile=True)
+    assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], expected)
+
+
+@pytest.mark.statistics
 def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder(tmp_path):
     options = dict(
         num_steps_between_results=2,
@@ -131,7 +148,6 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
         noise_scale=np.full(40, 0.2),
         validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
         pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
-        jit_compile=False,
     )
     expected, _ = small_fit(**options)
     small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
@@ -175,7 +191,7 @@ def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
 @pytest.mark.statistics
 def test_a_ladder_keeps_its_evidence(tmp_path):
     kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
-    options = dict(kernel=kernel, num_results=16, jit_compile=False)
+    options = dict(kernel=kernel, num_results=16)
     model, run = small_fit(output=tmp_path / "run", **options)
     expected, expected_run = small_fit(**options)
     assert_same_draws(model, expected)
@@ -189,7 +205,7 @@ def test_a_collapsed_run_keeps_its_readouts(tmp_path):
     """In chains that share a program, as those of ChEES do."""
     inner = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
     kernel = tfbnn.kernels.Repriorised(inner, collapse_readout=True)
-    options = dict(kernel=kernel, num_results=10, jit_compile=False)
+    options = dict(kernel=kernel, num_results=10)
     expected, _ = small_fit(**options)
     small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
     model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
@@ -210,7 +226,7 @@ class TestCallableKernels:
         )
 
     def test_goes_on_with_the_callable_only(self, tmp_path):
-        options = dict(num_chains=1, kernel=self.walk, jit_compile=False)
+        options = dict(num_chains=1, kernel=self.walk)
         small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
         with pytest.raises(ValueError, match="walk.*resume=True, kernel=that callable"):
             tfbnn.resume(tmp_path / "run")
@@ -231,15 +247,15 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
         monkeypatch.setattr(rules, "num_burnin_steps", lambda *_: (number, f"by rule {number}"))
 
     options = dict(output=tmp_path / "run", num_burnin_steps="auto")
-    choose(40)
+    choose(16)
     small_fit(callbacks=[stop_after(2, "pretraining")], **options)
     choose(50)
-    with pytest.raises(RunFolderError, match="num_burnin_steps is 40 there and 41 here"):
-        small_fit(resume=True, **(options | {"num_burnin_steps": 41}))
+    with pytest.raises(RunFolderError, match="num_burnin_steps is 16 there and 17 here"):
+        small_fit(resume=True, **(options | {"num_burnin_steps": 17}))
     model, run = small_fit(resume=True, **options)
     assert_same_draws(model, whole[0])
-    assert "num_burnin_steps 40: by rule 40" in run.report(width=1000)
-    assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "40", "why": "by rule 40"}
+    assert "num_burnin_steps 16: by rule 16" in run.report(width=1000)
+    assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "16", "why": "by rule 16"}
     assert tfbnn.resume(tmp_path / "run")[1].choices == run.choices
     assert tfbnn.load(tmp_path / "run").posterior.provenance.choices == run.choices
 
@@ -252,10 +268,10 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
     [
         (dict(seed=3), "numbers.seed is 2 there and 3 here"),
         (dict(num_chains=3), "numbers.num_chains is 2 there and 3 here"),
-        (dict(num_burnin_steps=41), "num_burnin_steps"),
+        (dict(num_burnin_steps=17), "num_burnin_steps"),
         (dict(num_steps_between_results=1), "num_steps_between_results"),
-        (dict(jit_compile=False), "jit_compile is True there"),
-        (dict(kernel=HMC(num_leapfrog_steps=4)), "kernel.num_leapfrog_steps is 3 there and 4"),
+        (dict(jit_compile=True), "jit_compile is False there"),
+        (dict(kernel=HMC(num_leapfrog_steps=4)), "kernel.num_leapfrog_steps is 1 there and 4"),
         (dict(kernel="nuts"), "kernel.name is 'HMC' there and 'NUTS' here"),
         (dict(pretraining=None), "pretraining"),
         (dict(noise_scale=np.full(40, 0.1)), "the training rows differ"),
@@ -324,7 +340,7 @@ def test_labels_of_another_name_are_refused(tmp_path):
         [2, 1], prior=tfbnn.priors.Normal(1.0), likelihood=tfbnn.likelihoods.Bernoulli()
     )
     rows = X, np.where(Y > 0, "yes", "no")
-    options = RUN | dict(output=tmp_path / "run", jit_compile=False)
+    options = RUN | dict(output=tmp_path / "run", pretraining=None)
     model.fit_posterior(*rows, callbacks=[stop_after(1)], **options)
     with pytest.raises(RunFolderError, match="classes is .'no', 'yes'. there"):
         model.fit_posterior(X, np.where(Y > 0, "2", "1"), resume=True, **options)
@@ -456,7 +472,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
     pretraining = tfbnn.Pretraining(
         epochs=300, batch_size=None, learning_rate=0.05, newton_iterations=0
     )
-    options = dict(kernel=kernel, pretraining=pretraining, num_burnin_steps=0, jit_compile=False)
+    options = dict(kernel=kernel, pretraining=pretraining, num_burnin_steps=0)
     model = small_model(likelihood=tfbnn.likelihoods.Gaussian(0.3))
     model.fit_posterior(X, Y, **(RUN | options), callbacks=[events.append])
     draws = model.posterior.draws
@@ -468,9 +484,9 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
     events = []
-    kernel = HMC(step_size=50.0, num_leapfrog_steps=3, preconditioner="identity")
+    kernel = HMC(step_size=50.0, num_leapfrog_steps=1, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
-        small_fit(kernel=kernel, num_burnin_steps=32, jit_compile=False, callbacks=[events.append])
+        small_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
     last = [event for event in events if event["phase"] == "warmup"][-1]
     assert last["standing_still"] == [0, 1]
     (text,) = [str(w.message) for w in warned if "accepted none" in str(w.message)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import assert_same_draws, small_fit
+from tests.support.small_runs import BRIEF, assert_same_draws, small_fit
 from tests.support.starts import SEARCHES
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import RunFolder
@@ -17,7 +17,15 @@ from tfbnn.storage import RunFolder
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
-OPTIONS = SEARCHES["held-out rows"]
+OPTIONS = BRIEF | SEARCHES["held-out rows"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks():
+    """Those of test_runs.py, whose program these runs share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +34,12 @@ def whole():
     return small_fit(**OPTIONS)
 
 
-@pytest.mark.parametrize("phase", ["pretraining", "newton"])
-@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(("phase", "resume"), [("pretraining", False), ("newton", True)])
 def test_a_stopped_search_begins_again(tmp_path, whole, phase, resume):
-    """Also where an earlier release has left how far its search was."""
+    """Also where an earlier release has left how far its search was.
+
+    Whatever the phase, the folder holds no run then, so that each goes with one of both arguments.
+    """
     path = tmp_path / "run"
     model, _ = small_fit(output=path, callbacks=[lambda event: event["phase"] == phase], **OPTIONS)
     assert RunFolder.find(path) is None
@@ -47,13 +57,14 @@ def test_a_stopped_search_begins_again(tmp_path, whole, phase, resume):
 KILLED = """
 import os, signal, sys
 from tests.support.starts import SEARCHES
-from tests.support.small_runs import small_fit
+from tests.support.small_runs import BRIEF, small_fit
 
 def kill(event):
     if event["phase"] == "newton":
         os.kill(os.getpid(), signal.SIGKILL)
 
-small_fit(output=sys.argv[1], commit_interval=0, callbacks=[kill], **SEARCHES["held-out rows"])
+options = BRIEF | SEARCHES["held-out rows"]
+small_fit(output=sys.argv[1], commit_interval=0, callbacks=[kill], **options)
 """
 
 

@@ -28,6 +28,14 @@ PLAIN = RUN | dict(jit_compile=False, seed=3)
 LONG = PLAIN | dict(num_results=1000, until=UNTIL)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def blocks_of_one_length():
+    """One program for runs of any length."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 128)
+        yield
+
+
 def fit(**options):
     """(model, run) of the calm model."""
     model = calm_model()
