@@ -5,11 +5,16 @@ import signal
 import warnings
 from pathlib import Path
 
-import numpy as np
-import pytest
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Read when NumPy is imported. A second thread of BLAS waits for its share of small products
+    # without rest, which takes the core from the other worker.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from tests.support import builders
-from tests.support.shapes import hold_densities
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+from tests.support import builders  # noqa: E402
+from tests.support.shapes import hold_densities  # noqa: E402
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Processes that tests start find the package and tests.support wherever they work.

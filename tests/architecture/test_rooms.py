@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.code_lines import nodes_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tfbnn"
 
@@ -64,7 +66,7 @@ MOST_ENTRIES = 23
 
 def imports(source):
     """Yields (dotted name, line) of all that a module imports, wherever it does."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -211,12 +213,14 @@ def test_the_root_has_few_entries():
 
 def test_one_place_calls_tf_function():
     """Without AutoGraph, which reads the source anew when it traces: other code, if the file has changed."""
-    trees = {module: list(ast.walk(ast.parse(path.read_text()))) for module, path in modules()}
+    trees = {module: nodes_of(path.read_text()) for module, path in modules()}
     named = [
         module
         for module, nodes in trees.items()
         for node in nodes
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "tf.function"
+        if isinstance(node, ast.Attribute)
+        and node.attr == "function"
+        and ast.unparse(node) == "tf.function"
     ]
     assert named == ["engine.basis.compile"]
     (call,) = (

@@ -1,14 +1,17 @@
 """The tree of the tests: no test imports a test, and what tests share lies in tests.support."""
 
 import ast
+import re
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 MODULES = sorted(path for path in TESTS.rglob("*.py") if path.name != "__init__.py")
 # How many lines of a file can still be held in the head; longer ones are to be split by subject.
 MOST_LINES = 500
-# What tests may import of the tree: this, and the script that counts lines.
-SHARED = ("tests.support", "tests.architecture.code_lines")
+# What tests may import of the tree.
+SHARED = "tests.support"
+# A line that may import something else of it. Other files need not be parsed, which takes a second.
+SUSPICIOUS = re.compile(r"\b(?:from|import)\b.*\b(?:tests|conftest)\b(?!\.support\b)")
 
 
 def name_of(path):
@@ -16,8 +19,11 @@ def name_of(path):
 
 
 def imports_of(path):
-    """Dotted names of all modules that a file imports, inside functions and programs, too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Dotted names of all that a file imports, of its tests at least, in functions and programs too."""
+    text = path.read_text(encoding="utf-8")
+    if not SUSPICIOUS.search(text):
+        return
+    tree = ast.parse(text)
     # Programs for other processes stand in strings.
     texts = (
         node.value

@@ -9,7 +9,6 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
-from tests.support.without_tensorflow import command_without_tensorflow
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 
@@ -67,9 +66,3 @@ def test_what_calibrate_refuses(run, folder):
     check_refusal(run("calibrate named.h5 new.csv -o out.csv"), "'.csv'")
     check_refusal(run("calibrate unnamed.h5 new.csv -o out.h5"), "--target")
     assert not (folder / "out.h5").exists()
-
-
-def test_calibrate_needs_no_tensorflow(folder):
-    done = command_without_tensorflow(folder, *"calibrate named.h5 new.csv -o light.h5".split())
-    assert done.returncode == 0, done.stderr
-    assert tfbnn.load(folder / "light.h5").calibration is not None

@@ -140,11 +140,11 @@ def test_plot(run):
         ("answers.csv", "bernoulli", ("no", "yes")),
     ],
 )
-def test_fit(run, folder, data, likelihood, classes):
-    options = "--no-pretraining --kernel hmc --num-leapfrog-steps 2 --no-jit-compile"
-    options += " --validation-fraction 0.2 -o fitted.h5"
+def test_fit(run, folder, engine, data, likelihood, classes):
+    """What the engine makes of classes is tested in tests/integration/test_classes.py."""
+    options = "--no-pretraining --validation-fraction 0.2 -o fitted.h5"
     command = f"fit {data} --target label --likelihood {likelihood} {options}"
-    code, out, err = run(command, *QUICK, "--no-jit-compile")
+    code, out, err = run(command, *QUICK)
     assert code == 0 and "48 training rows: a, b -> label" in err and "Acceptance" in out
     model = tfbnn.load(folder / "fitted.h5")
     assert model.classes == tuple(sorted(classes))

@@ -76,8 +76,8 @@ def test_the_name_of_the_target_is_looked_at_first(run, folder):
 
 
 @pytest.mark.tensorflow
-def test_fit_takes_missing_values_as_inputs(run, folder):
-    options = "--missing indicator --no-pretraining --kernel hmc --no-jit-compile -o fitted.h5"
+def test_fit_takes_missing_values_as_inputs(run, folder, engine):
+    options = "--missing indicator --no-pretraining -o fitted.h5"
     code, _, err = run(f"fit t.csv --target y {options}", *QUICK)
     assert code == 0, err
     model = tfbnn.load(folder / "fitted.h5")

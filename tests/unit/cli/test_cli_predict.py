@@ -72,12 +72,15 @@ def peak(folder, monkeypatch, num_rows):
 
 def test_memory_does_not_grow_with_the_length_of_the_input(folder, monkeypatch):
     peak(folder, monkeypatch, 2_000)  # imports, caches
-    # What else this process has to collect comes and goes by some hundred kB.
-    short = min(peak(folder, monkeypatch, 2_000)[0] for _ in range(2))
-    (long, behind), (again, _) = (peak(folder, monkeypatch, 20_000) for _ in range(2))
-    # Keeping the results alone would take another 18000 x 3 numbers, 432 kB.
-    assert min(long, again) < short + 250_000, min(long, again) - short
-    assert behind <= 1000
+    short, _ = peak(folder, monkeypatch, 2_000)
+    # Keeping the results alone would take another 18000 x 3 numbers, 432 kB. What else this process
+    # has to collect comes and goes by some hundred kB, so that one of three runs has to be below.
+    for _ in range(3):
+        long, behind = peak(folder, monkeypatch, 20_000)
+        assert behind <= 1000
+        if long < short + 250_000:
+            break
+    assert long < short + 250_000, long - short
 
 
 @pytest.mark.parametrize("options", ["--trust", "--trust --quantiles 0.1,0.9"])

@@ -209,15 +209,15 @@ def test_validation_rows_with_other_values_are_refused_by_their_line(run, folder
 
 
 def test_a_value_of_one_row_is_never_held_out(read_only, folder):
-    for row in range(NUM_ROWS):
+    for row in range(0, NUM_ROWS, 3):  # each would be held out by chance in one of two cases
         with_text("colour", "violet", row).assign(y=TARGETS).to_csv(folder / "one.csv", index=False)
         first, last = read_only("one.csv --validation-fraction 0.5")
         assert "colour (4 values)" in first and "TensorFlow would start" in last
 
 
 @pytest.mark.tensorflow
-def test_fit_from_a_table_is_that_from_a_frame(run, folder):
-    options = "--no-pretraining --kernel hmc --num-leapfrog-steps 2 --no-jit-compile -o fitted.h5"
+def test_fit_from_a_table_is_that_from_a_frame(run, folder, engine):
+    options = "--no-pretraining -o fitted.h5"
     code, out, err = run(f"fit t.csv --target y {options}", *QUICK)
     assert code == 0, err
     model = tfbnn.load(folder / "fitted.h5")

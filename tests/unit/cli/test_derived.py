@@ -9,7 +9,6 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
-from tests.support.without_tensorflow import command_without_tensorflow
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.storage import RunFolder
 
@@ -43,11 +42,10 @@ def test_compress(run, folder):
     assert small.posterior.target_names == ["y"]
 
 
-def test_compress_by_stride_and_json_without_tensorflow(folder):
-    command = "compress named.h5 -n 5 --method stride -o stride.h5 --json"
-    done = command_without_tensorflow(folder, *command.split())
-    assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
+def test_compress_by_stride_and_json(run, folder):
+    code, out, err = run("compress named.h5 -n 5 --method stride -o stride.h5 --json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
     assert (told["num_draws"], told["method"], told["saved"]) == (5, "stride", "stride.h5")
     assert told["bytes"] == (folder / "stride.h5").stat().st_size
     assert draws(folder / "stride.h5").shape == (1, 5, 22)

@@ -232,7 +232,7 @@ values = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)  # of JSON alone, test_coding.py has 60
 @given(name=names, values=values)
 def test_a_code_comes_back_out_of_a_file_and_gives_the_same_numbers(tmp_path_factory, name, values):
     entries = pd.Categorical(np.array(values * 3, dtype=object))

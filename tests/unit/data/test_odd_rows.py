@@ -26,6 +26,7 @@ def test_few_rows_are_enough(sizes, num_rows, engine):
     assert np.isfinite(np.asarray(engine.data.x)).all()
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::tfbnn.DataWarning")
 def test_one_row_is_enough_for_the_real_engine():
     model = BayesianMLP([1, 3, 1])
@@ -94,7 +95,7 @@ def test_values_too_small_for_the_dtype_are_refused_as_large_ones_are(name, unit
         model.fit_posterior(**rows)
     assert engine.calls == []
     double = BayesianMLP([2, 5, 1], x_transform=None, y_transform=None, dtype="float64")
-    double.fit_posterior(**rows, pretraining=None)
+    fake_fit(double, **rows)
     assert len(engine.calls) == 1
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.entries import fake_fit
 from tfbnn.data.training_inputs import MAX_COVARIANCE_INPUTS, summarise_inputs
 
 
@@ -44,14 +45,17 @@ def test_inputs_whose_covariance_overflows_are_refused():
         summarise_inputs(np.array([[1e200], [-1e200]]))
 
 
-def test_a_fit_keeps_them_and_the_diagnosis(tiny_model, tiny_data, tmp_path):
-    tiny_model.save(tmp_path / "model.h5")
+@pytest.mark.tensorflow
+def test_a_fit_keeps_them_and_the_diagnosis(engine, tiny_data, tmp_path):
+    model = tfbnn.BayesianMLP([2, 8, 1])
+    fake_fit(model, *tiny_data, num_results=40)
+    model.save(tmp_path / "model.h5")
     loaded = tfbnn.load(tmp_path / "model.h5").posterior
     x = loaded.x_pipeline.forward(tiny_data[0])
     np.testing.assert_allclose(loaded.training_inputs.low, x.min(axis=0), rtol=1e-12)
     np.testing.assert_allclose(loaded.training_inputs.high, x.max(axis=0), rtol=1e-12)
     expected = np.cov(x, rowvar=False, bias=True)
     np.testing.assert_allclose(loaded.training_inputs.covariance, expected, rtol=1e-9)
-    assert loaded.diagnostics == tiny_model.posterior.diagnostics
-    largest = tiny_model.diagnose().rhat_function.max()
+    assert loaded.diagnostics == model.posterior.diagnostics
+    largest = model.diagnose().rhat_function.max()
     assert loaded.diagnostics["function"]["rhat"]["max"] == pytest.approx(largest)

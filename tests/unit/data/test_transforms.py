@@ -24,7 +24,7 @@ NAMES = [(), ("standardize",), ("log10",), ("log10", "standardize"), ("standardi
 AFFINE = [(), ("standardize",), ("standardize", "standardize")]
 
 each_pipeline = pytest.mark.parametrize("names", NAMES, ids="+".join)
-quick = settings(max_examples=50, deadline=None, derandomize=True)
+quick = settings(max_examples=30, deadline=None, derandomize=True)
 
 
 def positive_matrix(low=-30.0, high=30.0):

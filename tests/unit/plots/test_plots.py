@@ -2,11 +2,13 @@
 
 import io
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
 
 from tests.support.builders import make_rows
+from tests.support.marks import statistics_but
 from tfbnn import plots
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import HeteroscedasticGaussian, StudentT
@@ -30,14 +32,22 @@ def draw(figure):
     return len(stream.getvalue())
 
 
-@pytest.mark.parametrize("plot", WITH_ROWS)
+def lay_out(figure):
+    """All that `draw` does but the pixels."""
+    figure.draw_without_rendering()
+
+
+KINDS = (
+    {"y_transform": ("log10",), "likelihood": StudentT(), "vector_target": True},
+    {"layer_sizes": (2, 5, 2), "y_transform": ()},
+    {"layer_sizes": (1, 4, 2), "likelihood": HeteroscedasticGaussian(), "num_chains": 1},
+)
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"y_transform": ("log10",), "likelihood": StudentT(), "vector_target": True},
-        {"layer_sizes": (2, 5, 2), "y_transform": ()},
-        {"layer_sizes": (1, 4, 2), "likelihood": HeteroscedasticGaussian(), "num_chains": 1},
-    ],
+    ("plot", "settings"),
+    # Each kind and each figure once; the others are layouts that test_page.py has, too.
+    statistics_but(list(zip(WITH_ROWS, KINDS)), list(product(WITH_ROWS, KINDS))),
 )
 def test_figures_of_every_kind_of_model(synthetic_ensemble, plot, settings):
     ensemble = synthetic_ensemble(**settings)
@@ -94,7 +104,7 @@ def test_row_noise_is_asked_for(synthetic_ensemble):
     for plot in WITH_ROWS:
         with pytest.raises(ValueError, match="noise"):
             plot(model, x, y)
-        draw(plot(model, x, y, noise_scale=np.full(50, 0.1)))
+        assert plot(model, x, y, noise_scale=np.full(50, 0.1)).axes
 
 
 def test_rows_are_checked(synthetic_ensemble):
@@ -112,7 +122,7 @@ def test_rows_are_checked(synthetic_ensemble):
 
 
 def test_many_rows_are_thinned(model):
-    x, y = make_rows(1500, 2, 1)
+    x, y = make_rows(1001, 2, 1)
     figure = plots.plot_truth(model, x, y)
     points = figure.axes[0].lines[-1].get_xdata()
     assert len(points) == 1000
@@ -120,8 +130,7 @@ def test_many_rows_are_thinned(model):
 
 
 def test_convergence(model, synthetic_ensemble):
-    draw(plots.plot_convergence(model))
-    draw(plots.plot_convergence(model, x_reference=np.zeros((3, 2))))
+    lay_out(plots.plot_convergence(model, x_reference=np.zeros((3, 2))))
     single = BayesianMLP.from_ensemble(synthetic_ensemble(num_chains=1, num_results=1))
     draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
 
@@ -134,7 +143,7 @@ def test_figures_that_arviz_has_are_no_longer_here(name):
 
 def test_legends_of_convergence_cover_nothing(model):
     figure = plots.plot_convergence(model)
-    draw(figure)
+    lay_out(figure)
     for axis in figure.axes:
         inside = axis.get_window_extent()
         assert axis.get_legend().get_window_extent().y0 >= inside.y1

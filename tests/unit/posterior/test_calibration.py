@@ -45,7 +45,7 @@ def test_the_body_is_the_conformal_predictive_system():
     np.testing.assert_allclose(found.probability(np.sort(scores)[4:195]), ranks / 200, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.floats(-100, 100, width=32), min_size=FEWEST_SCORES, max_size=60),
     st.lists(st.floats(1e-6, 1 - 1e-6), min_size=2, max_size=9),
@@ -105,9 +105,7 @@ NOISE_LAWS = {
     "student_t": lambda generator, size: generator.standard_t(3, size=size) / np.sqrt(3.0),
     "skew": lambda generator, size: (generator.gamma(1.5, size=size) - 1.5) / np.sqrt(1.5),
 }
-each_noise = pytest.mark.parametrize(
-    "draw", statistics_but([NOISE_LAWS["skew"]], NOISE_LAWS.values()), ids=NOISE_LAWS
-)
+each_noise = pytest.mark.parametrize("draw", NOISE_LAWS.values(), ids=NOISE_LAWS)
 
 
 def shares_inside(scores, new):
@@ -125,6 +123,7 @@ def test_coverage_of_exchangeable_rows_is_nominal(draw):
     np.testing.assert_allclose(np.mean(inside, axis=0), [0.6826, 0.9544], atol=0.01)
 
 
+@pytest.mark.statistics
 @each_noise
 def test_coverage_by_rows_of_the_fit_left_out_is_nominal(draw):
     """Of a linear model with 12 weights, given 100 rows; not left out they cover .63 and .93."""
@@ -235,7 +234,7 @@ def test_quantiles_and_stddev_are_those_of_the_scores(configuration):
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_coverage_is_that_of_the_intervals_that_are_predicted(calibrated):
     """Known noise under a logarithm, too, which a prediction has at its own place, not at the target."""
-    case = Case(y_transform=LOG)
+    case = Case(y_transform=LOG, num_rows=300)
     rows = {"noise_scale": 0.3 * case.y}
     if calibrated:
         case.model.calibrate(case.x, case.y, **rows)
@@ -287,10 +286,9 @@ def test_groups_by_stddev_are_right_by_themselves():
     thirds = np.digitize(new.spread, np.quantile(case.spread, [1 / 3, 2 / 3]))
 
     def shares():
-        return [
-            case.model.evaluate(new.x[thirds == k], new.y[thirds == k])["coverage"][1]
-            for k in range(3)
-        ]
+        found = case.model.predict(new.x, include_noise=True, quantiles=EDGES).quantiles
+        inside = (found[0] < new.y) & (new.y < found[1])
+        return [inside[thirds == k].mean() for k in range(3)]
 
     case.model.calibrate(case.x, case.y)
     assert np.ptp(shares()) > 0.15
@@ -360,8 +358,8 @@ def test_a_file_holds_the_calibration(by, configuration, tmp_path):
     for untrusted in (False, True):
         loaded = tfbnn.load(tmp_path / "model.h5", untrusted=untrusted)
         assert loaded.calibration.summary() == record.summary()
-        expected = case.model.predict(case.x, include_noise=True, quantiles=EDGES)
-        found = loaded.predict(case.x, include_noise=True, quantiles=EDGES)
+        expected = case.model.predict(case.x[:90], include_noise=True, quantiles=EDGES)
+        found = loaded.predict(case.x[:90], include_noise=True, quantiles=EDGES)
         np.testing.assert_array_equal(found.quantiles, expected.quantiles)
         np.testing.assert_array_equal(found.stddev, expected.stddev)
 

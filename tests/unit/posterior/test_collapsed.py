@@ -1,11 +1,13 @@
 """Predictions of draws whose readouts have a known distribution: moments in closed form."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.marks import statistics_but
 from tests.support.predictions import with_readouts
 from tfbnn.posterior.ensemble import Readouts
 from tfbnn.posterior.forward import network_outputs
@@ -21,8 +23,10 @@ def closed_form(ensemble, x):
     return networks.moments(x)
 
 
-@pytest.mark.parametrize("parameterization", ["standard", "ntk"])
-@pytest.mark.parametrize("num_groups", [1, 2])
+@pytest.mark.parametrize(
+    ("parameterization", "num_groups"),
+    statistics_but([("standard", 1), ("ntk", 2)], list(product(("standard", "ntk"), (1, 2)))),
+)
 def test_moments_are_those_of_many_readouts(synthetic_ensemble, parameterization, num_groups):
     """The closed form against the average over readouts drawn again and again."""
     plain = synthetic_ensemble(

@@ -256,14 +256,14 @@ def test_a_run_that_was_stopped_is_no_longer_mentioned(model):
 def test_the_command_line_knows_compressed_models(small, tmp_path, capsys):
     path = str(tmp_path / "small.h5")
     small.save(path)
-    assert main(["info", path]) == 0
+    assert main(["info", path, "--trusted"]) == 0
     assert "Compressed" in (out := capsys.readouterr().out)
     assert "60 of 600 draws by kernel_thinning" in out
-    assert main(["info", path, "--json"]) == 0
+    assert main(["info", path, "--json", "--trusted"]) == 0
     record = json.loads(capsys.readouterr().out)["provenance"]["compression"]
     assert Compression(**record) == small.compression
-    assert main(["diagnose", path]) == 2
-    assert main(["plot", path, "-o", str(tmp_path / "figures")]) == 0
+    assert main(["diagnose", path, "--trusted"]) == 2
+    assert main(["plot", path, "-o", str(tmp_path / "figures"), "--trusted"]) == 0
     # None of chains: draws that were chosen are no chains.
     assert [figure.name for figure in (tmp_path / "figures").iterdir()] == ["slices.png"]
 

@@ -22,13 +22,20 @@ from tests.support.model_file_edits import (
 from tfbnn.storage import seal, write_model
 
 
-@pytest.fixture
-def saved(tmp_path, synthetic_ensemble):
-    """The path of a sound model file, with another file beside it that nobody may read."""
-    with h5py.File(tmp_path / "canary", "w") as file:
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory, synthetic_ensemble):
+    folder = tmp_path_factory.mktemp("originals")
+    with h5py.File(folder / "canary", "w") as file:
         file["theta"] = np.zeros((2, 15, 22), "<f4")
         file["note"] = np.bytes_(CANARY)
-    write_model(synthetic_ensemble(dtype="float32"), tmp_path / "model.h5")
+    write_model(synthetic_ensemble(dtype="float32"), folder / "model.h5")
+    return folder
+
+
+@pytest.fixture
+def saved(tmp_path, originals):
+    """The path of a sound model file, with another file beside it that nobody may read."""
+    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     return tmp_path / "model.h5"
 
 

@@ -67,6 +67,15 @@ def test_ranks_of_mpi_share_the_cores_of_a_host(variable, monkeypatch):
     assert num_cores() == 1
 
 
+@pytest.fixture
+def two_threads():
+    """Of BLAS, which has one in the processes of the default run."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
 def threads_of_blas():
     from threadpoolctl import threadpool_info
 
@@ -75,15 +84,15 @@ def threads_of_blas():
     return [pool["num_threads"] for pool in pools if "scipy.libs" not in pool["filepath"]]
 
 
-def test_blas_has_one_thread_meanwhile():
+def test_blas_has_one_thread_meanwhile(two_threads):
     before = threads_of_blas()
-    assert before, "NumPy's BLAS should be one that threadpoolctl knows"
+    assert set(before) == {2}, "NumPy's BLAS should be one that threadpoolctl knows"
     found = on_all_cores(lambda _: threads_of_blas(), [0, 1])
     assert all(set(each) == {1} for each in found)
     assert threads_of_blas() == before
 
 
-def test_blas_stays_at_one_thread_until_the_last_one_leaves():
+def test_blas_stays_at_one_thread_until_the_last_one_leaves(two_threads):
     """Else results would depend on which thread is first to finish."""
     before, first, second = threads_of_blas(), single_threaded_blas(), single_threaded_blas()
     first.__enter__()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.commands import check_refusal
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
-from tests.support.without_tensorflow import command_without_tensorflow
+from tests.support.without_tensorflow import commands_without_tensorflow
 from tfbnn.cli.slha.points import write_text
 from tfbnn.data.tables import read_table
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
@@ -300,8 +300,8 @@ def test_a_folder_tells_what_it_holds(run):
     check_refusal(run("slha info spectra"), "has no processes.json")
 
 
-@pytest.mark.parametrize("points", ["--table points.csv", "spectra"])
-def test_points_need_nothing_but_numpy_and_h5py(folder, points):
-    done = command_without_tensorflow(folder, *f"slha eval gauginos {points} --trusted".split())
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 7
+def test_points_need_nothing_but_numpy_and_h5py(folder):
+    points = ("--table points.csv", "spectra")
+    commands = [f"slha eval gauginos {each} --trusted" for each in points]
+    for code, out, err in commands_without_tensorflow(folder, commands):
+        assert code == 0 and len(out.splitlines()) == 7, err
