@@ -25,7 +25,6 @@ from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
 from tfbnn.spec.rows import (
     Rows,
-    TransformedRows,
     data_hash,
     merged_digests,
     reference_rows,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 def make_ensemble(
     definition: FitDefinition,
-    transformed: TransformedRows,
     result: SamplingResult,
     ladder: Ladder | None,
 ) -> Ensemble:
@@ -49,19 +47,18 @@ def make_ensemble(
 
     Args:
         definition: FitDefinition.
-        transformed: TransformedRows.
         result: SamplingResult.
         ladder: Ladder of a PowerPosterior, or None.
     """
     cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
     until = definition.sampling.until
     return Ensemble(
-        **_described(definition, transformed),
+        **_described(definition),
         row_digests=_digests(definition),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        training_inputs=transformed.inputs(definition.spec.earlier),
+        training_inputs=definition.transformed.inputs(definition.spec.earlier),
         provenance=definition.provenance.stating(
             num_results_requested=definition.sampling.num_results,
             num_divergent=_divergent(result, definition.sampling.stride),
@@ -97,19 +94,16 @@ def is_pretrained(definition: FitDefinition) -> bool:
     return settings is not None and bool(settings.epochs or settings.newton_iterations)
 
 
-def unsampled_ensemble(
-    definition: FitDefinition, transformed: TransformedRows, theta: Array, result: SamplingResult
-) -> Ensemble:
+def unsampled_ensemble(definition: FitDefinition, theta: Array, result: SamplingResult) -> Ensemble:
     """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
     what = PRETRAINED if is_pretrained(definition) else GIVEN_STARTS
     origin = f"{what}: {result.ended or 'the run was stopped before its first draw'}"
-    return without_chains(definition, transformed, networks, result.start_log_prob[:, None], origin)
+    return without_chains(definition, networks, result.start_log_prob[:, None], origin)
 
 
 def without_chains(
     definition: FitDefinition,
-    transformed: TransformedRows,
     result: SamplingResult,
     log_prob: Array,
     origin: str,
@@ -121,7 +115,6 @@ def without_chains(
 
     Args:
         definition: FitDefinition.
-        transformed: TransformedRows.
         result: SamplingResult with draws [C, S, P], but of a run that sampled nothing.
         log_prob: Log densities of the draws [C, S], NaN where nobody knows.
         origin: What the draws are, see `Provenance.not_sampled`.
@@ -136,7 +129,7 @@ def without_chains(
         result,
         sample_stats={name: v.astype(STATISTICS[name].dtype) for name, v in statistics.items()},
     )
-    ensemble = make_ensemble(definition, transformed, result, None)
+    ensemble = make_ensemble(definition, result, None)
     provenance = ensemble.provenance.stating(not_sampled=origin)
     return replace(ensemble, provenance=provenance, mode=mode)
 
@@ -182,11 +175,13 @@ def define(
         ),
         **others,
     )
-    _check_can_be_saved(definition, chosen.transformed)
+    # What it would learn of the rows again, with the same warnings.
+    definition.__dict__["transformed"] = chosen.transformed
+    _check_can_be_saved(definition)
     return definition
 
 
-def _check_can_be_saved(definition: FitDefinition, transformed: TransformedRows) -> None:
+def _check_can_be_saved(definition: FitDefinition) -> None:
     """Refuses a run whose model no file could hold, before anything is sampled.
 
     Raises:
@@ -195,7 +190,7 @@ def _check_can_be_saved(definition: FitDefinition, transformed: TransformedRows)
     from tfbnn.storage.model.contents import check_can_be_written
 
     try:
-        check_can_be_written(ensemble_without_draws(definition, transformed))
+        check_can_be_written(ensemble_without_draws(definition))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
@@ -204,11 +199,11 @@ def _check_can_be_saved(definition: FitDefinition, transformed: TransformedRows)
         ) from error
 
 
-def ensemble_without_draws(definition: FitDefinition, transformed: TransformedRows) -> Ensemble:
+def ensemble_without_draws(definition: FitDefinition) -> Ensemble:
     """Return the Ensemble of a run as it is known before there are draws."""
     nothing = np.empty(0)
     return Ensemble(
-        **_described(definition, transformed),
+        **_described(definition),
         draws=nothing,
         sample_stats={},
         chain_weights=nothing,
@@ -217,9 +212,10 @@ def ensemble_without_draws(definition: FitDefinition, transformed: TransformedRo
     )
 
 
-def _described(definition: FitDefinition, transformed: TransformedRows) -> dict[str, Any]:
+def _described(definition: FitDefinition) -> dict[str, Any]:
     """Fields of the Ensemble that are known before there are draws."""
     rows, validation, earlier = definition.rows, definition.validation, definition.spec.earlier
+    transformed = definition.transformed
     seen = rows.x if validation is None else validation.x
     if earlier is not None:
         seen = np.concatenate([transformed.x_pipeline.inverse(earlier.x.values), seen])
@@ -281,8 +277,7 @@ def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensembl
             f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
             "or go on with it: tfbnn resume."
         )
-    transformed = TransformedRows.learn(definition.spec, definition.rows, None)
-    return make_ensemble(definition, transformed, result, measure_ladder(definition, result))
+    return make_ensemble(definition, result, measure_ladder(definition, result))
 
 
 def read_run(

@@ -30,7 +30,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, single_threaded_blas
@@ -157,17 +157,17 @@ def fit_baseline(
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
     began = time.perf_counter()
-    definition, transformed = _settle(spec, rows, validation, name, options)
+    definition = _settle(spec, rows, validation, name, options)
     seconds = Seconds(startup=time.perf_counter() - began)
     found, ensemble, agreement, interrupted = None, None, None, False
     try:
         with single_threaded_blas():  # or the last bits would depend on the number of cores
-            found = _search(definition, transformed, options)
+            found = _search(definition, options)
         stopped = found.stopped or found.starts.interrupted
-        ensemble = _networks(definition, transformed, name, found, stopped)
+        ensemble = _networks(definition, name, found, stopped)
         if name == LAPLACE and not stopped:
-            ensemble = _normal(definition, transformed, found)
-        agreement = check_rows(ensemble, transformed.train)
+            ensemble = _normal(definition, found)
+        agreement = check_rows(ensemble, definition.transformed.train)
     except KeyboardInterrupt:
         if found is None or ensemble is None:
             raise
@@ -209,16 +209,16 @@ class _Found(NamedTuple):
     history: dict[str, Columns]
 
 
-def _search(definition: FitDefinition, transformed: TransformedRows, options: FitOptions) -> _Found:
+def _search(definition: FitDefinition, options: FitOptions) -> _Found:
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import starts_of
     from tfbnn.engine.starts.find import log_prob_of
 
     spec, history = definition.spec, History()
     notify = Notifier(options.verbose, options.callbacks, history=history)
-    data = make_data(*transformed.train, spec.dtype)
+    data = make_data(*definition.transformed.train, spec.dtype)
     try:
-        starts = starts_of(definition, transformed, data, notify)
+        starts = starts_of(definition, data, notify)
     finally:
         notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
@@ -234,8 +234,8 @@ def _search(definition: FitDefinition, transformed: TransformedRows, options: Fi
 
 def _settle(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
-) -> tuple[FitDefinition, TransformedRows]:
-    """The definition of a run without a kernel, and its rows."""
+) -> FitDefinition:
+    """The definition of a run without a kernel."""
     _check(spec, name, options)
     check_early_stopping(options.pretraining, validation)
     from tfbnn.engine.density.densities import check_own_densities
@@ -244,7 +244,7 @@ def _settle(
     chosen = choose(spec, options, rows, validation)
     from tfbnn.engine.basis.seeds import describe_environment
 
-    definition = define(
+    return define(
         chosen,
         rows,
         validation,
@@ -254,12 +254,9 @@ def _settle(
         kernel={},
         temperatures=(1.0,),
     )
-    return definition, chosen.transformed
 
 
-def _networks(
-    definition: FitDefinition, transformed: TransformedRows, name: str, found: _Found, stopped: bool
-) -> Ensemble:
+def _networks(definition: FitDefinition, name: str, found: _Found, stopped: bool) -> Ensemble:
     """The networks of the search, a chain each, so that all have one weight."""
     theta = found.starts.theta
     if stopped or name == LAPLACE:
@@ -267,10 +264,10 @@ def _networks(
     else:
         label = f"{name}: {_NETWORKS[name].format(len(theta))}"
     result = replace(found.nothing, draws=theta[:, None])
-    return without_chains(definition, transformed, result, found.log_prob[:, None], label)
+    return without_chains(definition, result, found.log_prob[:, None], label)
 
 
-def _normal(definition: FitDefinition, transformed: TransformedRows, found: _Found) -> Ensemble:
+def _normal(definition: FitDefinition, found: _Found) -> Ensemble:
     """The normal distribution around the network of the search: draws [1, S, P]."""
     from tfbnn.engine.density.laplace import laplace_draws
 
@@ -279,4 +276,4 @@ def _normal(definition: FitDefinition, transformed: TransformedRows, found: _Fou
     draws = awaited(laplace_draws, spec, mode, found.data, count, sampling.seed)
     unknown = np.full((1, count), np.nan)
     result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
-    return without_chains(definition, transformed, result, unknown, _NORMAL, mode)
+    return without_chains(definition, result, unknown, _NORMAL, mode)

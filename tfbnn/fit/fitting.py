@@ -83,7 +83,7 @@ def fit(
     uncalibrated: tuple[str, ...] = ()
     if result.draws.shape[1]:
         ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, job.transformed, result, ladder)
+        ensemble = make_ensemble(job.definition, result, ladder)
         keep(ensemble)
         if not result.interrupted:
             if job.definition.calibrate:
@@ -91,7 +91,7 @@ def fit(
                 keep(ensemble)
             diagnosis = _diagnose(ensemble, job, keep)
     elif (is_pretrained(job.definition) or result.ended) and not result.failures:
-        keep(unsampled_ensemble(job.definition, job.transformed, starts.theta, result))
+        keep(unsampled_ensemble(job.definition, starts.theta, result))
     settings = job.settings
     accept_target, accept_reason = settings.accept_target(spec)
     run = Run(
@@ -143,15 +143,18 @@ def _sample(job: Job, executor: Executor) -> tuple[Starts, SamplingResult]:
     def find(data: Any) -> Starts:
         if not executor.is_elsewhere:  # whose speed is not known
             notify.progress.say(time_to_take(definition, settings))
-        return starts_of(definition, job.transformed, data, notify)
+        return starts_of(definition, data, notify)
 
-    data = partial(make_data, *job.transformed.train, definition.spec.dtype)
+    data = partial(make_data, *definition.transformed.train, definition.spec.dtype)
     return run(definition, settings, options, notify, job.rule, data, find, executor=executor)
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
-    rows, judged = job.transformed, judged_predictions(ensemble, job.definition.validation)
+    rows, judged = (
+        job.definition.transformed,
+        judged_predictions(ensemble, job.definition.validation),
+    )
     diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
     if diagnosis.verdict not in (USABLE, CALIBRATED):
@@ -190,14 +193,14 @@ def _settle(
         check_keras_forward(chosen.spec)
     if not executor.is_elsewhere:
         chosen = choose_by_clock(chosen)
-    spec, options, transformed, given = chosen.spec, chosen.options, chosen.transformed, None
+    spec, options, given = chosen.spec, chosen.options, None
     asked = resolve_kernel(options.kernel)
     num_rows = len(rows.x) + spec.num_earlier
     settings, geometry = asked.resolve(spec, num_rows)
     budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
-        given = given_starts(spec, options.initial_state, sampling, transformed.train)
+        given = given_starts(spec, options.initial_state, sampling, chosen.transformed.train)
     stated = {} if given is None else {"initial_state": given.text}
     definition = define(
         chosen,
@@ -220,8 +223,8 @@ def _settle(
         effort=options.effort,
         initial_state=given,
     )
-    rule = make_rule(definition, transformed, is_budget=sampling.num_results == budget)
-    return Job(definition, transformed, settings, geometry, options, rule, History())
+    rule = make_rule(definition, is_budget=sampling.num_results == budget)
+    return Job(definition, settings, geometry, options, rule, History())
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

@@ -30,7 +30,7 @@ from tfbnn.run.result import Kept, SamplingResult
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.threads import num_cores
 
@@ -89,20 +89,17 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
     return None if ensemble.calibration is None else ensemble.calibration.checked
 
 
-def make_rule(
-    definition: FitDefinition, transformed: TransformedRows, is_budget: bool
-) -> StoppingRule | None:
+def make_rule(definition: FitDefinition, is_budget: bool) -> StoppingRule | None:
     """The StoppingRule of a run, or None of one that just has a number of draws.
 
     Args:
         definition: FitDefinition.
-        transformed: Its TransformedRows.
         is_budget: Whether its most draws are what a run can afford.
     """
     sampling = definition.sampling
     if sampling.until is None:
         return None
-    without_draws = ensemble_without_draws(definition, transformed)
+    without_draws = ensemble_without_draws(definition)
     x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
 
     def measure(kept: Kept) -> Agreement:
@@ -117,7 +114,6 @@ class Job(NamedTuple):
 
     Attributes:
         definition: FitDefinition.
-        transformed: Its rows on the scale the network sees.
         settings: Its kernel, with a definite preconditioner.
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
@@ -126,7 +122,6 @@ class Job(NamedTuple):
     """
 
     definition: FitDefinition
-    transformed: TransformedRows
     settings: Any
     geometry: str
     options: FitOptions
@@ -175,7 +170,7 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     spec = job.definition.spec
     if spec.dtype == "float64":
         return None
-    _, y, noise = job.transformed.train
+    _, y, noise = job.definition.transformed.train
     scale = np.inf if noise is None else float(np.median(noise))
     if spec.layout.num_noise:
         learned = float(np.exp(np.median(ensemble.log_noise_scale)))

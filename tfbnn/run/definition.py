@@ -1,6 +1,7 @@
 """Definitions of a run, as its folder holds them: a resumed run needs nothing else."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tfbnn.posterior.provenance import Provenance
@@ -8,7 +9,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -80,6 +81,11 @@ class FitDefinition(RunDefinition):
     @property
     def num_rows(self) -> int:
         return len(self.rows.x) + self.spec.num_earlier
+
+    @cached_property
+    def transformed(self) -> TransformedRows:
+        """The rows on the scale the network sees."""
+        return TransformedRows.learn(self.spec, self.rows, self.validation)
 
 
 class Layout(NamedTuple):

@@ -14,7 +14,6 @@ from tfbnn.run.counters import Clock
 from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
 from tfbnn.run.description import check_environment, read_beginning, read_definition
 from tfbnn.run.stores import FolderStore, committed_counters
-from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
@@ -78,6 +77,5 @@ def _program_of(definition: RunDefinition, layout: Layout) -> Program:
     settings, _ = settings.resolve(definition.spec, definition.num_rows)
     data = no_rows(definition.spec.dtype)
     if isinstance(definition, FitDefinition):
-        rows = TransformedRows.learn(definition.spec, definition.rows, None).train
-        data = make_data(*rows, definition.spec.dtype)
+        data = make_data(*definition.transformed.train, definition.spec.dtype)
     return make_program(settings, definition, data, plan_chains(settings, definition, layout))

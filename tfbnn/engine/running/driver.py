@@ -27,7 +27,6 @@ from tfbnn.run.result import SamplingResult, nothing_sampled
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.stores import Sink, Store, open_store, result_of
 from tfbnn.spec.density_spec import DensitySpec, Sampled
-from tfbnn.spec.rows import TransformedRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import warn
@@ -35,7 +34,6 @@ from tfbnn.system.words import warn
 
 def starts_of(
     definition: FitDefinition,
-    transformed: TransformedRows,
     data: Data,
     notify: Notifier,
 ) -> Starts:
@@ -43,7 +41,6 @@ def starts_of(
 
     Args:
         definition: FitDefinition.
-        transformed: TransformedRows.
         data: Tensors of the training rows.
         notify: Notifier; when it asks to stop, they are as good as they are then.
     """
@@ -51,7 +48,9 @@ def starts_of(
     if definition.initial_state is not None:
         return definition.initial_state
     with notify.within(notify.deadline.for_search()):
-        return find_starts(definition.spec, transformed, data, pretraining, sampling, notify)
+        return find_starts(
+            definition.spec, definition.transformed, data, pretraining, sampling, notify
+        )
 
 
 class Executor:
