@@ -35,6 +35,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import Starts
 from tfbnn.run.events import History
+from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
@@ -76,51 +77,73 @@ def fit(
 
     executor = executor or Executor()
     job = _settle(spec, rows, validation, options, executor)
-    spec, options = job.definition.spec, job.options
-    startup = Seconds(startup=time.perf_counter() - options.began)
+    startup = Seconds(startup=time.perf_counter() - job.options.began)
     starts, result = _sample(job, executor)
-    ensemble = diagnosis = ladder = None
-    uncalibrated: tuple[str, ...] = ()
-    if result.draws.shape[1]:
-        ladder = measure_ladder(job.definition, result)
-        ensemble = make_ensemble(job.definition, result, ladder)
-        keep(ensemble)
-        if not result.interrupted:
-            if job.definition.calibrate:
-                ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
-                keep(ensemble)
-            diagnosis = _diagnose(ensemble, job, keep)
-    elif (is_pretrained(job.definition) or result.ended) and not result.failures:
-        keep(unsampled_ensemble(job.definition, starts.theta, result))
-    settings = job.settings
-    accept_target, accept_reason = settings.accept_target(spec)
+    ladder = measure_ladder(job.definition, result) if result.draws.shape[1] else None
+    ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
     run = Run(
+        **_as_run(job, result),
+        start_log_prob=result.start_log_prob,
+        seconds=asdict(startup + starts.seconds + result.seconds),
+        pretraining=starts.text,
+        notes=(*notes(job, result, ensemble, ladder), *result.notes, *uncalibrated),
+        diagnosis=diagnosis,
+        calibration=None if ensemble is None else ensemble.calibration,
+        ladder=ladder,
+    )
+    return run, result
+
+
+def _judged(
+    job: Job,
+    rows: Rows,
+    starts: Starts,
+    result: SamplingResult,
+    ladder: Ladder | None,
+    keep: Keep,
+) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
+    """The Ensemble of the draws, calibrated and diagnosed, and notes on why it is not calibrated.
+
+    None for what there is not: without draws, and after an interrupt.
+    """
+    uncalibrated: tuple[str, ...] = ()
+    if not result.draws.shape[1]:
+        if (is_pretrained(job.definition) or result.ended) and not result.failures:
+            keep(unsampled_ensemble(job.definition, starts.theta, result))
+        return None, None, uncalibrated
+    ensemble = make_ensemble(job.definition, result, ladder)
+    keep(ensemble)
+    if result.interrupted:
+        return ensemble, None, uncalibrated
+    if job.definition.calibrate:
+        ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
+        keep(ensemble)
+    return ensemble, _diagnose(ensemble, job, keep), uncalibrated
+
+
+def _as_run(job: Job, result: SamplingResult) -> dict[str, Any]:
+    """Fields of a Run that say what was run, and what the chains did."""
+    settings, sampling = job.settings, job.definition.sampling
+    accept_target, accept_reason = settings.accept_target(job.definition.spec)
+    return dict(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
         num_results=result.draws.shape[1],
-        num_burnin_steps=result.warmup_cut or job.definition.sampling.num_burnin_steps,
-        num_steps_between_results=job.definition.sampling.num_steps_between_results,
+        num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
+        num_steps_between_results=sampling.num_steps_between_results,
         accept_target=accept_target if settings.adapts else None,
         accept_reason=accept_reason,
         acceptance_rate=result.acceptance_rate,
         step_size=result.step_size,
         num_divergent=result.num_divergent,
         num_gradients=result.num_gradients,
-        start_log_prob=result.start_log_prob,
-        seconds=asdict(startup + starts.seconds + result.seconds),
-        pretraining=starts.text,
         geometry=job.geometry,
-        notes=(*notes(job, result, ensemble, ladder), *result.notes, *uncalibrated),
         choices=job.definition.provenance.choices or (),
-        diagnosis=diagnosis,
-        calibration=None if ensemble is None else ensemble.calibration,
-        ladder=ladder,
         ended=result.ended,
-        until=None if (until := job.definition.sampling.until) is None else str(until),
-        folder=_folder_of(options),
+        until=None if sampling.until is None else str(sampling.until),
+        folder=_folder_of(job.options),
         history=job.history.to_dict(),
     )
-    return run, result
 
 
 def _folder_of(options: FitOptions) -> str | None:
