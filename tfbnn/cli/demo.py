@@ -17,7 +17,7 @@ from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import FOLDER, MODEL, check_output
 from tfbnn.data.csv_tables import write_csv
 from tfbnn.datasets import Dataset, neutralino_pairs
-from tfbnn.fit.model import load
+from tfbnn.fit.loading import load
 from tfbnn.posterior.sampled_model import SampledModel
 
 # As large as the statistical error of a very short Monte Carlo run.

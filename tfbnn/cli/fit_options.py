@@ -30,7 +30,8 @@ from tfbnn.data.transforms import TRANSFORMS
 from tfbnn.engine.kernels import available, kernel_named, resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel, TunedKernel
 from tfbnn.engine.kernels.registry import ComposedKernel
-from tfbnn.fit.model import BayesianMLP, load
+from tfbnn.fit.loading import load
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.until import Until, until_of_text

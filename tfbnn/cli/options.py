@@ -15,7 +15,8 @@ from types import ModuleType, NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from tfbnn.cli.parsing import flag
-from tfbnn.fit.model import SampledNetwork, load
+from tfbnn.fit.loading import load
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.habits import hint
 from tfbnn.system.atomic import StrPath

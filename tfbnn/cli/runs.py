@@ -19,7 +19,8 @@ from tfbnn.exceptions import (
     RunLockedError,
     VerdictWarning,
 )
-from tfbnn.fit.model import SampledNetwork, load
+from tfbnn.fit.loading import load
+from tfbnn.fit.model import SampledNetwork
 from tfbnn.run.report import Run
 from tfbnn.storage import RunFolder
 from tfbnn.system.signals import signals_held

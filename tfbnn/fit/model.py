@@ -1,4 +1,4 @@
-"""`BayesianMLP` and what it shares with `BayesianModel`: fit, save; `load` and `resume`.
+"""`BayesianMLP`, and what it shares with `BayesianModel`: fits, files, the density that is sampled.
 
 What draws are for: `SampledModel`.
 """
@@ -9,30 +9,32 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
-from tfbnn.data.validation import check_flag, check_integer
-from tfbnn.exceptions import ModelFileError
+from tfbnn.data.transforms import Pipeline, unfitted_pipeline
+from tfbnn.data.validation import as_float_array, check_integer
+from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
-from tfbnn.fit.methods import BaselineMethods, DensityMethods
 from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
+from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.gradient import GradientMethods
 from tfbnn.posterior.prior_predictive import PriorMethods
 from tfbnn.posterior.sampled_model import networks_of
-from tfbnn.spec.habits import explains_keywords
+from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
-from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
-from tfbnn.spec.rows import Rows, rows_to_fit
+from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
+from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.words import warn
@@ -41,23 +43,37 @@ from tfbnn.system.words import warn
 if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
+    from tfbnn.fit.baselines import Baseline
     from tfbnn.posterior.ensemble import Ensemble
     from tfbnn.run.options import FitOptions
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
 
-__all__ = ["BayesianMLP", "load", "resume"]
+
+class BaselineOptions(TypedDict, total=False):
+    """Arguments of all baselines, as in `fit_posterior`."""
+
+    noise_scale: Any
+    pretraining: Pretraining | str
+    validation_data: Sequence[Any] | None
+    seed: int
+    jit_compile: bool
+    verbose: int | str
+    callbacks: Sequence[Any]
 
 
 class SampledNetwork(
-    BaselineMethods,
     CalibrationMethods,
     BasinMethods,
-    DensityMethods,
     GradientMethods,
     PriorMethods,
 ):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
+
+    `fit_map`, `fit_ensemble` and `fit_laplace` are baselines to hold sampling against, from the same
+    starts, in the same model. Every one of them leaves the model fitted: it predicts, scores, saves and
+    loads as after `fit_posterior`, and says wherever it is used that it was not sampled. `diagnose`
+    refuses, and n_effective of `evaluate` is NaN.
 
     Args:
         make: Makes the spec of settings and a prior.
@@ -73,10 +89,6 @@ class SampledNetwork(
         check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
-
-    def summary(self, print_fn: Callable[[str], object] = print) -> None:
-        """Prints a table of layers, shapes, activations, parameters and priors."""
-        print_fn(self._table)
 
     @explains_keywords
     def fit_posterior(
@@ -206,49 +218,97 @@ class SampledNetwork(
             rows, validation = rows_to_fit(self.spec, *data, earlier, missing, groups)
             return self.fit_rows(rows, validation, options)
 
-    def fit_rows(
-        self, rows: Rows, validation: Rows | None, options: FitOptions, executor: Any = None
-    ) -> Run:
-        """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
-        from tfbnn.fit.fitting import fit
+    def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
+        """Fits one network: what the chains of `fit_posterior` would start from.
 
-        keep = partial(self._keep, rows)
-        with signals_interrupt():
-            run, result = fit(self._asked, rows, validation, options, keep, executor)
-        error = None
-        if result.failures:
-            from tfbnn.run.result import chain_error
+        Its predictions have epistemic standard deviation 0; with `include_noise` they have that of
+        the noise which the network learned. By default some 15 % of the rows are held out, as in
+        `fit_posterior`, and judge the search. ADAM is fitted to the others, and gives the network on
+        its way that predicts the held-out rows best: short of the maximum of the posterior density,
+        as further up it would follow single rows. Unless there is much noise, Levenberg-Marquardt is
+        tried after it, and kept where those rows are predicted better; it ends with a few iterations
+        on all rows.
 
-            error = chain_error(result.failures, options.output)
-        if result.interrupted:
-            if error is not None:
-                warn(str(error), UserWarning)
-            raise KeyboardInterrupt from error
-        if error is not None:
-            raise error
-        if not run.num_results and self._ensemble is not None:
-            pretrained = self._ensemble.provenance.not_sampled is not None
-            has = (
-                "has the networks that its chains started from, which are no draws"
-                if pretrained
-                else "keeps its earlier posterior"
-            )
-            warn(
-                f"The run was stopped before its first draw; the model {has}.",
-            )
-        if not run.num_results:
-            return run
-        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+        Args:
+            x, y: As in `fit_posterior`, and of `options` noise_scale, validation_data, seed,
+                jit_compile and verbose.
+            pretraining: `tfbnn.Pretraining`, or "auto" (default), as in `fit_posterior`: it tries
+                one start, two where there is next to no noise. With num_starts so many are tried,
+                and the best is kept, by held-out rows or else by log density. With settings of your
+                own all rows are fitted unless they have a validation_split.
+            callbacks: As in `fit_posterior`; one that returns True leaves the network as it is then.
 
-    def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
-        """The Basins of the Ensemble that a run has left, while the model still has its draws."""
-        now = self._ensemble
-        if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
-            raise ValueError(
-                "run.basins() is about draws that the model does not have any more, as it was fitted "
-                "anew. Call basins right after the fit, or fit another model."
-            )
-        return self.basins()
+        Returns:
+            `Baseline`: report(), seconds, log_prob, agreement with the training rows.
+
+        Raises:
+            TypeError, ValueError: For unusable data or settings, before anything is compiled.
+            StartError: When the density is not finite at the network that was found.
+            KeyboardInterrupt: On SIGINT and SIGTERM. What was found until then is in the model, unless
+                that has a posterior.
+        """
+        return self._fit_baseline("fit_map", x, y, options)
+
+    def fit_ensemble(
+        self, x: Any, y: Any, *, num_members: int = 10, **options: Unpack[BaselineOptions]
+    ) -> Baseline:
+        """Fits networks from starts of their own, with equal weights: a deep ensemble.
+
+        Each starts from its own draw of the prior and is fitted as the network of `fit_map`; by
+        default all hold out the same rows. The spread of their functions is the epistemic standard
+        deviation, and each has its own noise scale.
+
+        Args:
+            x, y, options: As in `fit_map`.
+            num_members: Networks M, default 10. `model.posterior.draws` is [M, 1, P], a chain each,
+                so that `stack_chains` can weigh them by held-out rows.
+            pretraining: As in `fit_map`; num_starts is at least num_members. "auto"
+                tries num_members starts, and where there is next to no noise keeps the best
+                num_members of twice as many.
+
+        Returns:
+            `Baseline`, as `fit_map`.
+
+        Raises:
+            TypeError, ValueError, StartError, KeyboardInterrupt: As `fit_map`.
+
+        References:
+            Lakshminarayanan, Pritzel and Blundell 2017, NeurIPS 30, arXiv:1612.01474.
+        """
+        count = check_integer("num_members", num_members, minimum=1)
+        return self._fit_baseline("fit_ensemble", x, y, options, num_chains=count)
+
+    def fit_laplace(
+        self, x: Any, y: Any, *, num_results: int = 1000, **options: Unpack[BaselineOptions]
+    ) -> Baseline:
+        """Fits one network and a normal distribution around it: the Laplace approximation.
+
+        The precision is the Gauss-Newton matrix at the network of `fit_map`, in all parameters, log
+        noise and log prior scales included. A draw theta predicts what the network does that was
+        made linear in its weights there, f(x; mode) + J(x) (theta - mode), and has its own noise
+        scale; for classes these are logits. The draws are in `model.posterior.draws` [1, S, P], the
+        mode in `model.posterior.mode`. A draw is no network: `to_savedmodel`, `to_onnx`, `compress`,
+        `stack_chains` and `to_arviz` refuse. Of a linear model with known
+        Gaussian noise and Normal priors this is the posterior. Draws know nothing of the ends of a
+        Uniform prior, and where the search ended off the maximum the distribution is not moved there.
+
+        Args:
+            x, y, options: As in `fit_map`.
+            num_results: Draws S, default 1000.
+
+        Returns:
+            `Baseline`, as `fit_map`.
+
+        Raises:
+            ValueError: Also for more than 8000 parameters, whose matrix would take gigabytes.
+            StartError: Also when the matrix is not positive definite.
+            TypeError, KeyboardInterrupt: As `fit_map`.
+
+        References:
+            MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, "Improving
+            predictions of Bayesian neural nets via local linearization", arXiv:2008.08400.
+        """
+        return self._fit_baseline("fit_laplace", x, y, options, num_results=num_results)
 
     def save(self, path: StrPath) -> int:
         """Writes the fitted model to one HDF5 file, replacing an older one only when complete.
@@ -332,6 +392,185 @@ class SampledNetwork(
         networks = moment_networks(ensemble)
         write_saved_model(networks, bar_constants(networks.ensemble), path)
 
+    def summary(self, print_fn: Callable[[str], object] = print) -> None:
+        """Prints a table of layers, shapes, activations, parameters and priors."""
+        print_fn(self._table)
+
+    def log_prob(
+        self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False
+    ) -> Array | dict[str, Array]:
+        """The log density that is sampled, at parameters theta.
+
+        It is fully normalised, of the transformed targets given the parameters and of the
+        parameters in the coordinates they are sampled in; the Jacobian of the target transform is
+        not part of it. After a fit with a `likelihood_power` below 1 the likelihood, and so the term
+        log_likelihood, is to this power.
+
+        Args:
+            theta: Parameters [..., P].
+            x, y, noise_scale: Rows as in `fit_posterior`. Before a fit, the labels in y say
+                themselves what the classes are.
+            return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
+
+        Returns:
+            Array [...], float64, or the dict of such arrays.
+
+        Raises:
+            NotFittedError: When a transform has to be fitted first.
+        """
+        theta = as_float_array(theta, "theta").astype(self.spec.dtype)
+        if theta.ndim == 0 or theta.shape[-1] != self.spec.layout.num_parameters:
+            raise ValueError(
+                f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
+                f"{list(theta.shape)}."
+            )
+        transformed = self._transformed(x, y, noise_scale, "log_prob")
+        from tfbnn.engine.density.value_and_gradient import log_prob_terms
+
+        terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
+        terms["log_prob"] = terms["log_prior"] + terms["log_likelihood"]
+        terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
+        return terms if return_terms else terms["log_prob"]
+
+    def log_prob_function(self, x: Any, y: Any, *, noise_scale: Any = None) -> Callable[[Any], Any]:
+        """The log density that is sampled, as a pure TensorFlow function for other samplers.
+
+        Args:
+            x, y, noise_scale: Rows as in `log_prob`, which the function keeps.
+
+        Returns:
+            Function of parameters theta [C, P], a tensor, that returns the log density of each [C] in
+            the dtype of theta, with gradients. What `log_prob` says of it holds here too. Its sum over
+            rows is made in float64; with theta in float32 the result is rounded, to 0.004 at 5e4, which
+            `fit_posterior` avoids by subtracting the value at the start: in acceptance ratios of many
+            rows use float64.
+
+        Raises:
+            NotFittedError: When a transform has to be fitted first.
+
+        Example:
+            log_prob = model.log_prob_function(x, y)
+            kernel = tfp.mcmc.HamiltonianMonteCarlo(log_prob, step_size=1e-3, num_leapfrog_steps=32)
+        """
+        transformed = self._transformed(x, y, noise_scale, "log_prob_function")
+        from tfbnn.engine.density.value_and_gradient import make_log_prob
+
+        return make_log_prob(self.spec, *transformed)
+
+    def fit_rows(
+        self, rows: Rows, validation: Rows | None, options: FitOptions, executor: Any = None
+    ) -> Run:
+        """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
+        from tfbnn.fit.fitting import fit
+
+        keep = partial(self._keep, rows)
+        with signals_interrupt():
+            run, result = fit(self._asked, rows, validation, options, keep, executor)
+        error = None
+        if result.failures:
+            from tfbnn.run.result import chain_error
+
+            error = chain_error(result.failures, options.output)
+        if result.interrupted:
+            if error is not None:
+                warn(str(error), UserWarning)
+            raise KeyboardInterrupt from error
+        if error is not None:
+            raise error
+        if not run.num_results and self._ensemble is not None:
+            pretrained = self._ensemble.provenance.not_sampled is not None
+            has = (
+                "has the networks that its chains started from, which are no draws"
+                if pretrained
+                else "keeps its earlier posterior"
+            )
+            warn(
+                f"The run was stopped before its first draw; the model {has}.",
+            )
+        if not run.num_results:
+            return run
+        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+
+    def _fit_baseline(
+        self,
+        name: str,
+        x: Any,
+        y: Any,
+        given: BaselineOptions,
+        num_chains: int = 1,
+        num_results: int = 1,
+    ) -> Baseline:
+        """Fits the baseline of this name, in which every network is a chain."""
+        from tfbnn.fit.baselines import fit_baseline
+        from tfbnn.run.options import FitOptions
+
+        known = BaselineOptions.__annotations__
+        for one in given:
+            if one not in known:
+                message = f"{name}() got an unexpected keyword argument {one!r}."
+                raise TypeError(message + hint(one, known))
+        rest: dict[str, Any] = {**given}
+        noise_scale, validation_data = (
+            rest.pop(one, None) for one in ("noise_scale", "validation_data")
+        )
+        earlier = known_from(self)
+        options = FitOptions(
+            **rest,
+            num_chains=num_chains,
+            num_results=num_results,
+            num_burnin_steps=0,
+            kernel="nuts",  # which none of them runs
+            column_names=column_names_of(y, earlier and earlier.target_names),
+        )
+        held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
+        with places_named(x, *held_out[:1]), signals_interrupt():
+            rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data, earlier)
+            fitted = fit_baseline(self._asked, rows, validation, name, options)
+        record, ensemble, is_interrupted = fitted
+        self._keep(rows, ensemble, in_any_case=not record.stopped)
+        if is_interrupted:
+            raise KeyboardInterrupt
+        if record.stopped:
+            has = "what was found until then"
+            if self._sampled().provenance.not_sampled is None:
+                has = "its earlier posterior"
+            warn(f"{name} was stopped early; the model has {has}.")
+        return record
+
+    def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
+        """The Basins of the Ensemble that a run has left, while the model still has its draws."""
+        now = self._ensemble
+        if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
+            raise ValueError(
+                "run.basins() is about draws that the model does not have any more, as it was fitted "
+                "anew. Call basins right after the fit, or fit another model."
+            )
+        return self.basins()
+
+    @property
+    def _source(self) -> Ensemble | None:
+        """The networks whose transforms rows get: its own, else those its prior comes from."""
+        return self._ensemble or self.earlier
+
+    def _transformed(self, x: Any, y: Any, noise_scale: Any, what: str) -> NetworkRows:
+        known = None if self._source is None else self._source.known
+        rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
+        if self._ensemble is not None:
+            require_noise(self._ensemble, rows.noise, what)
+        return transform_rows(self.spec, *self._pipelines(), rows)
+
+    def _pipelines(self) -> tuple[Pipeline, Pipeline]:
+        if self._source is not None:
+            return self._source.x_pipeline, self._source.y_pipeline
+        x_pipeline = unfitted_pipeline(self.spec.x_transform)
+        y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
+        if x_pipeline is None or y_pipeline is None:
+            raise NotFittedError(
+                "'standardize' learns its mean and scale from training rows. Call fit_posterior "
+                "first, or build the model with x_transform=None, y_transform=None."
+            )
+        return x_pipeline, y_pipeline
+
 
 class BayesianMLP(SampledNetwork):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
@@ -399,143 +638,3 @@ class BayesianMLP(SampledNetwork):
             "dtype": dtype,
         }
         super().__init__(partial(make_spec, layer_sizes), prior, settings)
-
-
-def load(
-    path: StrPath,
-    *,
-    untrusted: bool = False,
-    max_bytes: int = 2 * 2**30,
-    custom: Sequence[type] = (),
-) -> SampledNetwork:
-    """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
-
-    Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
-    file is that of a `BayesianMLP`.
-
-    Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
-    chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
-    was saved after the fit has them calibrated where the fit did, as has what `tfbnn.resume` gives.
-
-    Every check that Python can make is made either way: a file holds numbers and names out of known
-    tables, never code or the names of other files.
-
-    Args:
-        path: The model file, or the run folder.
-        untrusted: True for files that strangers may have written. A process of its own then parses
-            the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
-            costs about 0.3 s. Default False; the command line has it on. Not for run folders.
-        max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
-        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
-            layers of a Keras model, that the model may have: files name classes and hold no code. Those
-            that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
-            settings of your code; of layers that were brought before it gets none either.
-
-    Returns:
-        BayesianMLP, or BayesianModel.
-
-    Raises:
-        FileNotFoundError: When there is no such file.
-        ImportError: For a Keras model where Keras is not installed.
-        ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
-        RunFolderError: When the folder is not a run, or of such a class.
-        TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
-        NotFittedError: When the run has no draws yet.
-        ChildProcessError: When `untrusted` is asked for and no process can be started.
-    """
-    from tfbnn.storage import read_model
-
-    check_flag("untrusted", untrusted)
-    max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    given, custom = custom, check_custom(custom)
-    if untrusted and given:
-        raise ValueError(
-            "untrusted=True reads files of strangers, which get none of your classes, received "
-            f"custom={[cls.__name__ for cls in given]}. Load files that you trust with untrusted=False."
-        )
-    if os.path.isdir(path):
-        if untrusted:
-            raise ValueError(
-                f"untrusted=True is for model files, received the run folder {os.fspath(path)!r}. "
-                "Load your own run with untrusted=False; of another's ask for the file of save()."
-            )
-        from tfbnn.fit.assemble import load_run
-
-        ensemble, rows = load_run(path, custom)
-        model = _class_of(ensemble.spec).from_ensemble(ensemble)
-        model._training_rows = rows
-        return model
-    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes, custom=custom)
-    try:
-        return _class_of(ensemble.spec).from_ensemble(ensemble)
-    except ValueError as error:
-        raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
-
-
-def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
-    """The class of models with such a spec."""
-    if isinstance(spec, ModelSpec):
-        return BayesianMLP
-    from tfbnn.fit.keras_model import BayesianModel
-
-    return BayesianModel
-
-
-@explains_keywords
-def resume(
-    folder: StrPath,
-    *,
-    num_results: int | None = None,
-    until: Until | str | None = "auto",
-    max_seconds: float | None = None,
-    commit_interval: float = 30.0,
-    verbose: int | str = "auto",
-    callbacks: Sequence[Any] = (),
-    custom: Sequence[type] = (),
-) -> tuple[SampledNetwork, Run]:
-    """Goes on with the run in a folder, which has all that is needed; finished runs are left.
-
-    Args:
-        folder: The `output` of `fit_posterior`.
-        num_results: Draws kept per chain, if there are to be more than the run was begun with.
-        until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
-            unless num_results is given.
-        max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
-            None: the limit that the run was begun with, if any, counted from now.
-        commit_interval, verbose, callbacks: As in `fit_posterior`.
-        custom: Classes of your own that the model may have, as in `load`.
-
-    Returns:
-        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
-        interrupted.
-
-    Raises:
-        RunFolderError, RunLockedError, ChainError, KeyboardInterrupt: As `fit_posterior`.
-        ValueError: When the kernel is a callable, which `fit_posterior(resume=True)` takes.
-
-    Example:
-        model, run = tfbnn.resume("run/")
-    """
-    model, go_on = prepare_resume(
-        folder,
-        num_results=num_results,
-        until=until,
-        max_seconds=max_seconds,
-        commit_interval=commit_interval,
-        verbose=verbose,
-        callbacks=callbacks,
-        custom=check_custom(custom),
-    )
-    return model, go_on()
-
-
-def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Callable[[], Run]]:
-    """(Model, function that goes on with its run and returns the Run); see `resume`.
-
-    The model has draws after the function, also where that was interrupted.
-    """
-    from tfbnn.fit.assemble import read_run
-
-    definition, arguments = read_run(folder, **options)
-    model = _class_of(definition.spec).from_spec(definition.spec)
-    return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)

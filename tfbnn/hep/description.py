@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tfbnn.fit.model import load
+from tfbnn.fit.loading import load
 from tfbnn.hep.process import Calculation, Process, check_together
 from tfbnn.hep.slha import place_of_text
 from tfbnn.system.atomic import StrPath

@@ -18,7 +18,7 @@ from typing import Any
 
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
-from tfbnn.fit.model import load
+from tfbnn.fit.loading import load
 from tfbnn.hep.process import Calculation, Pids, Process, check_together, known_process, pid_pair
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import StrPath, lock, open_plainly, replacing

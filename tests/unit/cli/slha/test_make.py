@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
-from tfbnn.fit.model import load
+from tfbnn.fit.loading import load
 from tfbnn.hep import CrossSectionPredictor
 
 INPUTS = 'inputs = {a = "MASS 1000022", b = "NMIX 1 1"}\n'

@@ -1,0 +1,161 @@
+"""`tfbnn.load` and `tfbnn.resume`: models out of files and run folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tfbnn.data.validation import check_flag, check_integer
+from tfbnn.exceptions import ModelFileError
+from tfbnn.fit.model import BayesianMLP, SampledNetwork
+from tfbnn.spec.habits import explains_keywords
+from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec, check_custom
+from tfbnn.system.atomic import StrPath
+
+# What fits is imported where it does: a process that loads and predicts needs none of it.
+if TYPE_CHECKING:
+    from tfbnn.run.report import Run
+    from tfbnn.run.until import Until
+
+
+def load(
+    path: StrPath,
+    *,
+    untrusted: bool = False,
+    max_bytes: int = 2 * 2**30,
+    custom: Sequence[type] = (),
+) -> SampledNetwork:
+    """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+
+    Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
+    file is that of a `BayesianMLP`.
+
+    Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
+    chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
+    was saved after the fit has them calibrated where the fit did, as has what `tfbnn.resume` gives.
+
+    Every check that Python can make is made either way: a file holds numbers and names out of known
+    tables, never code or the names of other files.
+
+    Args:
+        path: The model file, or the run folder.
+        untrusted: True for files that strangers may have written. A process of its own then parses
+            the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
+            costs about 0.3 s. Default False; the command line has it on. Not for run folders.
+        max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
+        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
+            layers of a Keras model, that the model may have: files name classes and hold no code. Those
+            that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
+            settings of your code; of layers that were brought before it gets none either.
+
+    Returns:
+        BayesianMLP, or BayesianModel.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        ImportError: For a Keras model where Keras is not installed.
+        ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
+        RunFolderError: When the folder is not a run, or of such a class.
+        TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
+        NotFittedError: When the run has no draws yet.
+        ChildProcessError: When `untrusted` is asked for and no process can be started.
+    """
+    from tfbnn.storage import read_model
+
+    check_flag("untrusted", untrusted)
+    max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
+    given, custom = custom, check_custom(custom)
+    if untrusted and given:
+        raise ValueError(
+            "untrusted=True reads files of strangers, which get none of your classes, received "
+            f"custom={[cls.__name__ for cls in given]}. Load files that you trust with untrusted=False."
+        )
+    if os.path.isdir(path):
+        if untrusted:
+            raise ValueError(
+                f"untrusted=True is for model files, received the run folder {os.fspath(path)!r}. "
+                "Load your own run with untrusted=False; of another's ask for the file of save()."
+            )
+        from tfbnn.fit.assemble import load_run
+
+        ensemble, rows = load_run(path, custom)
+        model = _class_of(ensemble.spec).from_ensemble(ensemble)
+        model._training_rows = rows
+        return model
+    ensemble = read_model(path, untrusted=untrusted, max_bytes=max_bytes, custom=custom)
+    try:
+        return _class_of(ensemble.spec).from_ensemble(ensemble)
+    except ValueError as error:
+        raise ModelFileError(f"{os.fspath(path)!r}: {error}") from error
+
+
+def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
+    """The class of models with such a spec."""
+    if isinstance(spec, ModelSpec):
+        return BayesianMLP
+    from tfbnn.fit.keras_model import BayesianModel
+
+    return BayesianModel
+
+
+@explains_keywords
+def resume(
+    folder: StrPath,
+    *,
+    num_results: int | None = None,
+    until: Until | str | None = "auto",
+    max_seconds: float | None = None,
+    commit_interval: float = 30.0,
+    verbose: int | str = "auto",
+    callbacks: Sequence[Any] = (),
+    custom: Sequence[type] = (),
+) -> tuple[SampledNetwork, Run]:
+    """Goes on with the run in a folder, which has all that is needed; finished runs are left.
+
+    Args:
+        folder: The `output` of `fit_posterior`.
+        num_results: Draws kept per chain, if there are to be more than the run was begun with.
+        until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
+            unless num_results is given.
+        max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
+            None: the limit that the run was begun with, if any, counted from now.
+        commit_interval, verbose, callbacks: As in `fit_posterior`.
+        custom: Classes of your own that the model may have, as in `load`.
+
+    Returns:
+        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
+        interrupted.
+
+    Raises:
+        RunFolderError, RunLockedError, ChainError, KeyboardInterrupt: As `fit_posterior`.
+        ValueError: When the kernel is a callable, which `fit_posterior(resume=True)` takes.
+
+    Example:
+        model, run = tfbnn.resume("run/")
+    """
+    model, go_on = prepare_resume(
+        folder,
+        num_results=num_results,
+        until=until,
+        max_seconds=max_seconds,
+        commit_interval=commit_interval,
+        verbose=verbose,
+        callbacks=callbacks,
+        custom=check_custom(custom),
+    )
+    return model, go_on()
+
+
+def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Callable[[], Run]]:
+    """(Model, function that goes on with its run and returns the Run); see `resume`.
+
+    The model has draws after the function, also where that was interrupted.
+    """
+    from tfbnn.fit.assemble import read_run
+
+    definition, arguments = read_run(folder, **options)
+    model = _class_of(definition.spec).from_spec(definition.spec)
+    return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
