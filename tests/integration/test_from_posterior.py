@@ -184,6 +184,7 @@ def test_five_batches_of_a_conjugate_model_are_as_all_rows():
     generator, num_rows, prior = np.random.default_rng(0), 40, priors.Normal(1.0)
     x = generator.normal(size=(5 * num_rows, 3))
     y = x @ [1, -2, 0.5] + 0.3 + NOISE * generator.normal(size=len(x))
+    four_steps = tfbnn.kernels.HMC(num_leapfrog_steps=4)
     for start in range(0, len(x), num_rows):
         model = tfbnn.BayesianMLP(
             [3, 1],
@@ -195,8 +196,8 @@ def test_five_batches_of_a_conjugate_model_are_as_all_rows():
         )
         batch = slice(start, start + num_rows)
         model.fit_posterior(
-            x[batch], y[batch], kernel="nuts", num_chains=8, num_results=500, num_burnin_steps=300,
-            until=None, calibrate=False, verbose=0, seed=1,
+            x[batch], y[batch], kernel=four_steps, num_chains=8, num_results=500, num_burnin_steps=300,
+            until=None, calibrate=False, verbose=0, seed=1, pretraining=None, jit_compile=False,
         )  # fmt: skip
         prior = priors.FromPosterior(model)
     design = np.c_[x, np.ones(len(x))]
