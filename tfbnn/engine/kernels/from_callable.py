@@ -1,6 +1,5 @@
 """Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -50,18 +49,7 @@ class WatchedKernel(TransitionKernel):
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], CallableResults)."""
         after, inner = self.kernel.one_step(z, before.inner, seed=seed)
-        inner = _tensors(inner)
-        if _signature(after) != _signature(z):
-            raise TypeError(
-                "one_step of a callable kernel must return a state like the one it was given, "
-                f"{_signature(z)}, received {_signature(after)}."
-            )
-        if _signature(inner) != _signature(before.inner):
-            raise TypeError(
-                "one_step of a callable kernel must return results like those of bootstrap_results, "
-                f"{_signature(before.inner)}, received {_signature(inner)}."
-            )
-        return after, self._results(after, inner)
+        return after, self._results(after, _tensors(inner))
 
     def _results(self, z: Tensor, inner: Results) -> CallableResults:
         found = _find(inner, "target_log_prob", z.shape[:1])
@@ -85,7 +73,7 @@ class CallableKernel(Kernel):
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
 
     Raises:
-        TypeError: When the function does not take one argument, or returns something else.
+        TypeError: When the function takes other arguments, or returns something else.
     """
 
     function: Callable[[LogDensity], TransitionKernel]
@@ -97,23 +85,11 @@ class CallableKernel(Kernel):
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:
-        try:
-            kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
-        except TypeError as error:
-            raise TypeError(
-                "A callable kernel must take one argument, target_log_prob_fn, received "
-                f"{self.function!r}: {error}"
-            ) from error
+        kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
         if not isinstance(kernel, tfp.mcmc.TransitionKernel):
             raise TypeError(
                 "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
                 f"{self.function!r}, which returns {kernel!r}."
-            )
-        if not _takes_seed(kernel.one_step):
-            raise TypeError(
-                "one_step of a callable kernel must take current_state, previous_kernel_results and "
-                f"seed, received {type(kernel).__name__} with the arguments "
-                f"{inspect.signature(kernel.one_step)}. Draw its random numbers from the seed."
             )
         object.__setattr__(self, "_is_calibrated", bool(kernel.is_calibrated))
 
@@ -164,25 +140,9 @@ class CallableKernel(Kernel):
         )
 
 
-def _takes_seed(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters
-    return "seed" in parameters or any(p.kind == p.VAR_KEYWORD for p in parameters.values())
-
-
 def _tensors(results: Results) -> Results:
     """Kernel results with a tensor for every entry: numbers of Python do not pass a loop."""
-    try:
-        return tf.nest.map_structure(tf.convert_to_tensor, results)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            "The results of a callable kernel must be tensors, or nested in tuples, lists and dicts "
-            f"of them, received {results!r}: {error}"
-        ) from error
-
-
-def _signature(values: Any) -> Any:
-    """Structure, types and shapes."""
-    return tf.nest.map_structure(lambda value: f"{value.dtype.name}{value.shape}", values)
+    return tf.nest.map_structure(tf.convert_to_tensor, results)
 
 
 def _field(results: Results, name: str) -> Any:
