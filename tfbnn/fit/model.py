@@ -328,9 +328,10 @@ class SampledNetwork(
                 f"{path!r} exists and is not an empty folder. Choose another path."
             )
         from tfbnn.engine.export.saved_model import write_saved_model
+        from tfbnn.posterior.onnx import moments_graph
 
         networks = moment_networks(ensemble)
-        write_saved_model(networks, bar_constants(networks.ensemble), path)
+        write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, path)
 
 
 class BayesianMLP(SampledNetwork):
