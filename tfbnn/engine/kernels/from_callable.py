@@ -32,12 +32,11 @@ class WatchedKernel(TransitionKernel):
     """A user's kernel, and the log density of the states that it leaves.
 
     Attributes:
-        kernel: The user's tfp.mcmc.TransitionKernel.
         target_log_prob_fn: [C, P] -> [C], for kernels whose results do not have it.
+        kernel: The user's tfp.mcmc.TransitionKernel.
     """
 
     kernel: Any
-    target_log_prob_fn: LogDensity
 
     def __post_init__(self) -> None:
         self.is_calibrated = bool(self.kernel.is_calibrated)
@@ -110,7 +109,7 @@ class CallableKernel(Kernel):
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""
-        return WatchedKernel(self.function(target_log_prob_fn), target_log_prob_fn)
+        return WatchedKernel(target_log_prob_fn, step_size, self.function(target_log_prob_fn))
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Results as they are."""

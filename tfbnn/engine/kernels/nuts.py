@@ -297,15 +297,11 @@ class NoUTurnKernel(TransitionKernel):
     """Multinomial NUTS.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C].
-        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         max_tree_depth: As in NUTS.
     """
 
     is_calibrated = True
 
-    target_log_prob_fn: LogDensity
-    step_size: Tensor
     max_tree_depth: int
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
