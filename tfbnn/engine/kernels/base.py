@@ -162,7 +162,7 @@ class Kernel(ABC):
             spec: The model, or log density.
             num_rows: Training rows N, 0 of a log density.
         """
-        return self, f"{self.preconditioner}, as asked"
+        return self, f"{self.preconditioner}, as this kernel has no other"
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""

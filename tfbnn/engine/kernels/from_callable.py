@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import Kernel
@@ -12,7 +12,6 @@ from tfbnn.engine.kernels.transition import (
     acceptance_from_log_ratio,
     unknown,
 )
-from tfbnn.spec.density_spec import Sampled
 
 
 class CallableResults(NamedTuple):
@@ -102,10 +101,6 @@ class CallableKernel(Kernel):
             "the posterior only up to an error that no diagnostic here sees. Put it inside "
             "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
         )
-
-    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Runs in the coordinates of theta."""
-        return self, "identity, as for every kernel built by the user"
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""
