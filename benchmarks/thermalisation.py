@@ -165,7 +165,7 @@ def measure(cell, seconds, quick=False):
 
 def plan(cell, x, y, seconds):
     """Kernel and numbers of transitions of both fits, as arguments of `fit_posterior`."""
-    from tfbnn.engine.kernels import resolve_kernel
+    from tfbnn.engine.kernels.registry import resolve_kernel
     from tfbnn.fit.choices.choose import choose
     from tfbnn.run.cost import estimated_seconds
     from tfbnn.run.options import FitOptions

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tfbnn.engine.kernels import available, kernel_classes
+from tfbnn.engine.kernels.registry import available, kernel_classes
 from tfbnn.spec.habits import absent
 
 __all__ = ["available", *kernel_classes()]

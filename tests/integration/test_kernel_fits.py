@@ -96,7 +96,6 @@ def test_unadjusted_microcanonical_comes_close_to_the_linear_posterior():
     assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 0.15)
     np.testing.assert_allclose((deviation**2).mean(axis=(0, 1)), 1.0, atol=0.2)
     assert np.all((run.acceptance_rate > 0.6) & (run.acceptance_rate < 0.95))
-    assert "energy variance of 0.0005 per parameter" in run.report()
     assert run.num_divergent.sum() == 0
 
 

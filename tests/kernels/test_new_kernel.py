@@ -17,6 +17,7 @@ from tests.support.small_runs import X, assert_same_draws, small_fit
 from tests.support.without_tensorflow import command_without_tensorflow
 from tfbnn import kernels
 from tfbnn.engine import kernels as room
+from tfbnn.engine.kernels import registry
 from tfbnn.engine.kernels.base import KERNELS
 
 ROOT = Path(__file__).parents[2]
@@ -51,9 +52,9 @@ def case(barker, monkeypatch):
 def test_has_its_names(barker):
     assert "barker" in kernels.available() and "Barker" in dir(kernels)
     assert kernels.Barker is barker
-    assert room.resolve_kernel("Barker") == barker() == barker(width=0.1) != barker(width=0.2)
+    assert registry.resolve_kernel("Barker") == barker() == barker(width=0.1) != barker(width=0.2)
     settings = barker(step_size=0.3, width=0.2)
-    assert room.kernel_from_json(room.kernel_to_json(settings)) == settings
+    assert registry.kernel_from_json(registry.kernel_to_json(settings)) == settings
 
 
 @pytest.mark.statistics

@@ -32,7 +32,8 @@ from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
-from tfbnn.engine.kernels import power_posterior, resolve_kernel
+from tfbnn.engine.kernels import power_posterior
+from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program
 from tfbnn.engine.sampling.linear_map import DiagonalMap

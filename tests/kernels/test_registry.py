@@ -13,9 +13,8 @@ from tests.support.kernels.ladder_checks import LADDER
 from tests.support.without_tensorflow import commands_without_tensorflow, run_without_tensorflow
 from tfbnn import kernels
 from tfbnn.cli.fit_options import add_kernel_options
-from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel, TunedKernel
-from tfbnn.engine.kernels.registry import ComposedKernel
+from tfbnn.engine.kernels.registry import ComposedKernel, resolve_kernel
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ class TestWithoutTensorFlow:
         code = """
 import json
 from tfbnn.kernels import HMC, Repriorised, available
-from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.engine.kernels.registry import resolve_kernel
 print(json.dumps([available(), [repr(resolve_kernel(name)) for name in available()]]))
 """
         names, settings = run_without_tensorflow(code)

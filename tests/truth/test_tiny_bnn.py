@@ -13,7 +13,7 @@ import pytest
 import tfbnn
 from tests.support.tiny_bnn import INPUTS, NOISE, PRIORS, Truth, X, Y, golden, importance, outputs
 from tfbnn import kernels, priors
-from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.engine.kernels.registry import available, resolve_kernel
 from tfbnn.engine.sampling import program
 from tfbnn.likelihoods import Gaussian
 

@@ -27,9 +27,8 @@ from tfbnn.cli.options import (
 )
 from tfbnn.cli.parsing import flag
 from tfbnn.data.transforms import TRANSFORMS
-from tfbnn.engine.kernels import available, kernel_named, resolve_kernel
 from tfbnn.engine.kernels.base import KERNELS, Kernel, TunedKernel
-from tfbnn.engine.kernels.registry import ComposedKernel
+from tfbnn.engine.kernels.registry import ComposedKernel, available, kernel_named, resolve_kernel
 from tfbnn.fit.loading import load
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.posterior.sampled_model import networks_of

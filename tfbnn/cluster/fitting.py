@@ -76,8 +76,8 @@ def fit(
         raise TypeError(
             f"client must be a distributed.Client, not asynchronous, received {client!r}."
         )
-    from tfbnn.engine.kernels import resolve_kernel
     from tfbnn.engine.kernels.from_callable import CallableKernel
+    from tfbnn.engine.kernels.registry import resolve_kernel
 
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")

@@ -31,10 +31,9 @@ class Transform(ABC):
 
     Its fields are what it learns from data: tuples with an entry for every column.
 
-    `forward` takes rows [N, D] and `inverse` values [..., K]; but for TensorFlow and ONNX `inverse`
-    has the rows innermost, [S, K, N]. TensorFlow's module is handed in, so that this file imports
-    none of it; op(kind, *inputs) adds an operation of the ONNX standard and gives the name of the
-    result, as in `tfbnn.spec.activations`.
+    `forward` takes rows [N, D] and `inverse` values [..., K]; but in graphs `inverse` has the rows
+    innermost, [S, K, N]: op(kind, *inputs) adds an operation of the ONNX standard and gives the
+    result, as in `tfbnn.posterior.onnx`.
 
     Attributes:
         name: What `x_transform` and `y_transform` call it, and files; of every subclass.
@@ -85,12 +84,6 @@ class Transform(ABC):
     def derivative(self, y: Array) -> Array: ...
 
     @abstractmethod
-    def forward_tensorflow(self, tf: Any, y: Any) -> Any: ...
-
-    @abstractmethod
-    def inverse_tensorflow(self, tf: Any, t: Any) -> Any: ...
-
-    @abstractmethod
     def forward_onnx(self, op: Operation, y: str) -> str: ...
 
     @abstractmethod
@@ -114,12 +107,6 @@ class Log10(Transform):
     def derivative(self, y: Array) -> Array:
         slope: Array = 1.0 / (np.log(10.0) * y)
         return slope
-
-    def forward_tensorflow(self, tf: Any, y: Any) -> Any:
-        return tf.math.log(y) / np.log(10.0)
-
-    def inverse_tensorflow(self, tf: Any, t: Any) -> Any:
-        return tf.pow(tf.constant(10.0, tf.float64), t)
 
     def forward_onnx(self, op: Operation, y: str) -> str:
         return op("Div", op("Log", y), np.log(10.0))
@@ -190,12 +177,6 @@ class Standardize(Transform):
 
     def derivative(self, y: Array) -> Array:
         return np.broadcast_to(1.0 / np.asarray(self.scale), np.shape(y))
-
-    def forward_tensorflow(self, tf: Any, y: Any) -> Any:
-        return self.forward(y)
-
-    def inverse_tensorflow(self, tf: Any, t: Any) -> Any:
-        return t * np.array(self.scale)[:, None] + np.array(self.mean)[:, None]
 
     def forward_onnx(self, op: Operation, y: str) -> str:
         unit, mean, scale = self._in_units()

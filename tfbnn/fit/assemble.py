@@ -296,7 +296,7 @@ def read_run(
         num_results, until, max_seconds, custom: As in `tfbnn.resume`.
         options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
     """
-    from tfbnn.engine.kernels import kernel_from_json
+    from tfbnn.engine.kernels.registry import kernel_from_json
     from tfbnn.storage import RunFolder
 
     definition = read_fit_definition(RunFolder.open(folder), custom)

@@ -201,7 +201,7 @@ def _settle(
         TypeError, ValueError: When model, kernel and options do not go together.
     """
     from tfbnn.engine.density.densities import check_own_densities
-    from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
+    from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
     from tfbnn.engine.starts.given import given_starts
 
     check_early_stopping(options.pretraining, validation)

@@ -12,7 +12,7 @@ from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.engine.density.data import num_pieces
-from tfbnn.engine.kernels import resolve_kernel
+from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.fit.assemble import ensemble_without_draws
 from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
@@ -251,8 +251,8 @@ def _seconds(
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
     # A chain has no more than one core, or one for each piece of very many rows.
-    splits_rows = settings.splits_rows(spec, num_rows, sampling.jit_compile)
-    at_once = num_pieces(num_rows, splits_rows)
+    gains = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
+    at_once = num_pieces(num_rows, gains)
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds

@@ -388,9 +388,10 @@ class SampledNetwork(
                 f"{path!r} exists and is not an empty folder. Choose another path."
             )
         from tfbnn.engine.export.saved_model import write_saved_model
+        from tfbnn.posterior.onnx import moments_graph
 
         networks = moment_networks(ensemble)
-        write_saved_model(networks, bar_constants(networks.ensemble), path)
+        write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, path)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Prints a table of layers, shapes, activations, parameters and priors."""

@@ -1,16 +1,17 @@
-"""Write the mean and spread of all networks as one ONNX graph; needs the package `onnx`.
+"""The graph of the mean and spread of all networks, and how to write it as ONNX, with the package `onnx`.
 
-The graph is put together from the weights, without TensorFlow, in operations that onnxruntime has
-for float32 and float64."""
+The graph is put together in operations of the ONNX standard that onnxruntime has for float32 and float64.
+`tfbnn.engine.export.saved_model` has TensorFlow compute the same operations.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
-from tfbnn.system.arrays import Array
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.atomic import replacing
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required
@@ -30,7 +31,19 @@ from tfbnn.system.words import required
 _OPSET, _IR_VERSION = 17, 8
 # Protocol buffers end at 2 GiB.
 _MOST_BYTES = 2**31 - 2**20
-Operation = Callable[..., str]
+
+
+class Operations(Protocol):
+    """Operations of the ONNX standard whose numbers are of one dtype; results are names, or tensors."""
+
+    def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> Any:
+        """Return the result of an operation; its inputs are results, numbers or arrays."""
+
+    def cast(self, values: Any) -> Any:
+        """Return a result in the dtype of the numbers."""
+
+    def activation(self, name: str, values: Any) -> Any:
+        """Return an activation function of a result."""
 
 
 def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
@@ -55,12 +68,14 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     constants = bar_constants(ensemble)
     nodes: list[Any] = []
     tensors: list[Any] = []
-    _add_moments(networks, constants, partial(_Operations, onnx, nodes, tensors))
+    operations = partial(_OnnxOperations, onnx, nodes, tensors)
+    weights = [(one[..., :-1], one[..., -1:]) for one in networks.weights]
+    found = moments_graph(networks, constants, weights, ensemble.draw_weights, operations, "x")
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     describe = onnx.helper.make_tensor_value_info
     inputs = [describe("x", double, ["N", ensemble.spec.num_inputs])]
-    names = ("mean", "stddev", *(() if constants is None else constants.names))
-    outputs = [describe(name, double, ["N", size]) for name in names]
+    outputs = [describe(name, double, ["N", size]) for name in found]
+    nodes.extend(onnx.helper.make_node("Identity", [one], [name]) for name, one in found.items())
     graph = onnx.helper.make_graph(nodes, "tfbnn", inputs, outputs, tensors)
     model = onnx.helper.make_model(
         graph,
@@ -80,36 +95,37 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         onnx.save(model, temporary, format="protobuf")
 
 
-class _Operations:
+class _OnnxOperations:
     """Add operations to a graph; numbers among their inputs become constants of one dtype."""
 
     def __init__(self, onnx: ModuleType, nodes: list[Any], tensors: list[Any], dtype: Any) -> None:
         self._onnx, self._nodes, self._tensors = onnx, nodes, tensors
         self._dtype = np.dtype(dtype)
 
-    def __call__(
-        self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any
-    ) -> str:
+    def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> str:
         """Add one operation.
 
         Args:
             kind: Name of an operation of the ONNX standard.
             inputs: Names of tensors, or numbers and arrays. Integer arrays stay integers.
-            output: Name of the result; None: a new one.
             attributes: Of the operation.
 
         Returns:
             Name of the result.
         """
         names = [entry if isinstance(entry, str) else self._constant(entry) for entry in inputs]
-        result = output or f"t{len(self._nodes)}"
+        result = f"t{len(self._nodes)}"
         self._nodes.append(self._onnx.helper.make_node(kind, names, [result], **attributes))
         return result
 
-    def cast(self, name: str) -> str:
+    def cast(self, values: str) -> str:
         """Add a conversion to the dtype of the constants."""
         to = self._onnx.helper.np_dtype_to_tensor_dtype(self._dtype)
-        return self("Cast", name, to=to)
+        return self("Cast", values, to=to)
+
+    def activation(self, name: str, values: str) -> str:
+        """Add the operations of an activation function."""
+        return ACTIVATIONS[name].onnx(self, values)
 
     def _constant(self, value: Any) -> str:
         value = np.asarray(value)
@@ -120,69 +136,81 @@ class _Operations:
         return name
 
 
-def _add_moments(
+def moments_graph(
     networks: MomentNetworks,
     constants: BarConstants | None,
-    operations: Callable[[Any], _Operations],
-) -> None:
-    """Add everything between x [N, D] and the outputs [N, K]; rows are innermost in between."""
-    ensemble = networks.ensemble
-    op, network_op = operations(np.float64), operations(ensemble.spec.dtype)
-    x, spec = "x", ensemble.spec
+    weights: Sequence[tuple[Any, Any]],
+    draw_weights: Any,
+    operations: Callable[[Any], Operations],
+    x: Any,
+) -> dict[str, Any]:
+    """Return the outputs [N, K] of the graph by name; rows are innermost in between.
+
+    Args:
+        networks: MomentNetworks.
+        constants: BarConstants of calibrated bars, or None.
+        weights: (kernel, bias) of each layer, those of `networks` or variables that hold them.
+        draw_weights: Weights of the draws [S].
+        operations: Function of a dtype to Operations.
+        x: Inputs [N, D].
+    """
+    ensemble, spec = networks.ensemble, networks.ensemble.spec
+    op, network_op = operations(np.float64), operations(spec.dtype)
     for step in ensemble.x_pipeline.steps:
         x = step.forward_onnx(op, x)
     x = op("Transpose", x, perm=[1, 0])
-    outputs = op.cast(_network_outputs(network_op, networks, network_op.cast(x)))
+    outputs = op.cast(_network_outputs(network_op, spec, weights, network_op.cast(x)))
+    draw_weights = op("Reshape", draw_weights, np.array([-1, 1, 1, 1]))
 
-    def inverse(values: str) -> str:
+    def inverse(values: Any) -> Any:
         for step in reversed(ensemble.y_pipeline.steps):
             values = step.inverse_onnx(op, values)
         return values
 
     location = op("Slice", outputs, *np.array([[0], [spec.num_predicted], [1]]))
     roots = _roots(op, outputs, networks) if networks.in_closed_form else None
+    found = {}
     if constants is not None or roots is not None:
-        mean, stddev = _moments(op, location, roots, ensemble.draw_weights)
+        mean, stddev = _moments(op, location, roots, draw_weights)
     if constants is not None:
-        ends = inverse(add_bars(op, constants, x, mean, stddev))
+        ends = inverse(_bars(op, constants, x, mean, stddev))
         for number, name in enumerate(constants.names):
-            end = op("Gather", ends, np.array(number), axis=0)
-            op("Transpose", end, perm=[1, 0], output=name)
+            found[name] = op("Gather", ends, np.array(number), axis=0)
     if roots is not None:
         mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
     else:
         location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
-        mean, stddev = _moments(op, location, None, ensemble.draw_weights)
-    op("Transpose", mean, perm=[1, 0], output="mean")
-    op("Transpose", stddev, perm=[1, 0], output="stddev")
+        mean, stddev = _moments(op, location, None, draw_weights)
+    found = {"mean": mean, "stddev": stddev} | found
+    return {name: op("Transpose", values, perm=[1, 0]) for name, values in found.items()}
 
 
-def _moments(op: _Operations, location: str, roots: str | None, weights: Array) -> tuple[str, str]:
+def _moments(op: Operations, location: Any, roots: Any, draw_weights: Any) -> tuple[Any, Any]:
     """Return mean and standard deviation [K, N] of locations [S, K, N], with roots of a variance or none."""
     location = op("Unsqueeze", location, np.array([2]))
-    mean = _average(op, location, weights)
+    mean = _average(op, location, draw_weights)
     deviations = op("Sub", location, mean)
     if roots is not None:
         deviations = op("Concat", deviations, roots, axis=2)
-    stddev = _root_mean_square(op, deviations, weights)
+    stddev = _root_mean_square(op, deviations, draw_weights)
     mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
     return mean, stddev
 
 
-def _average(op: _Operations, values: str, weights: Array) -> str:
+def _average(op: Operations, values: Any, draw_weights: Any) -> Any:
     """Return the weighted sum over draws and sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
-    return op("ReduceSum", op("Mul", values, weights[:, None, None, None]), np.array([0, 2]))
+    return op("ReduceSum", op("Mul", draw_weights, values), np.array([0, 2]))
 
 
-def _root_mean_square(op: _Operations, values: str, weights: Array) -> str:
+def _root_mean_square(op: Operations, values: Any, draw_weights: Any) -> Any:
     """Return that of `tfbnn.posterior.averages`, in units of the largest: [S, K, L, N] -> [1, K, 1, N]."""
     largest = op("ReduceMax", op("Abs", values), axes=[0, 2])
     unit = op("Where", op("Equal", largest, 0.0), 1.0, largest)
     scaled = op("Div", values, unit)
-    return op("Mul", unit, op("Sqrt", _average(op, op("Mul", scaled, scaled), weights)))
+    return op("Mul", unit, op("Sqrt", _average(op, op("Mul", scaled, scaled), draw_weights)))
 
 
-def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
+def _roots(op: Operations, outputs: Any, networks: MomentNetworks) -> Any:
     """Return the lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
     num_groups, num_features = networks.roots_shape
     num_outputs = networks.ensemble.spec.num_outputs
@@ -198,25 +226,26 @@ def _roots(op: _Operations, outputs: str, networks: MomentNetworks) -> str:
     return op("Expand", lines, np.array([1, num_outputs, 1, 1]))
 
 
-def _network_outputs(op: _Operations, networks: MomentNetworks, x: str) -> str:
+def _network_outputs(
+    op: Operations, spec: NetworkSpec, weights: Sequence[tuple[Any, Any]], x: Any
+) -> Any:
     """Return the outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
-    hidden, names = x, perceptron(networks.ensemble.spec, "to_onnx").activations
-    for index, weights in enumerate(networks.weights):
-        kernel, bias = weights[..., :-1], weights[..., -1:]
+    hidden, names = x, perceptron(spec, "An export").activations
+    for index, (kernel, bias) in enumerate(weights):
         hidden = op("Add", op("MatMul", kernel, hidden), bias)
         if index < len(names):
-            hidden = ACTIVATIONS[names[index]].onnx(op, hidden)
+            hidden = op.activation(names[index], hidden)
     return hidden
 
 
-def add_bars(op: Operation, constants: BarConstants, x: str, centre: str, spread: str) -> str:
-    """Add lower end, median and upper end [3, K, N], transformed.
+def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: Any) -> Any:
+    """Return lower end, median and upper end [3, K, N], transformed.
 
     Args:
-        op: Adds an operation on float64, see `tfbnn.posterior.onnx`.
+        op: Operations in float64.
         constants: BarConstants.
-        x: Name of the transformed inputs [D, N].
-        centre, spread: Names of mean and standard deviation of the function [K, N], transformed.
+        x: Transformed inputs [D, N].
+        centre, spread: Mean and standard deviation of the function [K, N], transformed.
     """
     squares = (op("Mul", spread, spread), np.square(constants.noise))
     stddev = op("Sqrt", op("Add", *squares))
@@ -236,11 +265,11 @@ def add_bars(op: Operation, constants: BarConstants, x: str, centre: str, spread
     return op("Add", centre, op("Mul", stddev, op("Where", left, constants.plain, scores)))
 
 
-def _places(op: Operation, constants: BarConstants, x: str) -> tuple[str, str]:
+def _places(op: Operations, constants: BarConstants, x: Any) -> tuple[Any, Any]:
     """Return whether inputs are not inside, and whether they are outside the training inputs [1, N]."""
     beyond = op("Max", op("Sub", constants.low, x), op("Sub", x, constants.high))
     deviations = op("MatMul", constants.whitening, op("Sub", x, constants.mean))
-    distance = op("ReduceL2", deviations, axes=[0], keepdims=1)
+    distance = op("ReduceL2", deviations, axes=[0])
     not_inside = op(
         "Or",
         op("Greater", _largest(op, beyond), 0.0),
@@ -250,5 +279,5 @@ def _places(op: Operation, constants: BarConstants, x: str) -> tuple[str, str]:
     return not_inside, op("Or", too_far, op("Greater", distance, constants.largest))
 
 
-def _largest(op: Operation, values: str) -> str:
-    return op("ReduceMax", values, axes=[0], keepdims=1)
+def _largest(op: Operations, values: Any) -> Any:
+    return op("ReduceMax", values, axes=[0])

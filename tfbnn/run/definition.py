@@ -36,7 +36,7 @@ class RunDefinition:
 
     Attributes:
         spec: What is sampled.
-        kernel: Kernel settings as JSON (`tfbnn.engine.kernels.kernel_to_json`).
+        kernel: Kernel settings as JSON (`tfbnn.engine.kernels.registry.kernel_to_json`).
         sampling: Seed, numbers of chains, transitions and draws; the last of them may grow.
         environment: As `tfbnn.engine.basis.seeds.describe_environment` says it.
         temperatures: Powers of the likelihood of a chain's rungs.

@@ -14,7 +14,12 @@ import tfbnn
 from tests.support.builders import definition_of
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.kernels import available, kernel_from_json, kernel_to_json, resolve_kernel
+from tfbnn.engine.kernels.registry import (
+    available,
+    kernel_from_json,
+    kernel_to_json,
+    resolve_kernel,
+)
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.sampling.work import Work

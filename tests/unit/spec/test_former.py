@@ -4,7 +4,7 @@ import pytest
 
 import tfbnn
 from tests.support.commands import check_refusal
-from tfbnn.engine.kernels import kernel_from_json, kernel_to_json, resolve_kernel
+from tfbnn.engine.kernels.registry import kernel_from_json, kernel_to_json, resolve_kernel
 from tfbnn.run.report import Run
 from tfbnn.spec.habits import FORMER
 

@@ -164,31 +164,13 @@ def pull_back(
     return of_rows
 
 
-class Draw(NamedTuple):
-    """v = mean + deviation of the posterior, float64.
+def draw(posterior: Posterior, normal: Tensor) -> tuple[Tensor, Tensor]:
+    """Turns standard normal numbers [..., p, J] into v of the posterior; and the log determinant [...].
 
-    Attributes:
-        mean: [..., p, J].
-        deviation: [..., p, J].
-        log_det: Log determinant of the map from standard normal numbers to v [...].
+    Both are float64; the determinant is that of the map from the numbers to v.
     """
-
-    mean: Tensor
-    deviation: Tensor
-    log_det: Tensor
-
-    @property
-    def v(self) -> Tensor:
-        return self.mean + self.deviation
-
-
-def draw(posterior: Posterior, normal: Tensor) -> Draw:
-    """Turns standard normal numbers [..., p, J] into v of the posterior."""
-    return Draw(
-        mean=posterior.mean,
-        deviation=posterior.root_times(tf.cast(normal, tf.float64)),
-        log_det=-normal.shape[-1] * posterior.half_log_det,
-    )
+    v = posterior.mean + posterior.root_times(tf.cast(normal, tf.float64))
+    return v, -normal.shape[-1] * posterior.half_log_det
 
 
 def to_normal(posterior: Posterior, v: Tensor) -> Tensor:

@@ -35,8 +35,6 @@ from tfbnn.system.arrays import Array
 
 # Of the likelihood: a number, or a float64 tensor of shape [] or [C].
 Weight: TypeAlias = Tensor
-# Of what `complete` finds besides theta: name -> (shape, dtype).
-Found: TypeAlias = dict[str, tuple[tuple[int, ...], str]]
 # Theta [M, P], and what is found besides.
 Draws: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 # Prior of some weights, their place in theta, and that of its scales.
@@ -113,9 +111,10 @@ class Density(ABC):
         """
         return coordinates, {}
 
-    def found(self, data: Data) -> Found:
-        """Return what `complete` finds out about a draw besides theta: dict name -> (shape, dtype)."""
-        return {}
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Names of what `complete` finds out about a draw besides theta, in the dtype of the spec."""
+        return ()
 
     @property
     def limits(self) -> tuple[Array, Array]:

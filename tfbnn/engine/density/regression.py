@@ -7,7 +7,7 @@ likelihood to the power t is another of the kind:
 N(y; f, s^2)^t = N(y; f, s^2 / t) sqrt(2 pi s^2 / t) / (2 pi s^2)^(t / 2).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, pi
 from typing import Any
@@ -199,7 +199,7 @@ class Regression:
             with tf.GradientTape() as tape:
                 tape.watch(theta)
                 statistics = self._statistics_of(theta, rows)
-            return _pulled_back(tape, theta, statistics, by_statistics)
+            return tape.gradient(statistics, theta, by_statistics, unconnected_gradients="zero")
 
         return tf.cast(self.sum(theta, of_rows, tf.zeros(theta.shape, tf.float64)), theta.dtype)
 
@@ -212,18 +212,8 @@ class Regression:
         make = conjugate.in_feature_space if self.is_tall else conjugate.in_data_space
         return make(*statistics)
 
-    def log_marginal(self, theta: Tensor) -> Tensor:
-        """Log likelihood with the readout integrated out, float64 [C]."""
-        posterior = self.posterior(self.statistics(theta))
-
-        def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
-            x, y, excess = self.of_rows(theta, rows)
-            return _squared(conjugate.residuals(posterior, x, y)), excess
-
-        return self._log_marginal(posterior, *self.sum(theta, of_rows, self._zeros(theta)))
-
     def log_marginal_and_gradient(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """`log_marginal` and its gradient [C, P] in the dtype of theta."""
+        """Log likelihood with the readout integrated out, float64 [C], and its gradient [C, P] as theta."""
         posterior = self.posterior(self.statistics(theta))
         by_regression = conjugate.pull_back(posterior, theta.dtype)
 
@@ -233,23 +223,14 @@ class Regression:
                 x, y, excess = self.of_rows(theta, rows)
             residual = conjugate.residuals(posterior, x, y)
             upstream = [*by_regression(x, residual), -tf.ones_like(excess)]
-            by_theta = _pulled_back(tape, theta, [x, y, excess], upstream)
-            return _squared(residual), excess, by_theta
+            by_theta = tape.gradient([x, y, excess], theta, upstream, unconnected_gradients="zero")
+            return tf.reduce_sum(residual**2, [-2, -1]), excess, by_theta
 
-        zeros = (*self._zeros(theta), tf.zeros(theta.shape, tf.float64))
+        shapes = [theta.shape[0], self.num_groups], theta.shape[:1], theta.shape
+        zeros = tuple(tf.zeros(shape, tf.float64) for shape in shapes)
         squares, excess, gradient = self.sum(theta, of_rows, zeros)
-        return self._log_marginal(posterior, squares, excess), tf.cast(gradient, theta.dtype)
-
-    def _zeros(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Return zeros for squares [C, G] and for what `of_rows` says of the density [C]."""
-        shape = [theta.shape[0], self.num_groups]
-        return tf.zeros(shape, tf.float64), tf.zeros(shape[:1], tf.float64)
-
-    def _log_marginal(
-        self, posterior: conjugate.Posterior, squares: Tensor, excess: Tensor
-    ) -> Tensor:
         each = conjugate.log_marginal(posterior, squares, self.data.num_rows)
-        return tf.reduce_sum(each, axis=-1) - excess
+        return tf.reduce_sum(each, axis=-1) - excess, tf.cast(gradient, theta.dtype)
 
     def of_rows(self, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor, Tensor]:
         """(x [C, G, p, n], y [C, G, J, n], what their density is too large by, as a log [C]).
@@ -295,14 +276,3 @@ class Regression:
             scales[:, None, :, None] * weight for scales in (kernel_scales, bias_scale)
         )
         return tf.concat([kernel_weight * hidden[:, None], bias_weight], axis=2)
-
-
-def _squared(residual: Tensor) -> Tensor:
-    return tf.reduce_sum(residual**2, [-2, -1])
-
-
-def _pulled_back(
-    tape: Any, theta: Tensor, targets: Sequence[Tensor], upstream: Sequence[Tensor]
-) -> Tensor:
-    """Gradient with respect to theta, zeros where no target depends on it."""
-    return tape.gradient(targets, theta, upstream, unconnected_gradients="zero")

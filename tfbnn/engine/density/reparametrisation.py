@@ -19,7 +19,7 @@ from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.densities import weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.potential import Draws, Found, Potential, Weight
+from tfbnn.engine.density.potential import Draws, Potential, Weight
 from tfbnn.engine.density.regression import (
     Regression,
     all_but_readout,
@@ -43,6 +43,13 @@ class _Readout(Potential):
     # The noise variance that stands in for the likelihood's in the map, or None.
     regulariser: float | None = None
 
+    @property
+    def prior_scales(self) -> Array:
+        """Scales of the priors of the coordinates; the readout's numbers have the scale 1."""
+        scales = super().prior_scales
+        scales[readout_place(self.spec)] = 1.0
+        return scales[self.in_theta]
+
     def _regression(self, data: Data) -> Regression:
         return Regression(self.spec, data, self.regulariser)
 
@@ -51,8 +58,8 @@ class _Readout(Potential):
         regression = self._regression(data)
         return regression.posterior(regression.statistics(theta))
 
-    def _draw(self, theta: Tensor, posterior: conjugate.Posterior) -> conjugate.Draw:
-        """The conjugate.Draw made from the standard normal numbers in the readout's place."""
+    def _draw(self, theta: Tensor, posterior: conjugate.Posterior) -> tuple[Tensor, Tensor]:
+        """The `conjugate.draw` made from the standard normal numbers in the readout's place."""
         numbers = theta[:, readout_place(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
 
@@ -60,12 +67,15 @@ class _Readout(Potential):
         """Theta [C, P] with the readout that v [C, G, p, J] stands for."""
         return with_readout(self.spec, theta, entries(self.spec, theta, v))
 
-    def _collapsed_log_prob(self, theta: Tensor, data: Data) -> Tensor:
-        """Log density of everything but the readout, whose entries in theta do not matter."""
-        return self._regression(data).log_marginal(theta) + self._log_prior_without_readout(theta)
+    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
+        """Log density of the coordinates, with the power of the spec; rungs have no such maps."""
+        return self.value_and_gradient(theta, data, weight)[0]
 
     def _collapsed_value_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """The same and its gradient [C, P], zeros in the readout's place."""
+        """Log density of everything but the readout, whose entries in theta do not matter.
+
+        And its gradient [C, P], zeros in the readout's place.
+        """
         prior, of_prior = taped(self._log_prior_without_readout, theta)
         marginal, of_marginal = self._regression(data).log_marginal_and_gradient(theta)
         return marginal + prior, of_marginal + of_prior
@@ -100,13 +110,6 @@ class Repriorised(_Readout):
 
     regulariser: float | None = None
 
-    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
-        """Log density of phi [C, P], with the power of the spec; rungs have no such map."""
-        if self._is_normal:
-            return self._collapsed_log_prob(theta, data) + self._log_density_of_numbers(theta)
-        theta, log_det = self._map(theta, self._posterior(theta, data))
-        return super().log_prob(theta, data, weight) + log_det
-
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of phi [C, P], float64 [C], and its gradient [C, P] in the dtype of phi."""
         if self._is_normal:
@@ -126,13 +129,6 @@ class Repriorised(_Readout):
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
 
     @property
-    def prior_scales(self) -> Array:
-        """Scales of the priors; the readout's numbers have the scale 1."""
-        scales = super().prior_scales
-        scales[readout_place(self.spec)] = 1.0
-        return scales
-
-    @property
     def _is_normal(self) -> bool:
         """Return whether phi of the readout is standard normal, whatever the rest."""
         return self.regulariser is None and is_conjugate(self.spec)
@@ -142,10 +138,10 @@ class Repriorised(_Readout):
 
     def _map(self, theta: Tensor, posterior: conjugate.Posterior) -> tuple[Tensor, Tensor]:
         """(theta of phi [C, P], log determinant [C] of this map)."""
-        drawn = self._draw(theta, posterior)
+        v, log_dets = self._draw(theta, posterior)
         log_scales = tf.cast(tf.math.log(entry_scales(self.spec, theta)), tf.float64)
-        log_det = tf.reduce_sum(drawn.log_det, axis=-1) + tf.reduce_sum(log_scales, axis=-1)
-        return self._with_v(theta, drawn.v), log_det
+        log_det = tf.reduce_sum(log_dets, axis=-1) + tf.reduce_sum(log_scales, axis=-1)
+        return self._with_v(theta, v), log_det
 
     def coordinates(self, theta: Any, data: Any) -> Array:
         """phi of theta [C, P], NumPy."""
@@ -158,8 +154,8 @@ class Repriorised(_Readout):
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
         """Networks of kept draws."""
-        drawn = self._draw(coordinates, self._posterior(coordinates, data))
-        return self._with_v(coordinates, drawn.v), {}
+        v, _ = self._draw(coordinates, self._posterior(coordinates, data))
+        return self._with_v(coordinates, v), {}
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
         """The identity for the readout, the collapsed density's curvature for the rest [P, P]."""
@@ -185,37 +181,25 @@ class Collapsed(_Readout):
         place = readout_place(self.spec)
         return place.stop - place.start
 
-    def found(self, data: Data) -> Found:
+    @property
+    def found(self) -> tuple[str, ...]:
         """The readout's mean, and with `keep_factor` the square root of its covariance.
 
         The root is upper triangular, its rows one after the other without the zeros, and one for all
         outputs that have their noise scale in common.
         """
-        found: Found = {"readout_mean": ((self.num_normals,), self.spec.dtype)}
-        if self.keep_factor:
-            size, groups = num_features(self.spec), self._regression(data).num_groups
-            found["readout_factor"] = ((groups, size * (size + 1) // 2), self.spec.dtype)
-        return found
+        return ("readout_mean", "readout_factor") if self.keep_factor else ("readout_mean",)
 
     @property
     def in_theta(self) -> Array:
         """Return which entry of theta every coordinate belongs to."""
         return all_but_readout(self.spec)
 
-    def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
-        """Log density of the coordinates [C, P'], with the power of the spec alone."""
-        return self._collapsed_log_prob(self._theta(theta), data)
-
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of the coordinates [C, P'], float64 [C], and its gradient in their dtype."""
         value, gradient = self._collapsed_value_and_gradient(self._theta(theta), data)
         place = readout_place(self.spec)
         return value, tf.concat([gradient[:, : place.start], gradient[:, place.stop :]], axis=1)
-
-    @property
-    def prior_scales(self) -> Array:
-        """Scales of the priors of the coordinates that are left."""
-        return super().prior_scales[self.in_theta]
 
     def coordinates(self, theta: Any, data: Any) -> Array:
         """Theta [C, P] without the readout."""
@@ -225,11 +209,11 @@ class Collapsed(_Readout):
         """Networks of kept draws, with the mean and perhaps the spread of their readouts."""
         theta = self._theta(coordinates, normals)
         posterior = self._posterior(theta, data)
-        drawn = self._draw(theta, posterior)
-        found = {"readout_mean": entries(self.spec, theta, drawn.mean)}
+        v, _ = self._draw(theta, posterior)
+        found = {"readout_mean": entries(self.spec, theta, posterior.mean)}
         if self.keep_factor:
             found["readout_factor"] = self._packed_factor(theta, posterior)
-        return self._with_v(theta, drawn.v), found
+        return self._with_v(theta, v), found
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
         """Curvature of the collapsed density [P', P']."""

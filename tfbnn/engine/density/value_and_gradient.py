@@ -233,12 +233,6 @@ class Target:
 
         return tf.custom_gradient(log_prob)(z)
 
-    def log_prob(self, z: Tensor) -> Tensor:
-        """The log density [C] without its gradient, which costs several times as much."""
-        weights = likelihood_weights(self._temperatures, z.shape[0])
-        value = self._potential.log_prob(self._linear_map.forward(z), self._data, weights)
-        return tf.cast(value - self._reference, z.dtype)
-
     def log_likelihood(self, z: Tensor) -> Tensor:
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
         theta = self._linear_map.forward(z)

@@ -1,5 +1,6 @@
 """Writes mean and spread of all networks, and calibrated bars, as a TensorFlow SavedModel."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,41 +9,39 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.likelihoods import LINKS
-from tfbnn.spec.model_spec import perceptron
+from tfbnn.system.arrays import Array
 
 # Draws x units x rows computed at once, a bound on memory.
 _MOST_VALUES = 4_000_000
 
 
-def write_saved_model(networks: Any, constants: Any, path: str) -> None:
+def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], path: str) -> None:
     """Writes `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`.
 
     Args:
         networks: MomentNetworks.
         constants: BarConstants of calibrated bars, or None.
+        graph: `tfbnn.posterior.onnx.moments_graph`.
         path: Folder.
     """
-    module = _Moments(networks, constants)
+    module = _Moments(networks, constants, graph)
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
 class _Moments(tf.Module):  # type: ignore[misc, name-defined]  # TensorFlow has no types
     """Mean and spread over draws; the weights are variables, as a graph must not exceed 2 GiB."""
 
-    def __init__(self, networks: Any, constants: Any) -> None:
+    def __init__(self, networks: Any, constants: Any, graph: Callable[..., Any]) -> None:
         super().__init__()
-        self._constants = constants
         self._names = ("mean", "stddev", *(() if constants is None else constants.names))
         ensemble = networks.ensemble
-        self._spec = perceptron(ensemble.spec, "to_savedmodel")
-        self._pipelines = ensemble.x_pipeline, ensemble.y_pipeline
+        self._num_predicted = ensemble.spec.num_predicted
         variable = partial(tf.Variable, trainable=False)
-        self._kernels = [variable(w[..., :-1]) for w in networks.weights]
-        self._biases = [variable(w[..., -1:]) for w in networks.weights]
-        self._draw_weights = variable(ensemble.draw_weights[:, None, None, None])
-        self._in_closed_form, self._roots_shape = networks.in_closed_form, networks.roots_shape
-        self._unit = networks.unit[:, None] if networks.in_closed_form else None
+        self._weights = [(variable(w[..., :-1]), variable(w[..., -1:])) for w in networks.weights]
+        self._draw_weights = variable(ensemble.draw_weights)
+        self._outputs_of_tile = partial(
+            graph, networks, constants, self._weights, self._draw_weights, _Operations
+        )
         values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
         self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
@@ -57,104 +56,73 @@ class _Moments(tf.Module):  # type: ignore[misc, name-defined]  # TensorFlow has
 
         def one_tile(index: Tensor, *found: Any) -> tuple[Any, ...]:
             values = self._outputs_of_tile(x[index * step : (index + 1) * step])
-            return index + 1, *(tile.write(index, value) for tile, value in zip(found, values))
+            return index + 1, *(
+                tile.write(index, values[name]) for tile, name in zip(found, self._names)
+            )
 
         _, *found = tf.while_loop(
             lambda index, *_: index < count, one_tile, [0, *tiles], parallel_iterations=1
         )
-        shape = [None, self._spec.num_predicted]
+        shape = [None, self._num_predicted]
         return {
             name: tf.ensure_shape(tile.concat(), shape) for name, tile in zip(self._names, found)
         }
 
-    def _outputs_of_tile(self, x: Tensor) -> list[Tensor]:
-        x_pipeline, y_pipeline = self._pipelines
-        for step in x_pipeline.steps:
-            x = step.forward_tensorflow(tf, x)
-        x = tf.transpose(x)
-        outputs = tf.cast(self._network_outputs(tf.cast(x, self._spec.dtype)), tf.float64)
 
-        def inverse(values: Tensor) -> Tensor:
-            for step in reversed(y_pipeline.steps):
-                values = step.inverse_tensorflow(tf, values)
-            return values
-
-        location = outputs[:, : self._spec.num_predicted]
-        roots = self._roots(outputs) if self._in_closed_form else None
-        ends = []
-        if self._constants is not None or roots is not None:
-            mean, stddev = self._moments_of(location, roots)
-        if self._constants is not None:
-            ends = tf.unstack(inverse(bars(self._constants, x, mean, stddev)))
-        if roots is not None:
-            mean, stddev = inverse(mean), stddev * self._unit
-        else:
-            location = inverse(LINKS[self._spec.likelihood.link].tensorflow(tf, location))
-            mean, stddev = self._moments_of(location, None)
-        return [tf.transpose(values) for values in (mean, stddev, *ends)]
-
-    def _moments_of(self, location: Tensor, roots: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation [K, n] of [S, K, n], with roots of a variance or none."""
-        location = location[:, :, None]
-        mean = self._average(location)
-        deviations = location - mean
-        if roots is not None:
-            deviations = tf.concat([deviations, roots], axis=2)
-        return mean[0, :, 0], self._root_mean_square(deviations)[0, :, 0]
-
-    def _average(self, values: Tensor) -> Tensor:
-        """Weighted sum over draws and sum over lines: [S, K, L, n] -> [1, K, 1, n]."""
-        return tf.reduce_sum(self._draw_weights * values, axis=[0, 2], keepdims=True)
-
-    def _root_mean_square(self, values: Tensor) -> Tensor:
-        """Return the root mean square as `tfbnn.posterior.averages` does, in units of the largest: [1, K, 1, n]."""
-        largest = tf.reduce_max(tf.abs(values), axis=[0, 2], keepdims=True)
-        unit = tf.where(largest == 0.0, tf.ones_like(largest), largest)
-        return unit * tf.sqrt(self._average(tf.square(values / unit)))
-
-    def _roots(self, outputs: Tensor) -> Tensor:
-        """The lines behind the outputs, for every target: [S, K + G p, n] -> [S, K, p, n]."""
-        num_outputs, num_rows = self._spec.num_outputs, tf.shape(outputs)[2]
-        num_groups, num_features = self._roots_shape
-        roots = tf.reshape(outputs[:, num_outputs:], [-1, num_groups, num_features, num_rows])
-        return tf.broadcast_to(
-            roots, [self._draw_weights.shape[0], num_outputs, num_features, num_rows]
-        )
-
-    def _network_outputs(self, x: Tensor) -> Tensor:
-        """Outputs of all networks [S, their lines, n] at transformed inputs [D, n]."""
-        hidden = x
-        for index, (kernel, bias) in enumerate(zip(self._kernels, self._biases)):
-            hidden = tf.matmul(kernel, hidden) + bias
-            if index < len(self._spec.activations):
-                hidden = ACTIVATIONS[self._spec.activations[index]].tensorflow(tf, hidden)
-        return hidden
+# Operations of the ONNX standard that `tf.math` has by another name, and those that take other arguments.
+_OTHER_NAMES = {
+    "And": "logical_and",
+    "Div": "divide",
+    "Max": "maximum",
+    "Mul": "multiply",
+    "Or": "logical_or",
+    "Sub": "subtract",
+}
+_OTHERS: dict[str, Callable[..., Tensor]] = {
+    "Concat": lambda *parts, axis: tf.concat(parts, axis),
+    "Expand": lambda x, shape: x + tf.zeros(shape, x.dtype),
+    "Gather": lambda x, place, axis: tf.gather(x, place, axis=axis),
+    "MatMul": lambda x, y: tf.matmul(x, y),
+    "ReduceL2": lambda x, axes: tf.norm(x, axis=axes[0], keepdims=True),
+    "ReduceMax": lambda x, axes: tf.reduce_max(x, axes, keepdims=True),
+    "ReduceSum": lambda x, axes: tf.reduce_sum(x, axes, keepdims=True),
+    "Reshape": lambda x, shape: tf.reshape(x, _without_zeros(shape, x)),
+    "Slice": lambda x, start, end, axis: tf.gather(x, tf.range(start[0], end[0]), axis=axis[0]),
+    "Softmax": lambda x, axis: tf.nn.softmax(x, axis),
+    "Squeeze": lambda x, axes: tf.squeeze(x, axes.tolist()),
+    "Transpose": lambda x, perm: tf.transpose(x, perm),
+    "Unsqueeze": lambda x, axes: tf.expand_dims(x, axes[0]),
+    "Where": lambda condition, x, y: tf.where(condition, x, y),
+}
 
 
-def bars(constants: Any, x: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
-    """Lower end, median and upper end [3, K, n], transformed.
-
-    Args:
-        constants: `tfbnn.posterior.calibration.exported.BarConstants`.
-        x: Transformed inputs [D, n].
-        centre, spread: Mean and standard deviation of the function [K, n], transformed.
-    """
-    stddev = tf.sqrt(tf.square(spread) + np.square(constants.noise))
-    at_edge, is_outside = _places(constants, x)
-    scores, narrower = constants.scores[0] + 0.0 * stddev, constants.narrower[0] + 0.0 * stddev
-    for number in range(1, len(constants.scores)):
-        begins = at_edge if constants.is_by_trust else stddev > constants.edges[number - 1]
-        step = tf.cast(begins, tf.float64)
-        scores += constants.scores[number] * step
-        narrower += constants.narrower[number] * step
-    left = tf.logical_and(narrower > 0.5, is_outside)
-    return centre + stddev * tf.where(left, constants.plain, scores)
+def _without_zeros(shape: Array, x: Tensor) -> list[Any]:
+    """A shape in which zeros stand for the sizes of x."""
+    sizes = tf.shape(x)
+    return [size or sizes[axis] for axis, size in enumerate(shape.tolist())]
 
 
-def _places(constants: Any, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return whether inputs are not inside, and whether they are outside the training inputs [n]."""
-    beyond = tf.maximum(constants.low - x, x - constants.high)
-    distance = tf.norm(tf.matmul(constants.whitening, x - constants.mean), axis=0)
-    inside = tf.logical_and(tf.reduce_all(beyond <= 0, axis=0), distance <= constants.usual)
-    far = tf.reduce_any(beyond > constants.reach, axis=0)
-    return ~inside, tf.logical_or(far, distance > constants.largest)
+class _Operations:
+    """Compute operations of the ONNX standard; numbers among their inputs are of one dtype."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype = tf.as_dtype(dtype)
+
+    def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
+        dtype = self._dtype
+        values = [tf.constant(one, dtype) if _is_float(one) else one for one in inputs]
+        function = _OTHERS.get(kind)
+        if function is None:
+            function = getattr(tf.math, _OTHER_NAMES.get(kind, kind.lower()))
+        return function(*values, **attributes)
+
+    def cast(self, values: Tensor) -> Tensor:
+        return tf.cast(values, self._dtype)
+
+    def activation(self, name: str, values: Tensor) -> Tensor:
+        return ACTIVATIONS[name].tensorflow(tf, values)
+
+
+def _is_float(value: Any) -> bool:
+    """Return whether it is a real number, or an array of them, and no tensor."""
+    return not tf.is_tensor(value) and np.asarray(value).dtype.kind == "f"

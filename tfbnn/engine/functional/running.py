@@ -12,8 +12,8 @@ from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
-from tfbnn.engine.kernels import kernel_to_json, resolve_kernel
 from tfbnn.engine.kernels.base import Kernel
+from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
 from tfbnn.engine.running.driver import check_same_density, run
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.definition import RunDefinition, Starts

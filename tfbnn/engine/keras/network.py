@@ -8,7 +8,6 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -30,6 +29,7 @@ from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_parts import FrozenVariable
 from tfbnn.spec.own_classes import is_of_keras
 from tfbnn.system.arrays import Array
+from tfbnn.system.threads import awaited
 from tfbnn.system.words import without_controls
 
 
@@ -66,14 +66,8 @@ def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> N
         if expected is None or found is None or not _agree(found, expected, names):
             raise ValueError(
                 "the variables are not those of the Keras model's architecture: expected "
-                f"{_text(expected)}, found {_text(found)}."
+                f"{expected!r:.300}, found {found!r:.300}."
             )
-
-
-def _text(place: Place | None) -> str:
-    if place is None:
-        return "none"
-    return f"{place.path!r:.200} of shape {list(place.shape)} at {place.index}"
 
 
 def _agree(found: Place, expected: Place, names: set[str | None]) -> bool:
@@ -311,22 +305,17 @@ def built(
     places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
     largest = 1
     if not layer_classes:  # those of a user need not know what to do without values
-        without_memory, largest = _in_a_thread(outline, architecture, input_shape, dtype)
+        without_memory, largest = awaited(outline, architecture, input_shape, dtype)
         check_variables(without_memory, architecture, places)
         if largest > MOST_AT_ONCE:
             raise ValueError(
                 f"a Keras model must compute at most {MOST_AT_ONCE} numbers of a row at once, found "
                 f"one that computes {largest}"
             )
-    model = _in_a_thread(build, architecture, input_shape, layer_classes, dtype, values)
+    # In a thread of its own: this one may be tracing a program, which makes no variables.
+    model = awaited(build, architecture, input_shape, layer_classes, dtype, values)
     check_variables(model, architecture, places)
     return KerasNetwork(model, dtype, input_shape, largest)
-
-
-def _in_a_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a thread of its own: this one may be tracing a program, which makes no variables."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 # theta [P], x [D, n] -> outputs [K, n].

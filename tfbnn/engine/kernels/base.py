@@ -120,10 +120,6 @@ class Kernel(ABC):
         """Line that every report has of draws that do not have the posterior as distribution, else None."""
         return None
 
-    def splits_rows(self, spec: Sampled, num_rows: int, jit_compile: bool) -> bool:
-        """Return whether very many rows are summed in pieces, each on a core: where XLA compiles gradients alone."""
-        return jit_compile and self.gains_from_xla(spec, num_rows)
-
     @property
     def temperatures(self) -> tuple[float, ...]:
         """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.value_and_gradient`."""
@@ -166,7 +162,7 @@ class Kernel(ABC):
             spec: The model, or log density.
             num_rows: Training rows N, 0 of a log density.
         """
-        return self, f"{self.preconditioner}, as asked"
+        return self, f"{self.preconditioner}, as this kernel has no other"
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""

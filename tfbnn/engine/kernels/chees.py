@@ -80,16 +80,12 @@ class ChEESKernel(TransitionKernel):
     """TFP's HMC, and the lesson from each of its transitions.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C].
-        step_size: [C, 1], the same for all chains; for `bootstrap_results` only, later ones travel
-            in the results.
+        step_size: The same for all chains.
         trajectory_length, max_leapfrog_steps: As in ChEESHMC.
     """
 
     is_calibrated = True
 
-    target_log_prob_fn: LogDensity
-    step_size: Tensor
     trajectory_length: float | None
     max_leapfrog_steps: int
 

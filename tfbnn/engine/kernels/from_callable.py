@@ -1,9 +1,8 @@
 """Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import Kernel
@@ -13,7 +12,6 @@ from tfbnn.engine.kernels.transition import (
     acceptance_from_log_ratio,
     unknown,
 )
-from tfbnn.spec.density_spec import Sampled
 
 
 class CallableResults(NamedTuple):
@@ -33,12 +31,11 @@ class WatchedKernel(TransitionKernel):
     """A user's kernel, and the log density of the states that it leaves.
 
     Attributes:
-        kernel: The user's tfp.mcmc.TransitionKernel.
         target_log_prob_fn: [C, P] -> [C], for kernels whose results do not have it.
+        kernel: The user's tfp.mcmc.TransitionKernel.
     """
 
     kernel: Any
-    target_log_prob_fn: LogDensity
 
     def __post_init__(self) -> None:
         self.is_calibrated = bool(self.kernel.is_calibrated)
@@ -50,18 +47,7 @@ class WatchedKernel(TransitionKernel):
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], CallableResults)."""
         after, inner = self.kernel.one_step(z, before.inner, seed=seed)
-        inner = _tensors(inner)
-        if _signature(after) != _signature(z):
-            raise TypeError(
-                "one_step of a callable kernel must return a state like the one it was given, "
-                f"{_signature(z)}, received {_signature(after)}."
-            )
-        if _signature(inner) != _signature(before.inner):
-            raise TypeError(
-                "one_step of a callable kernel must return results like those of bootstrap_results, "
-                f"{_signature(before.inner)}, received {_signature(inner)}."
-            )
-        return after, self._results(after, inner)
+        return after, self._results(after, _tensors(inner))
 
     def _results(self, z: Tensor, inner: Results) -> CallableResults:
         found = _find(inner, "target_log_prob", z.shape[:1])
@@ -85,7 +71,7 @@ class CallableKernel(Kernel):
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
 
     Raises:
-        TypeError: When the function does not take one argument, or returns something else.
+        TypeError: When the function takes other arguments, or returns something else.
     """
 
     function: Callable[[LogDensity], TransitionKernel]
@@ -97,23 +83,11 @@ class CallableKernel(Kernel):
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:
-        try:
-            kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
-        except TypeError as error:
-            raise TypeError(
-                "A callable kernel must take one argument, target_log_prob_fn, received "
-                f"{self.function!r}: {error}"
-            ) from error
+        kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
         if not isinstance(kernel, tfp.mcmc.TransitionKernel):
             raise TypeError(
                 "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
                 f"{self.function!r}, which returns {kernel!r}."
-            )
-        if not _takes_seed(kernel.one_step):
-            raise TypeError(
-                "one_step of a callable kernel must take current_state, previous_kernel_results and "
-                f"seed, received {type(kernel).__name__} with the arguments "
-                f"{inspect.signature(kernel.one_step)}. Draw its random numbers from the seed."
             )
         object.__setattr__(self, "_is_calibrated", bool(kernel.is_calibrated))
 
@@ -128,13 +102,9 @@ class CallableKernel(Kernel):
             "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
         )
 
-    def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Runs in the coordinates of theta."""
-        return self, "identity, as for every kernel built by the user"
-
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The user's kernel, watched."""
-        return WatchedKernel(self.function(target_log_prob_fn), target_log_prob_fn)
+        return WatchedKernel(target_log_prob_fn, step_size, self.function(target_log_prob_fn))
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
         """Results as they are."""
@@ -164,25 +134,9 @@ class CallableKernel(Kernel):
         )
 
 
-def _takes_seed(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters
-    return "seed" in parameters or any(p.kind == p.VAR_KEYWORD for p in parameters.values())
-
-
 def _tensors(results: Results) -> Results:
     """Kernel results with a tensor for every entry: numbers of Python do not pass a loop."""
-    try:
-        return tf.nest.map_structure(tf.convert_to_tensor, results)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            "The results of a callable kernel must be tensors, or nested in tuples, lists and dicts "
-            f"of them, received {results!r}: {error}"
-        ) from error
-
-
-def _signature(values: Any) -> Any:
-    """Structure, types and shapes."""
-    return tf.nest.map_structure(lambda value: f"{value.dtype.name}{value.shape}", values)
+    return tf.nest.map_structure(tf.convert_to_tensor, results)
 
 
 def _field(results: Results, name: str) -> Any:

@@ -51,15 +51,6 @@ class Proposal(TransitionKernel):
     is_calibrated = False
     uses_gradient = True
 
-    def __init__(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> None:
-        """
-        Args:
-            target_log_prob_fn: z [C, P] -> [C].
-            step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-        """
-        self.target_log_prob_fn = target_log_prob_fn
-        self.step_size = step_size
-
     @abstractmethod
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P] from the Point `here`."""

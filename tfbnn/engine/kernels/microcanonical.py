@@ -23,7 +23,6 @@ from tfbnn.engine.kernels.transition import (
     ratio_statistics,
     with_error_as_acceptance,
 )
-from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 
@@ -151,13 +150,9 @@ class MicrocanonicalKernel(TransitionKernel):
     """Refreshes the direction, flies, and accepts the end or turns round at the start.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C].
-        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         is_calibrated: `adjusted` of Microcanonical.
     """
 
-    target_log_prob_fn: LogDensity
-    step_size: Tensor
     is_calibrated: bool
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
@@ -289,16 +284,6 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
     def accept_targets(self) -> tuple[float, float]:
         """For smooth and for ReLU-like activations."""
         return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
-
-    def accept_target(self, spec: Sampled) -> tuple[float, str]:
-        """Return what adaptation aims at, an acceptance rate or what stands in its place, and why."""
-        target, why = super().accept_target(spec)
-        if self.adjusted or self.target_accept_prob is not None:
-            return target, why
-        return (
-            target,
-            f"stands for an energy variance of {self.aimed_energy_variance:.3g} per parameter",
-        )
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
         """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, is_divergent
@@ -297,15 +298,11 @@ class NoUTurnKernel(TransitionKernel):
     """Multinomial NUTS.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C].
-        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         max_tree_depth: As in NUTS.
     """
 
     is_calibrated = True
 
-    target_log_prob_fn: LogDensity
-    step_size: Tensor
     max_tree_depth: int
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
@@ -485,11 +482,7 @@ class NUTS(TunedKernel, name="nuts"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_integer("max_tree_depth", minimum=1)
-        if self.max_tree_depth > _MAX_TREE_DEPTH:
-            raise ValueError(
-                f"max_tree_depth must be at most {_MAX_TREE_DEPTH}, received "
-                f"max_tree_depth={self.max_tree_depth}."
-            )
+        check_number("max_tree_depth", self.max_tree_depth, maximum=_MAX_TREE_DEPTH)
 
     @property
     def gradients_per_transition(self) -> int:

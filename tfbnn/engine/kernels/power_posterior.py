@@ -17,7 +17,7 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -126,15 +126,10 @@ class LadderKernel(TransitionKernel):
     """Moves every rung by the inner kernel, then offers every rung a swap.
 
     Attributes:
-        target_log_prob_fn: z [R, P] -> [R], with the methods `log_likelihood` and `gather` of
-            `Target`.
-        step_size: [R, 1], for `bootstrap_results` only; later ones travel in the results.
         inner: Settings of the inner kernel.
         temperatures: Powers of the likelihood of a chain's rungs.
     """
 
-    target_log_prob_fn: Any
-    step_size: Tensor
     inner: Kernel
     temperatures: tuple[float, ...]
 

@@ -125,16 +125,10 @@ class Repriorised(ComposedKernel, name="repriorised"):
         spec = _model(spec)
         self.inner.check_model(spec, row_noise)
         likelihood = type(spec.likelihood).__name__
-        gaussian = spec.likelihood.is_conjugate
-        if self.collapse_readout and not gaussian:
+        if self.regulariser is None and not spec.likelihood.is_conjugate:
             raise ValueError(
-                f"collapse_readout=True needs the likelihood Gaussian, received {likelihood}. Use "
-                "collapse_readout=False with a regulariser."
-            )
-        if self.regulariser is None and not gaussian:
-            raise ValueError(
-                f"Repriorised needs a regulariser for the likelihood {likelihood}, a positive number "
-                "such as 1.0, received None."
+                "Repriorised needs a regulariser, a positive number such as 1.0, and collapse_readout="
+                f"False for likelihoods that are not Gaussian, received None for {likelihood}."
             )
         if self.collapse_readout and not is_conjugate(spec):
             raise ValueError(
@@ -166,10 +160,6 @@ class Repriorised(ComposedKernel, name="repriorised"):
         space = "feature space" if size <= num_rows else "data space"
         what = "collapsed" if self.collapse_readout else "repriorised"
         why = f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
-        potential = self.potential(spec)
-        if isinstance(potential, Collapsed) and potential.keep_factor:
-            count = size * (size + 1) // 2
-            why += f", {count} numbers per draw and noise scale kept for its covariance"
         return resolved, why
 
     def instead_of_whitening(self, spec: Sampled) -> str | None:

@@ -205,33 +205,28 @@ class SMMALA(MetropolisKernel, name="smmala"):
         check_number("softabs_alpha", self.softabs_alpha, above=0)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses what has no such metric, or matrices P x P that do not fit in memory."""
+        """Refuses what has no such metric."""
         super().check_model(spec, row_noise)
         if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
                 "SMMALA(metric='gauss_newton') needs the Gauss-Newton matrix of a network, received a "
                 "log density. Use metric='softabs', which takes its second derivatives."
             )
-        self._check_memory(spec, num_rows=0)
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Leaves the coordinates as they are; refuses blocks of rows that do not fit in memory."""
-        block = rows_per_block(spec, spec.num_parameters)
-        self._check_memory(spec, min(num_rows, block))
-        return super().resolve(spec, num_rows)
-
-    def _check_memory(self, spec: Sampled, num_rows: int) -> None:
+        """Leaves the coordinates as they are; refuses matrices and rows that do not fit in memory."""
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * spec.num_units
-        needed = 8 * size * (_MATRICES * size + numbers * num_rows)
+        at_once = min(num_rows, rows_per_block(spec, size))
+        needed = 8 * size * (_MATRICES * size + numbers * at_once)
         if needed > _MOST_BYTES:
-            rows = f" and {num_rows} rows at once" if num_rows else ""
             raise ValueError(
-                f"SMMALA(metric={self.metric!r}) must fit into {_MOST_BYTES:.3g} bytes per chain, "
-                f"and would need {needed:.3g} for P = {size}{rows}. Use kernel='nuts', which takes "
-                "its geometry from one Gauss-Newton matrix per window, or a smaller network."
+                f"SMMALA(metric={self.metric!r}) must fit into {_MOST_BYTES:.3g} bytes per chain, and "
+                f"would need {needed:.3g} for P = {size} and {at_once} rows at once. Use kernel='nuts', "
+                "which takes its geometry from one Gauss-Newton matrix per window, or a smaller network."
             )
+        return super().resolve(spec, num_rows)
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
         """Refuses starts whose metric is not finite: every proposal from there would be rejected."""

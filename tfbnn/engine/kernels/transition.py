@@ -11,7 +11,8 @@ References:
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from tfbnn.engine.basis.libraries import Results, Tensor, tf
 
@@ -19,6 +20,7 @@ from tfbnn.engine.basis.libraries import Results, Tensor, tf
 _MAX_ENERGY_ERROR = 1000.0
 
 
+@dataclass(eq=False)
 class TransitionKernel(ABC):
     """Interface that `tfp.mcmc` asks of a kernel; TFP's own have it too.
 
@@ -26,10 +28,14 @@ class TransitionKernel(ABC):
     import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
 
     Attributes:
+        target_log_prob_fn: z [C, P] -> [C]; in a run it has the methods of `Target`, too.
+        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
         is_calibrated: Whether the target is left exactly invariant.
     """
 
-    is_calibrated: bool
+    target_log_prob_fn: Any
+    step_size: Tensor
+    is_calibrated: bool = field(init=False)
 
     @abstractmethod
     def bootstrap_results(self, init_state: Tensor) -> Results:

@@ -47,16 +47,12 @@ class UnderdampedKernel(TransitionKernel):
     """Refreshes part of the momentum, makes a leapfrog step, accepts it or reverses.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C].
-        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-        persistence: As in UnderdampedLangevin.
         is_calibrated: `adjusted` of UnderdampedLangevin.
+        persistence: As there.
     """
 
-    target_log_prob_fn: LogDensity
-    step_size: Tensor
-    persistence: float
     is_calibrated: bool
+    persistence: float
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Results at a start [C, P]."""
@@ -155,7 +151,7 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """The kernel; `step_size` has shape [C, 1]."""
-        return UnderdampedKernel(target_log_prob_fn, step_size, self.persistence, self.adjusted)
+        return UnderdampedKernel(target_log_prob_fn, step_size, self.adjusted, self.persistence)
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""

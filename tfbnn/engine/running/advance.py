@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
-from tfbnn.engine.kernels import kernel_from_json
+from tfbnn.engine.kernels.registry import kernel_from_json
 from tfbnn.engine.running.crew import Notify
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.threads import Threads

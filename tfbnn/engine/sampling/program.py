@@ -124,7 +124,7 @@ def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: 
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64
     potential = settings.potential(spec)
-    dtypes |= {name: dtype for name, (_, dtype) in potential.found(data).items()}
+    dtypes |= dict.fromkeys(potential.found, spec.dtype)
     data, jit_compile = rows_of_program(settings, spec, data, sampling.jit_compile)
     length = -(-plan.block_length // plan.stride) + 1
     return Program(
@@ -153,9 +153,8 @@ def rows_of_program(
         jit_compile: Whether XLA may compile.
     """
     num_rows = int(data.num_rows)
-    splits_rows = settings.splits_rows(spec, num_rows, jit_compile)
-    data = data._replace(num_pieces=num_pieces(num_rows, splits_rows))
     gains = jit_compile and settings.gains_from_xla(spec, num_rows)
+    data = data._replace(num_pieces=num_pieces(num_rows, gains))
     return data, gains and not in_pieces(data)
 
 

@@ -15,7 +15,6 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, all_of, padded_length
 from tfbnn.engine.density.potential import Potential
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
 # Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.
@@ -36,51 +35,20 @@ def start_adam(theta: Array) -> AdamState:
     return AdamState(tf.constant(theta), zeros, zeros)
 
 
-class Schedule(NamedTuple):
-    """The learning rate: "constant", or "cosine" from its size to zero at the last step."""
-
-    size: float
-    name: str
-
-    @classmethod
-    def of(cls, settings: Pretraining) -> "Schedule":
-        """Return that of a Pretraining, whose other settings decide no step: fits share a program."""
-        return cls(settings.learning_rate, settings.learning_rate_schedule)
-
-    def at(self, step: Tensor, total_steps: Tensor, dtype: Any) -> Tensor:
-        """The rate of a step."""
-        if self.name == "constant":
-            return tf.constant(self.size, dtype)
-        progress = tf.cast(step, dtype) / tf.cast(total_steps, dtype)
-        return 0.5 * self.size * (1.0 + tf.cos(np.pi * progress))
-
-
-class AdamControl(NamedTuple):
-    """Run-time settings of one call, int32 scalars.
-
-    Attributes:
-        first: Number of the first step.
-        num_looks: How often the parameters are looked at, no more than there is room for.
-        steps_per_look: How many steps to make before each look.
-        total: Steps of the whole optimisation, for the learning rate's schedule.
-    """
-
-    first: Tensor
-    num_looks: Tensor
-    steps_per_look: Tensor
-    total: Tensor
-
-
 @lru_cache(maxsize=32)
 def make_adam_steps(
     spec: NetworkSpec,
-    schedule: Schedule,
+    learning_rate: float,
+    schedule: str,
     batch_size: int | None,
     most_looks: int,
     jit_compile: bool,
 ) -> Any:
-    """The compiled loop (AdamState, Data, indices [steps, C, B], AdamControl) -> (AdamState, seen).
+    """The compiled loop (AdamState, Data, indices [steps, C, B], control) -> (AdamState, seen).
 
+    `control` has four numbers: that of the first step; how often the parameters are looked at, no more
+    than there is room for; the steps before each look; those of the whole optimisation, int32 [4].
+    The learning rate is constant, or by the schedule "cosine" goes to zero at the last step.
     `batch_size` is None where every step takes all rows. `seen` is theta at each look,
     [most_looks, C, P], of which as many count as looks were asked for.
     """
@@ -90,6 +58,12 @@ def make_adam_steps(
     moves = np.ones(spec.layout.num_parameters, spec.dtype)
     if not spec.is_ntk:
         moves[spec.layout.log_noise_scale.stop :] = 0.0
+
+    def rate_at(step: Tensor, total_steps: Tensor) -> Tensor:
+        if schedule == "constant":
+            return tf.constant(learning_rate, spec.dtype)
+        progress = tf.cast(step, spec.dtype) / tf.cast(total_steps, spec.dtype)
+        return 0.5 * learning_rate * (1.0 + tf.cos(np.pi * progress))
 
     def loss_gradient(theta: Tensor, data: Data, rows: Tensor | None) -> Tensor:
         batch, weight = data, 1.0
@@ -101,25 +75,26 @@ def make_adam_steps(
         return -moves * potential.value_and_gradient(theta, batch, weight)[1]
 
     def steps(
-        state: AdamState, data: Data, indices: Tensor, control: AdamControl
+        state: AdamState, data: Data, indices: Tensor, control: Tensor
     ) -> tuple[AdamState, Tensor]:
+        first, num_looks, steps_per_look, total_steps = tf.unstack(control)
+
         def one(index: Tensor, state: AdamState) -> tuple[Tensor, AdamState]:
-            step = control.first + index
+            step = first + index
             rows = None if batch_size is None else indices[index]
             gradient = loss_gradient(state.theta, data, rows)
-            rate = schedule.at(step, control.total, spec.dtype)
-            return index + 1, _adam(state, gradient, step, rate)
+            return index + 1, _adam(state, gradient, step, rate_at(step, total_steps))
 
         def look(number: Tensor, state: AdamState, seen: Any) -> tuple[Tensor, AdamState, Any]:
-            begin = number * control.steps_per_look
-            end = begin + control.steps_per_look
+            begin = number * steps_per_look
+            end = begin + steps_per_look
             _, state = tf.while_loop(lambda index, _: index < end, one, (begin, state))
             return number + 1, state, seen.write(number, state.theta)
 
         theta = state.theta
         seen = tf.TensorArray(theta.dtype, size=most_looks, element_shape=theta.shape)
         start = (tf.constant(0), state, seen)
-        _, state, seen = tf.while_loop(lambda number, *_: number < control.num_looks, look, start)
+        _, state, seen = tf.while_loop(lambda number, *_: number < num_looks, look, start)
         return state, seen.stack()
 
     return compiled(steps, jit_compile=jit_compile)

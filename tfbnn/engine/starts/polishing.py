@@ -144,8 +144,6 @@ def _chosen(
         text += f", {what} up by {min(gains):.4g} to {max(gains):.4g}"
         if len(kept) < len(results):
             text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"
-    elif judged:
-        text += f" left out after {max(counts)} iterations: held-out rows were predicted no better"
     else:
         text += f" left out after {max(counts)} iterations: it gained too little to matter"
     return tuple(kept.tolist()), text

@@ -19,9 +19,7 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_log_likelihoods
 from tfbnn.engine.starts.adam import (
-    AdamControl,
     AdamState,
-    Schedule,
     make_adam_steps,
     row_indices,
     start_adam,
@@ -141,10 +139,17 @@ def pretrain(
     counts = [epochs_per_call] * whole + [rest] * bool(rest)
     indices_of_calls = row_indices(num_rows, batch_size, num_chains, seed, counts)
     rows_per_step = None if batch_size == num_rows else batch_size
-    steps = make_adam_steps(spec, Schedule.of(settings), rows_per_step, most_looks, jit_compile)
+    steps = make_adam_steps(
+        spec,
+        settings.learning_rate,
+        settings.learning_rate_schedule,
+        rows_per_step,
+        most_looks,
+        jit_compile,
+    )
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
     first_indices = next(indices_of_calls)
-    nothing = AdamControl._make(map(tf.constant, (0, 0, 0, num_steps)))
+    nothing = tf.constant([0, 0, 0, num_steps])
     awaited(
         steps, start_adam(theta[groups[0]]), data, tf.constant(first_indices[:, groups[0]]), nothing
     )
@@ -159,8 +164,8 @@ def pretrain(
             if progress.waits(patience).all():
                 break
             first, num_looks = epoch * steps_per_epoch, count if patience else 1
-            numbers = first, num_looks, count * steps_per_epoch // num_looks, num_steps
-            control = AdamControl._make(map(tf.constant, numbers))
+            steps_per_look = count * steps_per_epoch // num_looks
+            control = tf.constant([first, num_looks, steps_per_look, num_steps])
             calls = [
                 partial(steps, state, data, tf.constant(indices[:, group]), control)
                 for state, group in zip(progress.states, groups)

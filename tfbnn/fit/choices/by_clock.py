@@ -14,8 +14,8 @@ from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import seconds_per_gradient
-from tfbnn.engine.kernels import resolve_kernel
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, Turns, plan_newton, plan_on_all_rows

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.engine.kernels import kernel_from_json, resolve_kernel
+from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
 from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
 from tfbnn.fit.choices.rules import Sizes

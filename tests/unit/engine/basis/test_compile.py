@@ -78,7 +78,7 @@ def test_caches_of_programs_are_bounded():
     for width in range(1, 80):
         spec = plain_spec([2, width, 1])
         compiled_prior_curvature(spec)
-        make_adam_steps(spec, 1e-3, None, 1, False)
+        make_adam_steps(spec, 1e-3, "constant", None, 1, False)
         make_block(spec, HMC(), 1, False)
     gc.collect()
     assert num_programs() - before <= 3 * 32

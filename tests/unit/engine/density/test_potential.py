@@ -162,15 +162,15 @@ class TestOneDensity:
 
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.potential import Potential
-        from tfbnn.engine.starts.adam import AdamControl, Schedule, make_adam_steps, start_adam
+        from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 
         spec, generator = build("mixed_priors"), np.random.default_rng(4)
         rows = random_rows(spec, generator)
         data = make_data(*rows, spec.dtype, generator.uniform(0.5, 5.0, len(rows[0])))
         theta = tf.constant(generator.normal(size=(3, spec.layout.num_parameters)))
         settings = tfbnn.Pretraining(epochs=1, batch_size=None, learning_rate=1e-3)
-        steps = make_adam_steps(spec, Schedule.of(settings), None, 1, False)
-        control = AdamControl(*map(tf.constant, (0, 1, 1, 1)))
+        steps = make_adam_steps(spec, settings.learning_rate, "constant", None, 1, False)
+        control = tf.constant([0, 1, 1, 1])
         state, _ = steps(start_adam(theta), data, tf.zeros([0, 3, 0], tf.int32), control)
         _, gradient = Potential(spec).value_and_gradient(theta, data)
         gradient = gradient.numpy()

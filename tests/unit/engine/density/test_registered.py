@@ -118,7 +118,7 @@ def test_a_new_class_is_asked_for_all_functions():
         (likelihoods.Categorical, "class_probabilities"),
         (priors.Normal, "sample"),
         (priors.HalfNormal, "sample"),
-        (transforms.Log10, "forward_tensorflow"),
+        (transforms.Log10, "forward_onnx"),
         (transforms.Log10, "inverse_onnx"),
     ],
     ids=lambda entry: getattr(entry, "__name__", entry),

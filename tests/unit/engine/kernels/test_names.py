@@ -1,7 +1,7 @@
 """Kernels by name, and what their settings make of a model."""
 
 from tests.support.builders import plain_spec
-from tfbnn.engine.kernels import available, resolve_kernel
+from tfbnn.engine.kernels.registry import available, resolve_kernel
 from tfbnn.kernels import HMC, NUTS
 
 

@@ -46,7 +46,7 @@ def test_bad_settings_of_any_kernel_are_refused(settings, error, match):
         (lambda k: k.HMC(trajectory_jitter=None), TypeError, "trajectory_jitter must be a number"),
         (lambda k: k.NUTS(max_tree_depth=0), ValueError, "max_tree_depth must be at least 1"),
         (lambda k: k.NUTS(max_tree_depth="10"), TypeError, "max_tree_depth must be an integer"),
-        (lambda k: k.NUTS(max_tree_depth=21), ValueError, "max_tree_depth must be at most 20"),
+        (lambda k: k.NUTS(max_tree_depth=21), ValueError, "max_tree_depth must be <= 20"),
         (lambda k: k.UnderdampedLangevin(persistence=1.0), ValueError, "persistence must be .*< 1"),
         (lambda k: k.UnderdampedLangevin(persistence="9"), TypeError, "persistence must be a num"),
         (lambda k: k.UnderdampedLangevin(adjusted=1), TypeError, "adjusted"),

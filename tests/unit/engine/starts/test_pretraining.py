@@ -13,7 +13,7 @@ from tests.support.starts import SEARCHES, fit_starts, search
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.starts.adam import AdamControl, Schedule, make_adam_steps, start_adam
+from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 from tfbnn.engine.starts.check import with_residual_noise
 from tfbnn.spec.rows import NetworkRows
 
@@ -89,18 +89,6 @@ def test_how_many_epochs_a_call_makes_changes_no_start(monkeypatch):
     assert found[0] == found[1]
 
 
-def test_searches_of_any_length_share_a_program():
-    from tfbnn.engine.starts.adam import Schedule, make_adam_steps
-
-    spec = small_model().spec
-    short, long = (
-        make_adam_steps(spec, Schedule.of(tfbnn.Pretraining(epochs=epochs)), 32, 8, False)
-        for epochs in (3, 500)
-    )
-    slow = Schedule.of(tfbnn.Pretraining(learning_rate=1e-4))
-    assert short is long is not make_adam_steps(spec, slow, 32, 8, False)
-
-
 def test_learned_scale_starts_from_the_residuals(searched):
     x, y = rows()
     residual = [reference.outputs(SPEC, theta, x)[:, 0] - y for theta in searched.astype(float)]
@@ -118,8 +106,8 @@ def test_adam_counts_rows_as_often_as_they_stand_for():
     data = make_data(x, y, None, spec.dtype, weights)
     theta = generator.normal(size=(2, spec.num_parameters))
     batches = np.array([[0, 2], [3, 1]], np.int32)
-    steps = make_adam_steps(spec, Schedule(0.1, "constant"), 2, 1, False)
-    control = AdamControl(*map(tf.constant, (0, 1, 1, 1)))
+    steps = make_adam_steps(spec, 0.1, "constant", 2, 1, False)
+    control = tf.constant([0, 1, 1, 1])
     state, _ = steps(start_adam(theta), data, tf.constant(batches[None]), control)
     for chain, places in enumerate(batches):
         rows = make_data(x[places], y[places], None, spec.dtype, weights[places] * 4 / len(places))

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import definition_of, plain_spec
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.engine.kernels import kernel_to_json
 from tfbnn.engine.kernels.hmc import HMC
+from tfbnn.engine.kernels.registry import kernel_to_json
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
