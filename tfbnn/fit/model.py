@@ -30,7 +30,7 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import ModelSpec, make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_custom, check_prior_sizes
+from tfbnn.spec.network_spec import NetworkSpec, check_custom
 from tfbnn.spec.rows import Rows, rows_to_fit
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.atomic import StrPath
@@ -70,7 +70,6 @@ class SampledNetwork(
     ) -> None:
         is_earlier = isinstance(prior, FromPosterior)
         spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
-        check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
 
