@@ -106,13 +106,6 @@ def add_legend(axis: Axes, num_columns: int = 1) -> None:
     )
 
 
-def count_in_whole_numbers(axis: Axes) -> None:
-    """Give the vertical axis, which counts something, ticks at whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
-
-
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
     """(Rows, NetworkRows), refused where they do not fit."""
     ensemble = model.posterior

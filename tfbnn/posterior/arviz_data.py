@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tfbnn.data.labels import label_array
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import NotFittedError
-from tfbnn.posterior.at_rows import AtRows, Points, at_rows
+from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.keras_spec import KerasSpec
@@ -112,8 +112,7 @@ class Posterior(Ensemble):
         groups = groups_of_draws(self)
         if x is not None:
             points = Points.checked(self, x, y, noise_scale)
-            with_density = points.rows is not None and _has_density(self, points.rows)
-            add_rows(groups, self, points, at_rows(self, points, with_density, seed))
+            add_rows(groups, self, points, seed)
         _warn_of_weights(self)
         return arviz_object(groups, coordinates(self))
 
@@ -181,23 +180,25 @@ def groups_of_draws(ensemble: Ensemble) -> Groups:
     return groups | ({"sample_stats": (statistics, {})} if statistics else {})
 
 
-def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) -> None:
+def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> None:
     """Add rows, and what the draws say of them, under the names that ArviZ has for it.
 
     Args:
         groups: Those of the draws; their posterior gains the function at the rows.
         ensemble: Ensemble.
         points: The rows.
-        found: What was found there.
+        seed: Of the noise.
     """
+    with_density = points.rows is not None and _has_density(ensemble, points.rows)
+    functions, found, log_likelihood = at_rows(ensemble, points, with_density, seed)
     side = prediction_side(ensemble)
     name, what = "f", "prediction without noise, original units"
     if ensemble.spec.has_classes:
         name, what = "probability", "of the second label or of each class"
-    groups["posterior"][0][name] = _of_columns(found.function, side, what)
+    groups["posterior"][0][name] = _of_columns(functions, side, what)
     what = "class numbers" if ensemble.spec.has_classes else "original units"
     what = f"{', '.join(ensemble.target_names)}: {what}"
-    observations = _of_columns(found.observations, "target", what)
+    observations = _of_columns(found, "target", what)
     calibrated = "no"
     if ensemble.calibration is not None:
         calibrated += f", but predict(include_noise=True) is: {ensemble.calibration.in_short}"
@@ -210,9 +211,9 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) 
         groups |= {"predictions": noisy, "predictions_constant_data": (constants, {})}
         return
     groups["posterior_predictive"] = noisy
-    if found.log_likelihood is not None:
+    if log_likelihood is not None:
         density = "log density of the targets of each row together, original units"
-        values = variable((*SAMPLE, _ROW), found.log_likelihood, density)
+        values = variable((*SAMPLE, _ROW), log_likelihood, density)
         groups["log_likelihood"] = {"y": values}, {}
     y = points.rows.y.astype(int) if ensemble.spec.has_classes else points.rows.y
     labels = {"classes": list(map(str, ensemble.classes))} if ensemble.classes else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -147,30 +147,19 @@ def draws_text(ensemble: Ensemble) -> str:
     return ", ".join([what, *(remark for remark, holds in remarks.items() if holds)])
 
 
-class ScoreRow(NamedTuple):
-    """One score.
+def score_rows(scores: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
+    """Yield (label, cells, note) of the scores that `BayesianMLP.evaluate` gave.
 
-    Attributes:
-        label: What it is called.
-        cells: As text, one for each target or one of all.
-        note: Its unit, and what is good.
+    There is a cell for each target, or one of all. Observed against nominal coverage comes last.
     """
-
-    label: str
-    cells: list[str]
-    note: str = ""
-
-
-def score_rows(scores: Mapping[str, Any]) -> Iterator[ScoreRow]:
-    """The rows of a table of what `BayesianMLP.evaluate` gave, observed against nominal coverage last."""
-    yield ScoreRow("Rows", [str(scores["num_rows"])])
+    yield "Rows", [str(scores["num_rows"])], ""
     for key, label, note in _LABELS:
         if key in scores:
-            yield ScoreRow(label, [f"{value:.4g}" for value in _values(scores[key])], note)
+            yield label, [f"{value:.4g}" for value in _values(scores[key])], note
     for k, observed in scores.get("coverage", {}).items():
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
         nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
-        yield ScoreRow(f"Within {k} sigma", shares, nominal)
+        yield f"Within {k} sigma", shares, nominal
 
 
 def _values(value: Any) -> list[float]:

@@ -149,7 +149,7 @@ def _add_moments(
             end = op("Gather", ends, np.array(number), axis=0)
             op("Transpose", end, perm=[1, 0], output=name)
     if roots is not None:
-        mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
+        mean, stddev = inverse(mean), op("Mul", stddev, networks.ensemble.target_unit[:, None])
     else:
         location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
         mean, stddev = _moments(op, location, None, ensemble.draw_weights)

@@ -80,7 +80,6 @@ class Likelihood(ABC):
     without a name are there to be inherited from.
 
     Attributes:
-        is_own: Whether a user defines it in a file of their own; such classes are in no table.
         link: What makes predictions of its locations: a name in `LINKS`.
         has_classes: Whether targets are class labels, and predictions probabilities.
         is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
@@ -91,7 +90,6 @@ class Likelihood(ABC):
             there are none.
     """
 
-    is_own: ClassVar[bool] = False
     link: ClassVar[str]
     has_classes: ClassVar[bool]
     is_conjugate: ClassVar[bool] = False

@@ -161,11 +161,6 @@ class NetworkSpec(ABC):
         return self.network.no_jacobian
 
     @property
-    def inputs_are_alike(self) -> bool:
-        """Tell whether inputs are of one kind and on one scale, as pixels and steps of time are."""
-        return len(self.network.input_shape) > 1
-
-    @property
     def num_products(self) -> int:
         """Products that a row takes, about: one per weight, more where weights are shared."""
         return self.network.num_products

@@ -200,7 +200,6 @@ class CustomNoise(LocationScale):
     noise_scale: float | tuple[float, ...] | str = LEARNED
     scale_prior: ScalePrior | str = AUTO
 
-    is_own: ClassVar[bool] = True
     has_exponential_moments = False
 
     @abstractmethod

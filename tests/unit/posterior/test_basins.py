@@ -201,10 +201,8 @@ def test_the_report_says_what_the_average_is():
     text = " ".join(apart.report(width=10_000).split())
     assert "2: chain 1, log weight -300 +- 0.14 nats, 0.25 of the average" in text
     assert "of basins that no chain found nothing is known" in text
-    weighted = apart.under(np.array([0.7, 0.3, 0.0, 0.0])).report(width=10_000)
+    weighted = replace(apart, chain_weights=np.array([0.7, 0.3, 0.0, 0.0])).report(width=10_000)
     assert "0.7 of the average" in weighted and "-900 +- 5 nats, 0 of the average" in weighted
-    assert "their average is that of the posterior" in basins_of([0, 0], [0.0], [0.0]).report()
-    assert "one chain shows one basin" in basins_of([0], [0.0], [0.0]).report(width=200)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ class _Moments(tf.Module):  # type: ignore[misc, name-defined]  # TensorFlow has
         self._biases = [variable(w[..., -1:]) for w in networks.weights]
         self._draw_weights = variable(ensemble.draw_weights[:, None, None, None])
         self._in_closed_form, self._roots_shape = networks.in_closed_form, networks.roots_shape
-        self._unit = networks.unit[:, None] if networks.in_closed_form else None
+        self._unit = networks.ensemble.target_unit[:, None] if networks.in_closed_form else None
         values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
         self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
         signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")

@@ -91,7 +91,8 @@ class BasinMethods(SampledModel):
             ensemble.draws,
             function_of_chains(ensemble),
             RowsTarget(ensemble.spec, ensemble.transform(rows)),
-        ).under(ensemble.chain_weights)
+        )
+        found = replace(found, chain_weights=ensemble.chain_weights)
         self._ensemble = replace(ensemble, basins=found)
         return found
 
