@@ -38,11 +38,9 @@ _LABELS = (
 
 def draw_facts(ensemble: Ensemble) -> Facts:
     """Describe the draws and their number."""
-    provenance = ensemble.provenance
-    compression = provenance.compression
+    compression = ensemble.provenance.compression
     told = {
-        "Draws": _draws_text(ensemble),
-        "Not sampled": provenance.not_sampled,
+        "Draws": _what(ensemble),
         "Coarsened": ensemble.spec.coarsening_note,
         "Compressed": None if compression is None else compression.choice,
         "Chains": weighting_note(ensemble),
@@ -98,14 +96,6 @@ def origin_facts(ensemble: Ensemble) -> Facts:
             yield key.replace("_", " "), str(value)
 
 
-def _draws_text(ensemble: Ensemble) -> str:
-    if ensemble.mode is not None:
-        return f"{ensemble.num_draws} of a normal distribution around one network"
-    if ensemble.provenance.not_sampled is not None:
-        return f"none, but {counted(ensemble.num_draws, 'network')}"
-    return f"{ensemble.num_chains} chains x {ensemble.num_results}"
-
-
 def _entry_text(entry: Any) -> str:
     if isinstance(entry, dict):
         return " ".join(f"{name} {_entry_text(value)}" for name, value in entry.items())
@@ -133,18 +123,22 @@ def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
 
 def draws_text(ensemble: Ensemble) -> str:
     """Return "4 x 1000 draws", and what else has to be known of the draws."""
-    origin, power = ensemble.provenance, ensemble.spec.likelihood_power
-    what = f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
-    if origin.not_sampled is not None:
-        what = f"not sampled, {origin.not_sampled}"
-    elif ensemble.is_compressed:
-        what = f"{counted(ensemble.num_draws, 'draw')} chosen by compress"
+    power = ensemble.spec.likelihood_power
     remarks = {
         f"likelihood to the power {power:g}": power < 1.0,
         "chains weighted": np.ptp(ensemble.chain_weights) > 0,
         "calibrated": ensemble.calibration is not None,
     }
-    return ", ".join([what, *(remark for remark, holds in remarks.items() if holds)])
+    held = (remark for remark, holds in remarks.items() if holds)
+    return ", ".join([_what(ensemble), *held])
+
+
+def _what(ensemble: Ensemble) -> str:
+    if ensemble.provenance.not_sampled is not None:
+        return f"not sampled, {ensemble.provenance.not_sampled}"
+    if ensemble.is_compressed:
+        return f"{counted(ensemble.num_draws, 'draw')} chosen by compress"
+    return f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
 
 
 def score_rows(scores: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:

@@ -100,9 +100,9 @@ class Likelihood(ABC):
         if name is not None:
             REGISTRY[cls.__name__] = OPTIONS[name] = cls
 
-    @abstractmethod
     def num_targets(self, num_outputs: int) -> int:
-        """Number of target columns K of a network with `num_outputs` outputs."""
+        """Number of target columns K of a network with `num_outputs` outputs; by default the same."""
+        return num_outputs
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
         """Number of outputs of a network for K target columns of so many classes, if of any."""
@@ -156,15 +156,15 @@ LEARNED = "learned"
 
 
 class Regression(Likelihood):
-    """Base of all likelihoods of numbers: noise of some scale around a location."""
+    """Base of all likelihoods of numbers: noise of some scale around a location.
+
+    Attributes:
+        has_exponential_moments: Whether exp(noise) has a mean and a variance, as 10**y needs them.
+    """
 
     link = "identity"
     has_classes = False
-
-    @property
-    @abstractmethod
-    def has_exponential_moments(self) -> bool:
-        """Tell whether exp(noise) has a mean and a variance, as 10**y needs them."""
+    has_exponential_moments: ClassVar[bool]
 
     @property
     def learns_noise(self) -> bool:
@@ -208,9 +208,6 @@ class LocationScale(Regression):
 
     noise_scale: float | tuple[float, ...] | str
     scale_prior: ScalePrior | str
-
-    def num_targets(self, num_outputs: int) -> int:
-        return num_outputs
 
     def num_noise_parameters(self, num_outputs: int) -> int:
         """One per output where the scale is learned."""
@@ -357,9 +354,6 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
     """
 
     link = "sigmoid"
-
-    def num_targets(self, num_outputs: int) -> int:
-        return num_outputs
 
     def num_classes(self, num_outputs: int) -> int:
         return 2

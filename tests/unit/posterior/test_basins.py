@@ -13,8 +13,14 @@ from tests.support.two_basins import ROWS, SPEC, Basin, function
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import rhat
-from tfbnn.posterior.basins.evidence import bridge, distances, group_chains, log_evidence
-from tfbnn.posterior.basins.finding import RowsTarget, find_basins
+from tfbnn.posterior.basins.evidence import (
+    RowsTarget,
+    bridge,
+    distances,
+    group_chains,
+    log_evidence,
+)
+from tfbnn.posterior.basins.finding import find_basins
 from tfbnn.posterior.basins.record import Basins
 
 SEEDS = range(10)
