@@ -58,14 +58,14 @@ def line_looks(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def plain(name: str) -> str:
+def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
     """A name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
 
     A dollar begins a formula there, and a label that begins with an underscore is left out of legends.
     """
     name = shown(name)
-    if len(name) > _MOST_CHARACTERS:
-        name = f"{name[: _MOST_CHARACTERS - 1]}…"
+    if len(name) > most:
+        name = f"{name[: most - 1]}…"
     return f"{' ' if name.startswith('_') else ''}{name}".replace("$", r"\$")
 
 
