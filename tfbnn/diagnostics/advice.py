@@ -236,7 +236,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
             f"{what}: {', '.join(faults)}",
             _go_on(sampled, smallest, can_weigh=bool(unlike and len(sampled.draws) > 1)),
             Spoils.MEANS if apart else Spoils.ERROR_BARS,
-            why=_on_disagreement(diagnosis, smallest),
+            why=_on_disagreement(diagnosis),
         )
     elif agreement.differ_in_density():
         yield Problem(
@@ -246,22 +246,18 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         )
 
 
-def _on_disagreement(diagnosis: Diagnosis, smallest: float) -> str:
+def _on_disagreement(diagnosis: Diagnosis) -> str:
     rhats, size = diagnosis.rhat_function, diagnosis.rhat_function.size
     bulk, tail = diagnosis.ess_function, diagnosis.tail_ess_function
-    texts = [
+    return (
         f"R-hat in function space is above {RHAT_LIMIT} for {(rhats > RHAT_LIMIT).sum()} of {size} "
         "reference outputs. For error bars it must be below at 95 % of them, and below "
-        f"{largest_rhat():.4g} everywhere.",
+        f"{largest_rhat():.4g} everywhere. "
         f"The effective sample size is below {ESS_LIMIT} for {(bulk < ESS_LIMIT).sum()} (bulk) and "
-        f"{(tail < ESS_LIMIT).sum()} (tail) of them.",
+        f"{(tail < ESS_LIMIT).sum()} (tail) of them. "
         "R-hat of the weights is secondary: permuted hidden units and flipped signs leave the function "
-        "unchanged.",
-    ]
-    if smallest < ESS_LIMIT:
-        times = ESS_LIMIT / max(smallest, 1.0)
-        texts.append(f"By the smallest it takes {times:.2g} times as many draws.")
-    return " ".join(texts)
+        "unchanged."
+    )
 
 
 def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:

@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics import statistics
-from tfbnn.diagnostics.advice import Sampled, Stats, find_causes, find_problems
+from tfbnn.diagnostics.advice import Sampled, find_causes, find_problems
 from tfbnn.diagnostics.agreement import mean_gaps
-from tfbnn.diagnostics.diagnosis import Diagnosis, defined, upper
+from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
 from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Spoils, verdict_of
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.system.arrays import Array
 
 
 def diagnose(
@@ -48,28 +47,20 @@ def diagnose(
 
     Returns:
         Diagnosis. What needs an absent key is NaN, and num_divergent zero.
-
-    Raises:
-        ValueError: If the shapes do not fit together.
     """
     draws, function_draws = np.asarray(draws), np.asarray(function_draws)
     stats = {key: np.asarray(sample_stats[key]) for key in STATISTICS if key in sample_stats}
-    _check_shapes(draws, function_draws, stats)
     absent = np.full(draws.shape[:2], np.nan)
     log_probs = stats.get("lp", absent)
-    thinning = statistics.recommended_thinning(function_draws)
     diagnosis = Diagnosis(
         rhat_function=statistics.rhat(function_draws),
         ess_function=statistics.bulk_ess(function_draws),
         tail_ess_function=statistics.tail_ess(function_draws),
-        mcse_function=statistics.mcse_mean(function_draws),
         rhat_parameters=statistics.rhat(draws),
         ess_parameters=statistics.bulk_ess(draws),
         rhat_log_prob=float(statistics.rhat(log_probs)),
         ess_log_prob=float(statistics.bulk_ess(log_probs)),
         mean_gap=mean_gaps(function_draws),
-        between_chain_share=statistics.between_chain_variance_share(function_draws),
-        recommended_thinning=int(upper(thinning)["q95"]) if defined(thinning).size else 1,
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
         num_divergent=(
             int(np.sum(stats.get("diverging", False))) if num_divergent is None else num_divergent
@@ -127,14 +118,3 @@ def _about(what: About, problems: Iterable[Problem]) -> list[Problem]:
 
 def _advised_above(problems: list[Problem]) -> list[Problem]:
     return [dataclasses.replace(problem, remedy=ABOVE_FIRST) for problem in problems]
-
-
-def _check_shapes(draws: Array, function_draws: Array, stats: Stats) -> None:
-    arrays = {"draws": (draws, "P"), "function_draws": (function_draws, "N_ref, K")}
-    arrays |= {f"sample_stats['{key}']": (value, "") for key, value in stats.items()}
-    for name, (value, others) in arrays.items():
-        shape = ", ".join(filter(None, ("C, S", others)))
-        if value.ndim != 1 + shape.count(",") or value.shape[:2] != draws.shape[:2]:
-            raise ValueError(
-                f"{name} must have shape [{shape}], with C and S of draws, received {[*value.shape]}."
-            )

@@ -14,7 +14,14 @@ import numpy as np
 
 from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
 from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils, verdict_of
-from tfbnn.diagnostics.verdict import MEANINGS, Chains, Predictions, answer_lines, verdict_on
+from tfbnn.diagnostics.verdict import (
+    MEANINGS,
+    Chains,
+    Predictions,
+    answer_lines,
+    rounded,
+    verdict_on,
+)
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, percent, shown, wrapped
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import folded, plain
@@ -33,16 +40,12 @@ class Diagnosis:
         rhat_function: [N_ref, K] rank-normalised split R-hat of the function values.
         ess_function: [N_ref, K] their bulk effective sample size, over all chains.
         tail_ess_function: [N_ref, K] their tail effective sample size.
-        mcse_function: [N_ref, K] Monte Carlo standard error of their mean.
         rhat_parameters: [P] R-hat of the weights, secondary (see the module).
         ess_parameters: [P] bulk effective sample size of the weights, secondary.
         rhat_log_prob: R-hat of the log density.
         ess_log_prob: Bulk effective sample size of the log density.
         mean_gap: [N_ref, K] range of the chains' means over the standard deviation of the function
             values of all draws; of a single chain between its halves.
-        between_chain_share: [N_ref, K] variance of chain means over total variance.
-        recommended_thinning: Smallest thinning at which the lagged autocorrelation is below 0.1
-            for 95 % of the function values; one where it is undefined for all.
         ebfmi: [C] energy Bayesian fraction of missing information.
         num_divergent, num_transitions: Divergent transitions over all chains, and all of those that
             the draws were kept from.
@@ -56,14 +59,11 @@ class Diagnosis:
     rhat_function: Array
     ess_function: Array
     tail_ess_function: Array
-    mcse_function: Array
     rhat_parameters: Array
     ess_parameters: Array
     rhat_log_prob: float
     ess_log_prob: float
     mean_gap: Array
-    between_chain_share: Array
-    recommended_thinning: int
     ebfmi: Array
     num_divergent: int
     num_transitions: int = 0
@@ -157,8 +157,7 @@ class Diagnosis:
             [
                 rhat_text(function["rhat"]),
                 f"below {_RHAT_ACCEPTABLE}: {100 * function['share_rhat_below_1.05']:.0f} % of "
-                f"{self.rhat_function.size} reference outputs; recommended thinning "
-                f"{self.recommended_thinning}",
+                f"{self.rhat_function.size} reference outputs",
                 f"chains' means differ by {gaps['median']:.2g} standard deviations (median), 95 % "
                 f"quantile {gaps['q95']:.2g}, max {gaps['max']:.2g}",
                 ess_text("bulk ESS", function["bulk_ess"]),
@@ -203,10 +202,7 @@ class Diagnosis:
                 "share_rhat_below_1.05": share,
                 "bulk_ess": lower(self.ess_function),
                 "tail_ess": lower(self.tail_ess_function),
-                "mcse": upper(self.mcse_function),
                 "mean_gap": upper(self.mean_gap),
-                "between_chain_share": upper(self.between_chain_share),
-                "recommended_thinning": self.recommended_thinning,
             },
             "log_density": {
                 "rhat": self.rhat_log_prob,
@@ -219,7 +215,7 @@ class Diagnosis:
                 "rhat": upper(self.rhat_parameters),
                 "bulk_ess": lower(self.ess_parameters),
             },
-            "training_rows": None if rows is None else rows.to_json(),
+            "training_rows": None if rows is None else rounded(dataclasses.asdict(rows)),
             "chain_weights": None if self.chain_weights is None else list(self.chain_weights),
             "weighting": self.weighting,
         }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.verdict import Predictions, rounded
+from tfbnn.diagnostics.verdict import Predictions
 
 # Central intervals whose coverage is judged: those of one and two standard deviations.
 LEVELS = (0.683, 0.954)
@@ -69,10 +69,6 @@ class NumbersCheck:
         """True where every target's predictions explain at least half of its variance."""
         return all(target.r2 >= 0.5 for target in self.targets)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; None stands for a number that is not finite."""
-        return rounded(asdict(self))
-
 
 @dataclass(frozen=True)
 class ClassesCheck:
@@ -96,10 +92,6 @@ class ClassesCheck:
         """True where the predictions are better than the most frequent label."""
         return self.accuracy > self.majority
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return rounded(asdict(self))
-
 
 RowsCheck = NumbersCheck | ClassesCheck
 _OF_TARGET = [one.name for one in fields(TargetCheck)][1:-1]
@@ -107,7 +99,7 @@ _OF_CLASSES = [one.name for one in fields(ClassesCheck)][1:]
 
 
 def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
-    """Return what `to_json` gave, or None for None.
+    """Read what `Diagnosis.to_dict` says of rows; None for None.
 
     Raises:
         KeyError, TypeError, ValueError: For anything else.

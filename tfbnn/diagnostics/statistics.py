@@ -41,16 +41,13 @@ def as_draws(draws: ArrayLike) -> Array:
     return draws
 
 
-def per_quantity(
-    function: Statistic, draws: ArrayLike, *, min_chains: int = 1, in_units: bool = False
-) -> Array:
+def per_quantity(function: Statistic, draws: ArrayLike, *, in_units: bool = False) -> Array:
     """Apply a function to every quantity for which it is defined.
 
     Args:
         function: Maps a block [m, C, S] of m quantities, float64, finite, none of them constant
             and each scaled to at most one, to [m]. NumPy warnings are off while it runs.
         draws: [C, S, ...]; every trailing element is a quantity.
-        min_chains: With fewer chains, all quantities are undefined.
         in_units: Whether results [m] are in the units of the draws, and so are scaled back.
 
     Returns:
@@ -64,7 +61,7 @@ def per_quantity(
     num_chains, num_draws, *trailing = draws.shape
     columns = draws.reshape(num_chains, num_draws, math.prod(trailing))
     results = np.full(columns.shape[2], np.nan)
-    if num_chains >= min_chains and num_chains > 0 and num_draws >= MIN_DRAWS:
+    if num_chains > 0 and num_draws >= MIN_DRAWS:
         width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
         for start in range(0, columns.shape[2], width):
             part = slice(start, start + width)
@@ -85,10 +82,6 @@ def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -
     with np.errstate(all="ignore"):
         values = function(np.ldexp(block[defined], -exponents[:, None, None]))
         results[defined] = np.ldexp(values, exponents) if in_units else values
-
-
-# Below it draws so far apart are taken for as good as independent.
-THINNING_CORRELATION = 0.1
 
 
 def rhat(draws: ArrayLike) -> Array:
@@ -173,35 +166,6 @@ def geyer_ess(draws: ArrayLike) -> Array:
     return per_quantity(_geyer_ess, draws)
 
 
-def recommended_thinning(draws: ArrayLike) -> Array:
-    """Smallest k >= 1 with lag-k autocorrelation, averaged over chains, below 0.1.
-
-    Keeping every k-th draw then loses little information.
-
-    Args:
-        draws: [C, S, ...].
-
-    Returns:
-        [...] whole numbers in [1, S - 1], held as floats: NaN where undefined (see the module) or
-        where a chain is constant.
-    """
-    return per_quantity(_thinning, draws)
-
-
-def between_chain_variance_share(draws: ArrayLike) -> Array:
-    """Variance of the chain means over the variance of all draws.
-
-    It lies in [0, 1]: 0 if the chain means agree, 1 if every chain stands still at its own place.
-
-    Args:
-        draws: [C, S, ...].
-
-    Returns:
-        [...], NaN where undefined (see the module) or with fewer than two chains.
-    """
-    return per_quantity(_between_share, draws, min_chains=2)
-
-
 def ebfmi(energy: ArrayLike) -> Array:
     """Energy Bayesian fraction of missing information of every chain (Betancourt 2016).
 
@@ -246,31 +210,13 @@ def _mcse_mean(block: Array) -> Array:
     return error
 
 
-def _correlations(block: Array, num_lags: int) -> Array:
-    """Autocorrelations [m, C, num_lags]; the 0 / 0 of a constant chain is NaN."""
-    covariances = autocovariance(centre(block)[0], num_lags)
-    return covariances / covariances[..., :1]
-
-
 def _geyer_ess(block: Array) -> Array:
     num_draws = block.shape[-1]
-    time = geyer_time(_correlations(block, num_draws))
+    covariances = autocovariance(centre(block)[0], num_draws)
+    # The 0 / 0 of a constant chain is NaN.
+    time = geyer_time(covariances / covariances[..., :1])
     size: Array = np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
     return size
-
-
-def _thinning(block: Array) -> Array:
-    correlations = _correlations(block, block.shape[-1]).mean(axis=1)
-    # There is such a lag: the autocorrelations at positive lags add up to -1/2.
-    lag = 1.0 + np.argmax(correlations[:, 1:] < THINNING_CORRELATION, axis=-1)
-    return np.where(np.isnan(correlations[:, 0]), np.nan, lag)
-
-
-def _between_share(block: Array) -> Array:
-    deviations, means = centre(block)
-    between = means.var(axis=-1)
-    share: Array = between / (between + np.mean(deviations**2, axis=(1, 2)))
-    return share
 
 
 def _ebfmi(block: Array) -> Array:

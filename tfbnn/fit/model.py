@@ -31,7 +31,7 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
-from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -86,7 +86,6 @@ class SampledNetwork(
     ) -> None:
         is_earlier = isinstance(prior, FromPosterior)
         spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
-        check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
 
@@ -602,7 +601,7 @@ class BayesianMLP(SampledNetwork):
             which counts in these units, it is "standardize"; None for the class labels of Bernoulli
             and Categorical, which take no other. Each fit chooses anew; `spec` is what the last one
             chose.
-        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
+        dtype: "float32" (default) or "float64".
 
     What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
     rows, never on a clock.

@@ -58,14 +58,14 @@ def line_looks(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def plain(name: str) -> str:
+def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
     """A name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
 
     A dollar begins a formula there, and a label that begins with an underscore is left out of legends.
     """
     name = shown(name)
-    if len(name) > _MOST_CHARACTERS:
-        name = f"{name[: _MOST_CHARACTERS - 1]}…"
+    if len(name) > most:
+        name = f"{name[: most - 1]}…"
     return f"{' ' if name.startswith('_') else ''}{name}".replace("$", r"\$")
 
 
@@ -104,13 +104,6 @@ def add_legend(axis: Axes, num_columns: int = 1) -> None:
         columnspacing=0.8,
         handlelength=1.5,
     )
-
-
-def count_in_whole_numbers(axis: Axes) -> None:
-    """Give the vertical axis, which counts something, ticks at whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:

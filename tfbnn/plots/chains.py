@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, ORANGE, Axes, Figure, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
@@ -65,6 +64,6 @@ def _draw_histograms(axis: Axes, samples: Mapping[str, Array]) -> None:
 def _finish(axis: Axes, limit: float, label: str) -> None:
     axis.axvline(limit, color=GREY, linestyle=":", linewidth=1.6, label=label)
     axis.set_ylabel("reference outputs")
-    canvas.count_in_whole_numbers(axis)
+    axis.locator_params(axis="y", integer=True)
     # Above the axes, where it covers neither bars nor the limit.
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)

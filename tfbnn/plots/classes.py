@@ -119,4 +119,4 @@ def draw_reliability(axes: Array, found: Forecasts) -> None:
     upper.legend(loc="lower right")
     lower.stairs(counts, edges, color=BLUE, fill=True, alpha=0.75)
     lower.set(xlabel=found.of, ylabel="rows")
-    canvas.count_in_whole_numbers(lower)
+    lower.locator_params(axis="y", integer=True)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.diagnostics.wording import shown
 from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, plain, styled_figure
 from tfbnn.plots.slicing import Slice, find_slices
@@ -152,17 +151,10 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
         low, middle, high = curve.function
         axis.vlines(places, low, high, **dark, linewidth=3)
         axis.plot(places, middle, "o", color=color, markersize=4, label=curve.label)
-    texts = [_cut(name) for name in names]
+    texts = [plain(name, _LONG_NAME) for name in names]
     rotation = 90 if sum(map(len, texts)) > _LONG_NAMES else 0
     axis.set_xticks(line.values, texts, rotation=rotation, fontsize="small")
     axis.set_xlim(-0.5, len(names) - 0.5)
-
-
-def _cut(name: str) -> str:
-    """A value for an axis; of a long one both ends, as values may begin alike."""
-    text = shown(name)
-    half = _LONG_NAME // 2
-    return plain(text if len(text) <= _LONG_NAME else f"{text[:half]}…{text[1 - half :]}")
 
 
 def plot_relevance(model: SampledModel) -> Figure:

@@ -94,18 +94,6 @@ class Slice(NamedTuple):
         return float(np.mean(self.is_outside[(values >= low) & (values <= high)]))
 
 
-class _Centre(NamedTuple):
-    """Centre of slices: a point [D] on the scale the network sees and in original units.
-
-    Of text and flags only the latter is a value of the column, its most frequent one, and `counts`
-    has by the name of the column how often each of its values is there.
-    """
-
-    median: Array
-    x: Array
-    counts: dict[str, Array]
-
-
 def find_slices(
     model: SampledModel,
     x: ArrayLike | None,
@@ -125,11 +113,11 @@ def find_slices(
         if ensemble.spec.num_inputs == 1 and not ensemble.spec.has_classes:
             shown = evenly_spaced(len(rows.x), _MAX_ROWS)
             points = rows.x[shown, 0], rows.y[shown]
-    centre = _find_centre(ensemble, seen)
+    median, centre, counts = _find_centre(ensemble, seen)
     lines = [
-        _along_numbers(ensemble, column, place.start, centre)
+        _along_numbers(ensemble, column, place.start, median, centre)
         if column.kind == NUMBERS
-        else _along_words(column, place, centre)
+        else _along_words(column, place, centre, counts[column.name])
         for column, place in _chosen_columns(ensemble)
     ]
     return list(zip(*(_slices_along(model, line, points) for line in lines)))
@@ -158,8 +146,12 @@ def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     return columns[:_MAX_INPUTS]
 
 
-def _find_centre(ensemble: Ensemble, seen: Array) -> _Centre:
-    """The centre of inputs [N, D] on the scale the network sees.
+def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[str, Array]]:
+    """Find the centre [D] of inputs [N, D], both on the scale the network sees.
+
+    Returns:
+        (The centre there, the same in original units, by the names of columns of text and flags how
+        often each of their values is there.) In original units these are at their most frequent value.
 
     The median of each input of a column of text is no value of it: most often all of them are 0.
     """
@@ -173,29 +165,31 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> _Centre:
             away = [np.sum((rows[:, place] - code) ** 2, axis=1) for code in codes]
             counts[column.name] = np.bincount(np.argmin(away, axis=0), minlength=len(codes))
             x[place] = codes[np.argmax(counts[column.name])]
-    return _Centre(median, x, counts)
+    return median, x, counts
 
 
-def _along_numbers(ensemble: Ensemble, column: Column, index: int, centre: _Centre) -> Line:
+def _along_numbers(
+    ensemble: Ensemble, column: Column, index: int, median: Array, centre: Array
+) -> Line:
     """Evenly along an input, on the scale the network sees."""
     ranges = ensemble.training_inputs
     low, high = ranges.low[index], ranges.high[index]
     margin = _BEYOND * (high - low)
-    grid = np.repeat(centre.median[None], _NUM_POINTS + 2, axis=0)
+    grid = np.repeat(median[None], _NUM_POINTS + 2, axis=0)
     grid[:-2, index] = np.linspace(low - margin, high + margin, _NUM_POINTS)
     grid[-2:, index] = low, high
     values = ensemble.x_pipeline.inverse(grid)[:, index]
-    x = np.repeat(centre.x[None], _NUM_POINTS, axis=0)
+    x = np.repeat(centre[None], _NUM_POINTS, axis=0)
     x[:, index] = values[:-2]
     ends = float(values[-2]), float(values[-1])
     return Line(x, column.name, values[:-2], None, 0, ends)
 
 
-def _along_words(column: Column, place: slice, centre: _Centre) -> Line:
+def _along_words(column: Column, place: slice, centre: Array, counts: Array) -> Line:
     """From value to value of a column of text or flags, of very many the most frequent ones."""
-    order = np.argsort(-centre.counts[column.name], kind="stable")
+    order = np.argsort(-counts, kind="stable")
     shown = np.sort(order[:_MAX_VALUES])
-    x = np.repeat(centre.x[None], len(shown), axis=0)
+    x = np.repeat(centre[None], len(shown), axis=0)
     x[:, place] = column.codes[shown]
     names = tuple(column.words[index] for index in shown)
     values = np.arange(len(shown), dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,11 @@ import numpy.typing as npt
 from tfbnn.data.labels import label_array
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import NotFittedError
-from tfbnn.posterior.at_rows import AtRows, Points, at_rows
+from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
-from tfbnn.spec.network_parts import SampledVariable
-from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.version import __version__
@@ -112,8 +110,7 @@ class Posterior(Ensemble):
         groups = groups_of_draws(self)
         if x is not None:
             points = Points.checked(self, x, y, noise_scale)
-            with_density = points.rows is not None and _has_density(self, points.rows)
-            add_rows(groups, self, points, at_rows(self, points, with_density, seed))
+            add_rows(groups, self, points, seed)
         _warn_of_weights(self)
         return arviz_object(groups, coordinates(self))
 
@@ -181,23 +178,25 @@ def groups_of_draws(ensemble: Ensemble) -> Groups:
     return groups | ({"sample_stats": (statistics, {})} if statistics else {})
 
 
-def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) -> None:
+def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> None:
     """Add rows, and what the draws say of them, under the names that ArviZ has for it.
 
     Args:
         groups: Those of the draws; their posterior gains the function at the rows.
         ensemble: Ensemble.
         points: The rows.
-        found: What was found there.
+        seed: Of the noise.
     """
+    with_density = points.rows is not None and _has_density(ensemble, points.rows)
+    functions, found, log_likelihood = at_rows(ensemble, points, with_density, seed)
     side = prediction_side(ensemble)
     name, what = "f", "prediction without noise, original units"
     if ensemble.spec.has_classes:
         name, what = "probability", "of the second label or of each class"
-    groups["posterior"][0][name] = _of_columns(found.function, side, what)
+    groups["posterior"][0][name] = _of_columns(functions, side, what)
     what = "class numbers" if ensemble.spec.has_classes else "original units"
     what = f"{', '.join(ensemble.target_names)}: {what}"
-    observations = _of_columns(found.observations, "target", what)
+    observations = _of_columns(found, "target", what)
     calibrated = "no"
     if ensemble.calibration is not None:
         calibrated += f", but predict(include_noise=True) is: {ensemble.calibration.in_short}"
@@ -210,9 +209,9 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, found: AtRows) 
         groups |= {"predictions": noisy, "predictions_constant_data": (constants, {})}
         return
     groups["posterior_predictive"] = noisy
-    if found.log_likelihood is not None:
+    if log_likelihood is not None:
         density = "log density of the targets of each row together, original units"
-        values = variable((*SAMPLE, _ROW), found.log_likelihood, density)
+        values = variable((*SAMPLE, _ROW), log_likelihood, density)
         groups["log_likelihood"] = {"y": values}, {}
     y = points.rows.y.astype(int) if ensemble.spec.has_classes else points.rows.y
     labels = {"classes": list(map(str, ensemble.classes))} if ensemble.classes else {}
@@ -262,83 +261,52 @@ def coordinates(ensemble: Ensemble) -> dict[str, Array]:
     return sides | {"param": np.array(list(_parameter_names(ensemble, sides)))}
 
 
-def layer_sides(ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of the dimensions between the layers, from the inputs to the outputs."""
-    spec = perceptron(ensemble.spec, "to_arviz")
-    hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
-    last = prediction_side(ensemble) if spec.layer_sizes[-1] == spec.num_predicted else "output"
-    return ("feature", *hidden, last)
-
-
 def prediction_side(ensemble: Ensemble) -> str:
     """Return the name of the dimension of a prediction's columns: "target", or "class" where one has several."""
     return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
 
 
 def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
-    spec = ensemble.spec
-    common = {
+    sides = {
+        side: np.arange(size)
+        for (_, dims), slot in zip(_named_slots(ensemble), ensemble.spec.layout.slots)
+        for side, size in zip(dims, slot.shape)
+    }
+    targets = ensemble.target_names
+    if "class" in sides:
+        sides["class"] = label_array(ensemble.classes or ())
+    if "output" in sides:  # the first are of the targets, the others make their noise
+        further = range(len(targets), len(sides["output"]))
+        sides["output"] = np.array([*targets, *(f"output {number + 1}" for number in further)])
+    return sides | {
         "feature": np.array(ensemble.input_names),
-        "target": np.array(ensemble.target_names),
-        "noise": np.arange(spec.layout.num_noise),
+        "target": np.array(targets),
+        "noise": np.arange(ensemble.spec.layout.num_noise),
     }
-    if isinstance(spec, KerasSpec):
-        axes = [side for one in spec.sampled for side in zip(_axes(one), one.shape)]
-        return common | {name: np.arange(size) for name, size in axes}
-    sizes, sides = perceptron(spec, "to_arviz").layer_sizes, layer_sides(ensemble)
-    targets, last = ensemble.target_names, np.arange(sizes[-1])
-    if sides[-1] == "class":
-        last = label_array(ensemble.classes or ())
-    elif sides[-1] == "output":  # the first are of the targets, the others make their noise
-        further = range(len(targets), sizes[-1])
-        last = np.array([*targets, *(f"output {number + 1}" for number in further)])
-    return {
-        **{name: np.arange(size) for name, size in zip(sides[1:-1], sizes[1:-1])},
-        sides[-1]: last,
-        **common,
-    }
+
+
+def _named_slots(ensemble: Ensemble) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name and the dimensions of each kernel, bias or other variable, in the order of theta."""
+    if isinstance(ensemble.spec, KerasSpec):
+        for one in ensemble.spec.sampled:
+            name = one.path.replace("/", "_")
+            yield name, tuple(f"{name}_axis_{axis}" for axis in range(len(one.shape)))
+        return
+    spec = perceptron(ensemble.spec, "to_arviz")
+    hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
+    last = prediction_side(ensemble) if spec.num_outputs == spec.num_predicted else "output"
+    for number, sides in enumerate(pairwise(("feature", *hidden, last)), start=1):
+        yield f"dense_{number}_kernel", sides
+        yield f"dense_{number}_bias", sides[1:]
 
 
 def _weights(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
-    if isinstance(ensemble.spec, KerasSpec):
-        yield from _keras_weights(ensemble.spec, ensemble.draws)
-        return
-    spec, sides = perceptron(ensemble.spec, "to_arviz"), layer_sides(ensemble)
-    layers = spec.layout.kernels_and_biases(ensemble.draws)
-    note = _note(spec)
-    for index, (kernel, bias) in enumerate(layers):
-        name, dims = f"dense_{index + 1}", (*SAMPLE, *sides[index : index + 2])
-        yield f"{name}_kernel", variable(dims, kernel, f"weights of layer {index + 1}{note}")
-        dims = (*SAMPLE, sides[index + 1])
-        yield f"{name}_bias", variable(dims, bias, f"biases of layer {index + 1}{note}")
-
-
-def _keras_weights(spec: KerasSpec, draws: Array) -> Iterator[tuple[str, Variable]]:
-    for one, slot in spec.slots:
-        values = draws[..., slot.weights].reshape(*draws.shape[:2], *one.shape)
-        yield _name(one), variable((*SAMPLE, *_axes(one)), values, f"{one.path}{_note(spec)}")
-
-
-def _name(one: SampledVariable) -> str:
-    """Return the name of a variable of a Keras model."""
-    return one.path.replace("/", "_")
-
-
-def _axes(one: SampledVariable) -> list[str]:
-    """Return the names of its dimensions."""
-    return [f"{_name(one)}_axis_{axis}" for axis in range(len(one.shape))]
-
-
-def _note(spec: NetworkSpec) -> str:
-    return ", which the network multiplies with prior scales and a width" if spec.is_ntk else ""
-
-
-def _group_names(spec: NetworkSpec) -> list[str]:
-    """Return the names of the weights of every prior."""
-    if isinstance(spec, KerasSpec):
-        return [_name(one) for one in spec.sampled]
-    layers = range(1, len(perceptron(spec, "to_arviz").priors) + 1)
-    return [f"dense_{layer}_{kind}" for layer in layers for kind in ("kernel", "bias")]
+    draws, note = ensemble.draws, ""
+    if ensemble.spec.is_ntk:
+        note = ", which the network multiplies with prior scales and a width"
+    for (name, dims), slot in zip(_named_slots(ensemble), ensemble.spec.layout.slots):
+        values = draws[..., slot.weights].reshape(*draws.shape[:2], *slot.shape)
+        yield name, variable((*SAMPLE, *dims), values, f"{slot.name}{note}")
 
 
 def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
@@ -348,8 +316,7 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
         what = "standard deviation of the noise, after the transform of the targets"
         values = _positive(theta[..., layout.log_noise_scale])
         yield "noise_scale", variable((*SAMPLE, side), values, what)
-    names = _group_names(ensemble.spec)
-    for group, (prior, _, place) in zip(names, ensemble.spec.weight_groups()):
+    for (group, _), (prior, _, place) in zip(_named_slots(ensemble), ensemble.spec.weight_groups()):
         if place.stop == place.start:
             continue
         name = f"{group}_scale"

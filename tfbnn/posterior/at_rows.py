@@ -56,23 +56,9 @@ class Points(NamedTuple):
         return cls(matrix, inputs, noise)
 
 
-class AtRows(NamedTuple):
-    """Values of the draws at rows.
-
-    Attributes:
-        function: Predictions without noise [C, S, N, columns], original units; of classes their
-            probabilities.
-        observations: One new observation per draw [C, S, N, K], original units; class numbers.
-        log_likelihood: Log density of the targets of each row together [C, S, N], original units;
-            None where it was not asked for.
-    """
-
-    function: Array
-    observations: Array
-    log_likelihood: Array | None
-
-
-def at_rows(ensemble: Ensemble, points: Points, with_density: bool, seed: int) -> AtRows:
+def at_rows(
+    ensemble: Ensemble, points: Points, with_density: bool, seed: int
+) -> tuple[Array, Array, Array | None]:
     """Evaluate every draw at some rows.
 
     Args:
@@ -81,28 +67,31 @@ def at_rows(ensemble: Ensemble, points: Points, with_density: bool, seed: int) -
         with_density: Whether the density of their targets is wanted, which have to be known then.
         seed: Of the noise: that of a row depends on it and on the place of the row alone.
 
+    Returns:
+        (Predictions without noise [C, S, N, columns], original units, of classes their probabilities;
+        one new observation per draw [C, S, N, K], original units, or class numbers; log density of the
+        targets of each row together [C, S, N], original units, or None.)
+
     Raises:
         ValueError: When that is too much to be kept.
     """
     _check_size(ensemble, len(points.x), with_density)
     spec, shape = ensemble.spec, (ensemble.num_chains, ensemble.num_results, len(points.x))
-    found = AtRows(
-        np.empty((*shape, spec.num_predicted)),
-        np.empty((*shape, spec.num_targets), int if spec.has_classes else float),
-        np.empty(shape) if with_density else None,
-    )
+    functions = np.empty((*shape, spec.num_predicted))
+    observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)
+    log_likelihood = np.empty(shape) if with_density else None
     for rows, outputs in output_tiles(ensemble, points.inputs):
         function = inverse_draws(ensemble, spec.likelihood.location(outputs))
-        _put(found.function, rows, function)
+        _put(functions, rows, function)
         levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))
         if spec.has_classes:
-            _put(found.observations, rows, _classes(ensemble, function, levels))
+            _put(observations, rows, _classes(ensemble, function, levels))
         else:
-            _put(found.observations, rows, _noisy(ensemble, points, rows, outputs, levels))
-        if found.log_likelihood is not None:
+            _put(observations, rows, _noisy(ensemble, points, rows, outputs, levels))
+        if log_likelihood is not None:
             density = _log_density(ensemble, points, rows, outputs)
-            _put(found.log_likelihood, rows, density)
-    return found
+            _put(log_likelihood, rows, density)
+    return functions, observations, log_likelihood
 
 
 def _put(array: Array, rows: slice, values: Array) -> None:

@@ -380,7 +380,7 @@ class Ensemble(ReadOnlyArrays):
     def with_chain_weights(self, weights: npt.ArrayLike) -> Self:
         """The same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
-        basins = None if self.basins is None else self.basins.under(weights)
+        basins = None if self.basins is None else replace(self.basins, chain_weights=weights)
         return replace(
             self,
             chain_weights=weights,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +38,9 @@ _LABELS = (
 
 def draw_facts(ensemble: Ensemble) -> Facts:
     """Describe the draws and their number."""
-    provenance = ensemble.provenance
-    compression = provenance.compression
+    compression = ensemble.provenance.compression
     told = {
-        "Draws": _draws_text(ensemble),
-        "Not sampled": provenance.not_sampled,
+        "Draws": _what(ensemble),
         "Coarsened": ensemble.spec.coarsening_note,
         "Compressed": None if compression is None else compression.choice,
         "Chains": weighting_note(ensemble),
@@ -98,14 +96,6 @@ def origin_facts(ensemble: Ensemble) -> Facts:
             yield key.replace("_", " "), str(value)
 
 
-def _draws_text(ensemble: Ensemble) -> str:
-    if ensemble.mode is not None:
-        return f"{ensemble.num_draws} of a normal distribution around one network"
-    if ensemble.provenance.not_sampled is not None:
-        return f"none, but {counted(ensemble.num_draws, 'network')}"
-    return f"{ensemble.num_chains} chains x {ensemble.num_results}"
-
-
 def _entry_text(entry: Any) -> str:
     if isinstance(entry, dict):
         return " ".join(f"{name} {_entry_text(value)}" for name, value in entry.items())
@@ -133,44 +123,37 @@ def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
 
 def draws_text(ensemble: Ensemble) -> str:
     """Return "4 x 1000 draws", and what else has to be known of the draws."""
-    origin, power = ensemble.provenance, ensemble.spec.likelihood_power
-    what = f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
-    if origin.not_sampled is not None:
-        what = f"not sampled, {origin.not_sampled}"
-    elif ensemble.is_compressed:
-        what = f"{counted(ensemble.num_draws, 'draw')} chosen by compress"
+    power = ensemble.spec.likelihood_power
     remarks = {
         f"likelihood to the power {power:g}": power < 1.0,
         "chains weighted": np.ptp(ensemble.chain_weights) > 0,
         "calibrated": ensemble.calibration is not None,
     }
-    return ", ".join([what, *(remark for remark, holds in remarks.items() if holds)])
+    held = (remark for remark, holds in remarks.items() if holds)
+    return ", ".join([_what(ensemble), *held])
 
 
-class ScoreRow(NamedTuple):
-    """One score.
+def _what(ensemble: Ensemble) -> str:
+    if ensemble.provenance.not_sampled is not None:
+        return f"not sampled, {ensemble.provenance.not_sampled}"
+    if ensemble.is_compressed:
+        return f"{counted(ensemble.num_draws, 'draw')} chosen by compress"
+    return f"{ensemble.num_chains} x {counted(ensemble.num_results, 'draw')}"
 
-    Attributes:
-        label: What it is called.
-        cells: As text, one for each target or one of all.
-        note: Its unit, and what is good.
+
+def score_rows(scores: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
+    """Yield (label, cells, note) of the scores that `BayesianMLP.evaluate` gave.
+
+    There is a cell for each target, or one of all. Observed against nominal coverage comes last.
     """
-
-    label: str
-    cells: list[str]
-    note: str = ""
-
-
-def score_rows(scores: Mapping[str, Any]) -> Iterator[ScoreRow]:
-    """The rows of a table of what `BayesianMLP.evaluate` gave, observed against nominal coverage last."""
-    yield ScoreRow("Rows", [str(scores["num_rows"])])
+    yield "Rows", [str(scores["num_rows"])], ""
     for key, label, note in _LABELS:
         if key in scores:
-            yield ScoreRow(label, [f"{value:.4g}" for value in _values(scores[key])], note)
+            yield label, [f"{value:.4g}" for value in _values(scores[key])], note
     for k, observed in scores.get("coverage", {}).items():
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
         nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
-        yield ScoreRow(f"Within {k} sigma", shares, nominal)
+        yield f"Within {k} sigma", shares, nominal
 
 
 def _values(value: Any) -> list[float]:

@@ -248,7 +248,8 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
-    if ensemble.spec.inputs_are_alike:  # some pixels hardly ever differ, and nobody scales them
+    # Of inputs that are alike, such as pixels, some hardly ever differ, and nobody scales them.
+    if len(ensemble.spec.network.input_shape) > 1:
         spread = float(np.hypot(np.sqrt(np.mean(stddev**2)), np.std(inputs.mean)))
         return InputCheck("all of them", float(inputs.mean.mean()), spread)
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none

@@ -28,7 +28,7 @@ class MomentNetworks:
         in_closed_form: Whether all readouts are integrated out. The outputs then have means of
             readouts in place of readouts, and behind them G p further lines: the squares of those
             of a target, one of G, add up to the variance of its readout. Moments are taken on the
-            scale the network sees, and carried to original units by `unit`.
+            scale the network sees, and carried to original units by `Ensemble.target_unit`.
     """
 
     ensemble: Ensemble
@@ -45,11 +45,6 @@ class MomentNetworks:
         """(G, p) of the lines behind the outputs; p is the bias and the units of the last layer."""
         _, num_lines, num_features = self.weights[-1].shape
         return (num_lines - self.ensemble.spec.num_outputs) // num_features, num_features
-
-    @property
-    def unit(self) -> Array:
-        """One unit of an affinely transformed target, in original units: [K]."""
-        return self.ensemble.target_unit
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """(mean [n, K], standard deviation [n, K]) at inputs x [n, D], all of it transformed.

@@ -177,7 +177,7 @@ def moments_graph(
         for number, name in enumerate(constants.names):
             found[name] = op("Gather", ends, np.array(number), axis=0)
     if roots is not None:
-        mean, stddev = inverse(mean), op("Mul", stddev, networks.unit[:, None])
+        mean, stddev = inverse(mean), op("Mul", stddev, networks.ensemble.target_unit[:, None])
     else:
         location = inverse(LINKS[spec.likelihood.link].onnx(op, location))
         mean, stddev = _moments(op, location, None, draw_weights)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +14,6 @@ from tfbnn.system.arrays import Array
 
 # Numbers of an array that a Prediction shows.
 _MOST_SHOWN = 5
-
-
-class FrameLabels(NamedTuple):
-    """Labels of a prediction's table.
-
-    Attributes:
-        columns: Names of the columns but that of trust.
-        index: The index of the frame that was predicted for, or None.
-    """
-
-    columns: tuple[str, ...]
-    index: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +29,16 @@ class Prediction:
         quantiles: [Q, N, K] or [Q, N], or None.
         trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
             for.
-        labels: What `to_frame` calls columns and rows.
+        names: Names of the columns of `to_frame`, but that of trust.
+        index: The index of the frame that was predicted for, or None.
     """
 
     mean: Array
     stddev: Array
     quantiles: Array | None = None
     trust: Array | None = None
-    labels: FrameLabels | None = field(default=None, repr=False)
+    names: Sequence[str] | None = None
+    index: Any = None
 
     def __repr__(self) -> str:
         """Return a line per array: its shape and first numbers."""
@@ -83,28 +73,19 @@ class Prediction:
         Example:
             table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
         """
-        if self.labels is None:
+        if self.names is None:
             raise ValueError("Only what model.predict gives has names for the columns of a frame.")
         import pandas
 
-        names, trust = self.labels.columns, self.trust
-        names = names if trust is None else (*names, "trust")
-        frame = pandas.DataFrame(values_of(self), columns=list(names), index=self.labels.index)
-        return frame if trust is None else frame.astype({"trust": trust.dtype})
+        if self.trust is None:
+            return pandas.DataFrame(values_of(self), self.index, self.names)
+        frame = pandas.DataFrame(values_of(self), self.index, [*self.names, "trust"])
+        return frame.astype({"trust": self.trust.dtype})
 
     def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
         """Return the prediction with `shape` of mean, stddev and quantiles."""
         quantiles = None if self.quantiles is None else shape(self.quantiles)
         return replace(self, mean=shape(self.mean), stddev=shape(self.stddev), quantiles=quantiles)
-
-
-def labels_of(
-    ensemble: Ensemble, x: Any, quantiles: Sequence[float] | None, space: str
-) -> FrameLabels:
-    """Return the FrameLabels of a prediction for x, as the user has passed it."""
-    index = getattr(x, "index", None)
-    index = None if callable(index) else index  # a method of lists
-    return FrameLabels(tuple(value_names(ensemble, quantiles or (), space)), index)
 
 
 def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:

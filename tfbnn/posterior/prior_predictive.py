@@ -78,10 +78,9 @@ class PriorMethods(SampledModel):
         theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
         known = _unfitted(self, x) if self._ensemble is None else self._ensemble
         ensemble = known.with_draws(theta[None])
-        found = at_rows(
-            ensemble, Points.checked(ensemble, x, None, noise_scale, "sample_prior"), False, seed
-        )
-        shaped = (ensemble.as_fitted(values[0]) for values in (found.function, found.observations))
+        points = Points.checked(ensemble, x, None, noise_scale, "sample_prior")
+        functions, observations, _ = at_rows(ensemble, points, False, seed)
+        shaped = (ensemble.as_fitted(values[0]) for values in (functions, observations))
         return PriorDraws(theta, *shaped)
 
 

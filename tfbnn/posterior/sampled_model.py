@@ -30,7 +30,7 @@ from tfbnn.posterior.prediction import (
     predict,
     row_tiles,
 )
-from tfbnn.posterior.prediction_frame import Prediction, labels_of
+from tfbnn.posterior.prediction_frame import Prediction, value_names
 from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
@@ -235,8 +235,13 @@ class SampledModel(ExplainsAttributes):
         wanted = Summary(include_noise, quantiles, space, calibrated)
         prediction = predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted)
         trust = trust_levels(ensemble.training_inputs, x) if return_trust else None
-        labels = labels_of(ensemble, given, quantiles, space)
-        return replace(prediction, trust=trust, labels=labels)
+        index = getattr(given, "index", None)
+        return replace(
+            prediction,
+            trust=trust,
+            names=value_names(ensemble, quantiles or (), space),
+            index=None if callable(index) else index,  # a method of lists
+        )
 
     def code_inputs(self, x: ArrayLike) -> Array:
         """Inputs as the numbers that they become where columns of text and flags are coded.

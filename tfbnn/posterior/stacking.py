@@ -157,11 +157,7 @@ def weighting_note(ensemble: Ensemble) -> str | None:
 
 
 def _weights_text(weights: Array) -> str:
-    text = " ".join(f"{weight:.3f}" for weight in weights)
-    idle = [str(chain) for chain in np.flatnonzero(weights == 0)]
-    if idle:
-        text += f"; none for chain{'s' if len(idle) > 1 else ''} {', '.join(idle)}"
-    return text
+    return " ".join(f"{weight:.3f}" for weight in weights)
 
 
 def max_log_mixture(densities: Array) -> Array:

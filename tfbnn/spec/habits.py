@@ -17,9 +17,6 @@ _Result = TypeVar("_Result")
 # What has ended, and what stands in its place: said for one release, of options in either spelling.
 FORMER = {
     "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
-    "plot_running_means": "ArviZ shows whether means settle: az.plot_ess(model.posterior.to_arviz(), "
-    "kind='evolution').",
-    "plot_autocorrelation": "ArviZ draws them: az.plot_autocorr(model.posterior.to_arviz()).",
     "backend": "predict hands large batches to a GPU that TensorFlow sees, and computes all others with NumPy; "
     "CUDA_VISIBLE_DEVICES=-1 hides the GPU.",
     "stein": "Use method='kernel_thinning', the default, which keeps predictions better.",

@@ -76,7 +76,6 @@ class Likelihood(ABC):
     without a name are there to be inherited from.
 
     Attributes:
-        is_own: Whether a user defines it in a file of their own; such classes are in no table.
         link: What makes predictions of its locations: a name in `LINKS`.
         has_classes: Whether targets are class labels, and predictions probabilities.
         is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
@@ -87,7 +86,6 @@ class Likelihood(ABC):
             there are none.
     """
 
-    is_own: ClassVar[bool] = False
     link: ClassVar[str]
     has_classes: ClassVar[bool]
     is_conjugate: ClassVar[bool] = False
@@ -98,9 +96,9 @@ class Likelihood(ABC):
         if name is not None:
             REGISTRY[cls.__name__] = OPTIONS[name] = cls
 
-    @abstractmethod
     def num_targets(self, num_outputs: int) -> int:
-        """Number of target columns K of a network with `num_outputs` outputs."""
+        """Number of target columns K of a network with `num_outputs` outputs; by default the same."""
+        return num_outputs
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
         """Number of outputs of a network for K target columns of so many classes, if of any."""
@@ -154,15 +152,15 @@ LEARNED = "learned"
 
 
 class Regression(Likelihood):
-    """Base of all likelihoods of numbers: noise of some scale around a location."""
+    """Base of all likelihoods of numbers: noise of some scale around a location.
+
+    Attributes:
+        has_exponential_moments: Whether exp(noise) has a mean and a variance, as 10**y needs them.
+    """
 
     link = "identity"
     has_classes = False
-
-    @property
-    @abstractmethod
-    def has_exponential_moments(self) -> bool:
-        """Tell whether exp(noise) has a mean and a variance, as 10**y needs them."""
+    has_exponential_moments: ClassVar[bool]
 
     @property
     def learns_noise(self) -> bool:
@@ -206,9 +204,6 @@ class LocationScale(Regression):
 
     noise_scale: float | tuple[float, ...] | str
     scale_prior: ScalePrior | str
-
-    def num_targets(self, num_outputs: int) -> int:
-        return num_outputs
 
     def num_noise_parameters(self, num_outputs: int) -> int:
         """One per output where the scale is learned."""
@@ -355,9 +350,6 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
     """
 
     link = "sigmoid"
-
-    def num_targets(self, num_outputs: int) -> int:
-        return num_outputs
 
     def num_classes(self, num_outputs: int) -> int:
         return 2

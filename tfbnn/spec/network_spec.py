@@ -19,7 +19,6 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import (
     default_y_transform,
     prior_text,
-    transform_choice,
 )
 from tfbnn.spec.layout import LayerSlot, Layout, Slot
 from tfbnn.spec.network_parts import NetworkFacts
@@ -162,11 +161,6 @@ class NetworkSpec(ABC):
         return self.network.no_jacobian
 
     @property
-    def inputs_are_alike(self) -> bool:
-        """Tell whether inputs are of one kind and on one scale, as pixels and steps of time are."""
-        return len(self.network.input_shape) > 1
-
-    @property
     def num_products(self) -> int:
         """Products that a row takes, about: one per weight, more where weights are shared."""
         return self.network.num_products
@@ -246,7 +240,7 @@ class NetworkSpec(ABC):
         """The spec with a definite transform of the targets, if it was open, and why that one."""
         if not self.is_open:
             return self
-        choice = transform_choice(y_transform, why)
+        choice = Choice("y_transform", ", ".join(y_transform) or "none", why)
         return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
 
     @property
@@ -306,16 +300,6 @@ class NetworkSpec(ABC):
         return self.parameterization == "ntk"
 
 
-def dtype_name(dtype: Any) -> Any:
-    """Return the name of a dtype of NumPy or TensorFlow; all else is given back as it is."""
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    try:
-        return np.dtype(dtype).name
-    except TypeError:
-        return getattr(dtype, "name", dtype)
-
-
 def check_likelihood_power(power: Any) -> float:
     """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
     return check_number("likelihood_power", power, above=0, maximum=1)
@@ -364,7 +348,7 @@ def common_settings(
     """
     check_likelihood(likelihood)
     likelihood.check_outputs(num_outputs)
-    dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
+    dtype = check_choice("dtype", dtype, DTYPES)
     choices, prior_is_chosen = [], is_auto(prior)
     if prior_is_chosen:
         prior, why = default_prior(likelihood)
@@ -383,7 +367,7 @@ def common_settings(
             choices.append(Choice("scale_prior", str(scale_prior), why))
     if is_auto(y_transform) and (chosen := default_y_transform(likelihood)) is not None:
         y_transform, why = chosen
-        choices.append(transform_choice(y_transform, why))
+        choices.append(Choice("y_transform", ", ".join(y_transform) or "none", why))
     return resolve_prior(prior), {
         "likelihood": likelihood,
         "parameterization": check_choice("parameterization", parameterization, PARAMETERIZATIONS),
@@ -438,39 +422,6 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
             f"labels, received {list(names)}. Leave y_transform out."
         )
     return names
-
-
-# Room, in powers of two, between the largest size and the largest number with a square: for draws
-# that are larger than their scale, and for sums of them.
-_ROOM = 4
-
-
-def check_prior_sizes(spec: NetworkSpec) -> None:
-    """Refuse priors and noise whose scales the dtype of the model cannot square, either way.
-
-    Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
-    It is asked of new models only: files are read whatever they say.
-
-    Raises:
-        ValueError: Naming the prior, and the sizes that the dtype can do with.
-    """
-    numbers = np.finfo(spec.dtype)
-    limit = 2.0 ** (numbers.maxexp // 2 - _ROOM)
-    checked: list[WeightPrior | ScalePrior] = [prior for _, _, prior in spec.variables]
-    if spec.noise_prior is not None:
-        checked.append(spec.noise_prior)
-    sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior in checked for size in prior.sizes]
-    noise = spec.likelihood.noise_scale
-    if noise is not None and not isinstance(noise, str):
-        # Targets are divided by it, and only that is squared.
-        low, high = float(np.sqrt(numbers.tiny)), float(numbers.max)
-        sizes += [(size, low, high, "noise_scale") for size in np.ravel(noise).tolist()]
-    for size, low, high, what in sizes:
-        if not low <= size <= high:
-            raise ValueError(
-                f"The sizes of {what} must lie between {low:.2g} and {high:.2g} for {spec.dtype}, "
-                f"received {size:.3g}. Rescale inputs or targets, or use dtype='float64'."
-            )
 
 
 def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:

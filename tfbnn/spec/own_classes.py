@@ -143,11 +143,6 @@ def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type
 
 def _check_prior(prior: CustomPrior) -> None:
     name = type(prior).__name__
-    if prior.scale_prior is not None or prior.per_input or prior.is_normal:
-        raise ValueError(
-            f"{name} sets scale_prior, per_input or is_normal, which are for sampled scales and closed "
-            "forms. Inherit from HierarchicalNormal for these, or leave them out."
-        )
     if prior.scale is not None:
         check_number(f"scale of {name}", prior.scale, above=0)
     low, high = prior.limits

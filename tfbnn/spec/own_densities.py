@@ -149,10 +149,6 @@ class CustomPrior(WeightPrior):
         """
         return _spread_of_draws(self)
 
-    @property
-    def sizes(self) -> tuple[float, ...]:
-        return (self.spread,)
-
 
 @lru_cache(maxsize=256)
 def _spread_of_draws(prior: CustomPrior) -> float:
@@ -204,7 +200,6 @@ class CustomNoise(LocationScale):
     noise_scale: float | tuple[float, ...] | str = LEARNED
     scale_prior: ScalePrior | str = AUTO
 
-    is_own: ClassVar[bool] = True
     has_exponential_moments = False
 
     @abstractmethod

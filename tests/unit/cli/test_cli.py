@@ -334,7 +334,7 @@ def test_diagnose(run):
 def test_info(run):
     code, out, _ = run("info named.h5")
     assert code == 0
-    assert "BayesianMLP 2-5-1" in out and "a, b" in out and "2 chains x 15" in out
+    assert "BayesianMLP 2-5-1" in out and "a, b" in out and "2 x 15 draws" in out
     assert re.search(r"^File +0\.\d MB$", out, re.MULTILINE)
     code, out, _ = run("info named.h5 --json")
     contents = json.loads(out)

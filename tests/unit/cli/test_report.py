@@ -46,7 +46,6 @@ def test_rows_are_refused_as_elsewhere(run, folder):
 
 @pytest.mark.parametrize("library, told", [("matplotlib", "Matplotlib"), ("jinja2", "Jinja2")])
 def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
-    making._template.cache_clear()
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(making, "SECTIONS", (sections.slices,))
     check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")

@@ -16,8 +16,6 @@ STATISTICS = [
     diagnostics.tail_ess,
     diagnostics.mcse_mean,
     diagnostics.geyer_ess,
-    diagnostics.recommended_thinning,
-    diagnostics.between_chain_variance_share,
 ]
 
 
@@ -90,21 +88,12 @@ def test_ess_of_ar1_is_the_analytic_one(coefficient):
     assert error == pytest.approx(1 / np.sqrt(16000 * per_draw), rel=0.1)
 
 
-def test_thinning_is_the_first_lag_below_a_tenth():
-    draws = ar1(0.8, num_draws=8000, num_columns=4)
-    # 0.8^10 = 0.107 and 0.8^11 = 0.086
-    assert np.all(np.abs(diagnostics.recommended_thinning(draws) - 11) <= 3)
-    assert np.all(diagnostics.recommended_thinning(ar1(0.0)) == 1)
-
-
 def test_shifted_chain_is_caught():
     draws = ar1(0.3)
     draws[2] += 5.0
     assert np.all(diagnostics.rhat(draws) > 1.3)
     assert np.all(diagnostics.split_rhat(draws) > 1.3)
     assert np.all(diagnostics.bulk_ess(draws) < 20)
-    assert np.all(diagnostics.between_chain_variance_share(draws) > 0.5)
-    assert np.all(diagnostics.between_chain_variance_share(ar1(0.0)) < 0.02)
 
 
 def test_scale_difference_is_caught_by_folding_alone():
@@ -126,7 +115,6 @@ def test_standing_chains_at_different_places():
     assert diagnostics.split_rhat(draws) == np.inf
     assert diagnostics.bulk_ess(draws) < 4
     assert np.isnan(diagnostics.geyer_ess(draws))
-    assert diagnostics.between_chain_variance_share(draws) == 1.0
 
 
 @pytest.mark.parametrize("function", STATISTICS)
@@ -168,10 +156,6 @@ def test_per_chain_numbers_spare_the_good_chains():
     draws[0], draws[1, 7] = 3.3, np.nan
     energies = diagnostics.ebfmi(draws[..., 0])
     assert np.all(np.isnan(energies[:2])) and np.all(np.isfinite(energies[2:]))
-
-
-def test_between_chain_share_needs_two_chains():
-    assert np.all(np.isnan(diagnostics.between_chain_variance_share(ar1(0.5, num_chains=1))))
 
 
 def test_tail_left_out_where_draws_sit_at_a_bound():

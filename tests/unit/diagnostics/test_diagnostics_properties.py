@@ -14,7 +14,6 @@ UNITLESS = [
     diagnostics.bulk_ess,
     diagnostics.tail_ess,
     diagnostics.geyer_ess,
-    diagnostics.between_chain_variance_share,
 ]
 # Whole numbers have ties, and stay apart under the maps below.
 whole_draws = arrays(np.float64, (3, 16), elements=st.integers(-50, 50).map(float))
@@ -55,7 +54,3 @@ def test_numbers_stay_in_their_ranges(draws):
     size = draws.size
     for function in (diagnostics.bulk_ess, diagnostics.tail_ess):
         assert not function(draws) <= 0 and not function(draws) > 1.001 * size * np.log10(size)
-    share = diagnostics.between_chain_variance_share(draws)
-    assert np.isnan(share) or 0 <= share <= 1
-    thinning = diagnostics.recommended_thinning(draws)
-    assert np.isnan(thinning) or 1 <= thinning <= 15

@@ -135,7 +135,7 @@ def test_convergence(model, synthetic_ensemble):
     draw(plots.plot_convergence(single))  # all numbers are undefined: empty, not an error
 
 
-@pytest.mark.parametrize("name", ["traces", "running_means", "autocorrelation"])
+@pytest.mark.parametrize("name", ["traces", "weight_planes"])
 def test_figures_that_arviz_has_are_no_longer_here(name):
     with pytest.raises(AttributeError, match=r"no attribute 'plot_\w+'\. ArviZ .*az\.plot_"):
         getattr(plots, f"plot_{name}")

@@ -1,7 +1,7 @@
 """Model against data: every way to keep a network from its rows is named, and a good fit is not."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ import tfbnn
 from tests.support.builders import make_ensemble, plain_spec, random_statistics, synthetic_ensemble
 from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.diagnostics.problem import on_command_line
+from tfbnn.diagnostics.verdict import rounded
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows, diagnose_ensemble
 from tfbnn.posterior.metrics import evaluate
@@ -335,7 +336,7 @@ def test_of_many_targets_the_worst_are_kept():
         ensemble, ensemble.transform(Rows(generator.normal(size=(50, 2)), y, None, None))
     )
     assert 10 <= len(found.targets) <= 20
-    assert len(json.dumps(found.to_json())) < 8000
+    assert len(json.dumps(rounded(asdict(found)))) < 8000
 
 
 @pytest.mark.parametrize("hits, explains", [(0.9, True), (0.5, False)])
@@ -356,7 +357,10 @@ def test_classes_are_held_against_the_most_frequent_label(hits, explains):
     said = [problem.what for problem in diagnosis.problems]
     assert any("the most frequent label" in text for text in said) == (not explains)
     assert "classified right" in diagnosis.summary()
-    assert rows_check_from_json(json.loads(json.dumps(found.to_json()))).accuracy == found.accuracy
+    assert (
+        rows_check_from_json(json.loads(json.dumps(rounded(asdict(found))))).accuracy
+        == found.accuracy
+    )
 
 
 def test_sampled_prior_scales_are_what_the_tail_is_measured_by():
@@ -409,7 +413,7 @@ def test_what_was_found_is_kept_with_the_model(tmp_path):
 )
 def test_files_that_say_nonsense_of_their_rows_are_refused(change, tmp_path):
     ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
-    entry = check_rows(ensemble, training_rows).to_json() | change
+    entry = rounded(asdict(check_rows(ensemble, training_rows))) | change
     crafted = replace(ensemble, diagnostics={"warnings": [], "training_rows": entry})
     with pytest.raises(tfbnn.ModelFileError):
         tfbnn.BayesianMLP.from_ensemble(crafted).save(tmp_path / "model.h5")

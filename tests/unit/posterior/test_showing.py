@@ -83,7 +83,7 @@ def test_draws_and_diagnoses_show_no_arrays():
     assert repr(ensemble).startswith("<Ensemble: theta [2, 15, 22], lp, acceptance_rate")
     diagnosis = diagnose_ensemble(ensemble)
     assert repr(diagnosis) == f"<Diagnosis: {diagnosis.headline}>"
-    assert "recommended thinning" in diagnosis._repr_html_()
+    assert "reference outputs" in diagnosis._repr_html_()
 
 
 def test_what_methods_find_is_told_in_a_line_or_a_table():

@@ -174,7 +174,7 @@ def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
 def test_info_says_that_networks_are_no_draws(pretrained, capsys):
     assert main(["info", str(pretrained), "--trusted"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count(NOT_SAMPLED) == 1 and "Not sampled" in shown
+    assert shown.count(NOT_SAMPLED) == 1 and "not sampled, " in shown
 
 
 def test_a_model_of_draws_warns_of_nothing(saved):

@@ -6,7 +6,6 @@ import base64
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -113,7 +112,6 @@ def section(anchor: str, title: str) -> Callable[[Callable[[Subject], Parts]], M
     """Decorate a function that yields the parts of a section: every page has it from then on."""
 
     def decorated(parts: Callable[[Subject], Parts]) -> Maker:
-        @wraps(parts)
         def made(subject: Subject) -> Section:
             found = Section(anchor, title, [], [], [], [])
             for part in parts(subject):

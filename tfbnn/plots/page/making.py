@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import warnings
-from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -84,7 +83,6 @@ def page_text(page: Page) -> str:
     )
 
 
-@cache
 def _template() -> Any:
     jinja2 = required("jinja2", "Reports need Jinja2", "plots")
     environment = jinja2.Environment(

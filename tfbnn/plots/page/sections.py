@@ -88,8 +88,8 @@ def predictions(subject: Subject) -> Parts:
     names = ensemble.target_names
     # A score of all targets is in the first column.
     table = [
-        [row.label, *row.cells, *[""] * (len(names) - len(row.cells)), row.note]
-        for row in known.score_rows(scores)
+        [label, *cells, *[""] * (len(names) - len(cells)), note]
+        for label, cells, note in known.score_rows(scores)
     ]
     yield Table(f"Scores of {rows.source}", ("", *names, ""), table)
     if ensemble.spec.has_classes:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tfbnn.diagnostics.statistics import geyer_ess
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.rows import NetworkRows
+from tfbnn.spec.symmetries import aligned
 from tfbnn.system.arrays import Array
 
 # Two equal normal distributions have two peaks, and next to nothing between them, from this distance
@@ -19,6 +23,7 @@ MOST_DRAWS, FEWEST_DRAWS = 800, 8
 # Fewer draws than these in the overlap of both densities tell no error, not even their own.
 FEWEST_IN_OVERLAP = 20.0
 _MOST_STEPS, _TOLERANCE = 1000, 1e-10
+_NETWORKS_AT_ONCE = 64
 
 
 def group_chains(function: Array) -> Array:
@@ -56,17 +61,46 @@ def distances(function: Array) -> Array:
     return np.where(np.isnan(found), np.inf, found)
 
 
-class Target(Protocol):
-    """The density of one model given its rows."""
+class RowsTarget:
+    """The density of a model given rows, in float64: at nearly no noise float32 errs by whole units."""
+
+    def __init__(self, spec: NetworkSpec, rows: NetworkRows) -> None:
+        self._spec, self._rows = replace(spec, dtype="float64"), rows
 
     def log_prob(self, theta: Array) -> Array:
         """Log densities [M] at theta [M, P], float64."""
+        from tfbnn.engine.density.value_and_gradient import log_prob_terms
+
+        parts = []
+        for start in range(0, len(theta), _NETWORKS_AT_ONCE):
+            # Always as many, or the density would be traced anew for each number.
+            part = theta[start : start + _NETWORKS_AT_ONCE]
+            full = np.resize(part, (_NETWORKS_AT_ONCE, theta.shape[1]))
+            terms = log_prob_terms(self._spec, full, *self._rows)
+            parts.append((terms["log_prior"] + terms["log_likelihood"])[: len(part)])
+        result = np.concatenate(parts)
+        return np.where(np.isnan(result), -np.inf, result)
 
     def factor(self, theta: Array) -> Array:
         """Lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network [P]."""
+        if self._spec.gauss_newton_obstacle is not None:
+            raise ValueError(
+                f"basins needs derivatives: {self._spec.gauss_newton_obstacle}. Use stack_chains."
+            )
+        from tfbnn.engine.density.data import make_data
+        from tfbnn.engine.density.laplace import factor_at
+
+        factor = factor_at(self._spec, theta, make_data(*self._rows, "float64"))
+        if factor is None:
+            raise ValueError(
+                "basins needs a Gauss-Newton matrix that is finite and positive definite at a draw of "
+                "every chain. Use a prior with curvature, such as Normal."
+            )
+        return factor
 
     def aligned(self, theta: Array, reference: Array) -> tuple[Array, Array]:
         """Networks [M, P] in the copies nearest to a reference [P], and which had to move [M]."""
+        return aligned(self._spec, theta, reference)
 
 
 class Evidence(NamedTuple):
@@ -82,7 +116,7 @@ class Evidence(NamedTuple):
     stderr: float
 
 
-def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
+def log_evidence(target: RowsTarget, chains: Sequence[Array]) -> Evidence:
     """Return the Evidence of the basin in which chains are.
 
     Every chain is brought into one copy of its networks, and says by itself what the mass of that
@@ -95,7 +129,7 @@ def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
     the basin, Z its mass, and q a normalised density: log Z <= E_p[log p Z - log q].
 
     Args:
-        target: Target.
+        target: The density of the model given its rows.
         chains: Draws [S, P] of each, at least 8.
     """
     parts: list[Bridge] = []
@@ -112,7 +146,7 @@ def log_evidence(target: Target, chains: Sequence[Array]) -> Evidence:
     return Evidence(float(values.mean()), error)
 
 
-def _of_chain(target: Target, draws: Array, number: int) -> list[Bridge]:
+def _of_chain(target: RowsTarget, draws: Array, number: int) -> list[Bridge]:
     """Return what each half of the draws [S, P] of a chain says, by a proposal from the other."""
     log_prob = target.log_prob(draws)
     best = draws[np.argmax(log_prob)]

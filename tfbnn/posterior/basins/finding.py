@@ -11,7 +11,7 @@ from tfbnn.diagnostics.statistics import rhat
 from tfbnn.posterior.basins.evidence import (
     FEWEST_DRAWS,
     Evidence,
-    Target,
+    RowsTarget,
     group_chains,
     log_evidence,
 )
@@ -19,14 +19,10 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.checks import checked_rows, given_together, require_rows_of_fit
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows
-from tfbnn.spec.symmetries import aligned
 from tfbnn.system.arrays import Array
 
 # A Gauss-Newton matrix and its factors take some 8 P^2 bytes each: 0.5 GB at this P.
 MOST_PARAMETERS = 8000
-_NETWORKS_AT_ONCE = 64
 
 
 class BasinMethods(SampledModel):
@@ -91,18 +87,19 @@ class BasinMethods(SampledModel):
             ensemble.draws,
             function_of_chains(ensemble),
             RowsTarget(ensemble.spec, ensemble.transform(rows)),
-        ).under(ensemble.chain_weights)
+        )
+        found = replace(found, chain_weights=ensemble.chain_weights)
         self._ensemble = replace(ensemble, basins=found)
         return found
 
 
-def find_basins(draws: Array, function: Array, target: Target) -> Basins:
+def find_basins(draws: Array, function: Array, target: RowsTarget) -> Basins:
     """Return the Basins of chains of equal weights.
 
     Args:
         draws: [C, S, P].
         function: What they are compared by, at reference inputs [C, S, N_ref, K].
-        target: Target.
+        target: The density of the model given its rows.
 
     Raises:
         ValueError: For fewer than eight draws per chain; with several basins for too many parameters,
@@ -131,42 +128,3 @@ def find_basins(draws: Array, function: Array, target: Target) -> Basins:
         rhat_within=np.stack([rhat(function[groups[group]]) for group in order]),
         chain_weights=np.full(len(draws), 1 / len(draws)),
     )
-
-
-class RowsTarget:
-    """The density of a model given rows, in float64: at nearly no noise float32 errs by whole units."""
-
-    def __init__(self, spec: NetworkSpec, rows: NetworkRows) -> None:
-        self._spec, self._rows = replace(spec, dtype="float64"), rows
-
-    def log_prob(self, theta: Array) -> Array:
-        from tfbnn.engine.density.value_and_gradient import log_prob_terms
-
-        parts = []
-        for start in range(0, len(theta), _NETWORKS_AT_ONCE):
-            # Always as many, or the density would be traced anew for each number.
-            part = theta[start : start + _NETWORKS_AT_ONCE]
-            full = np.resize(part, (_NETWORKS_AT_ONCE, theta.shape[1]))
-            terms = log_prob_terms(self._spec, full, *self._rows)
-            parts.append((terms["log_prior"] + terms["log_likelihood"])[: len(part)])
-        result = np.concatenate(parts)
-        return np.where(np.isnan(result), -np.inf, result)
-
-    def factor(self, theta: Array) -> Array:
-        if self._spec.gauss_newton_obstacle is not None:
-            raise ValueError(
-                f"basins needs derivatives: {self._spec.gauss_newton_obstacle}. Use stack_chains."
-            )
-        from tfbnn.engine.density.data import make_data
-        from tfbnn.engine.density.laplace import factor_at
-
-        factor = factor_at(self._spec, theta, make_data(*self._rows, "float64"))
-        if factor is None:
-            raise ValueError(
-                "basins needs a Gauss-Newton matrix that is finite and positive definite at a draw of "
-                "every chain. Use a prior with curvature, such as Normal."
-            )
-        return factor
-
-    def aligned(self, theta: Array, reference: Array) -> tuple[Array, Array]:
-        return aligned(self._spec, theta, reference)

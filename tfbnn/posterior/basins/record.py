@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tfbnn.diagnostics.diagnosis import upper
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, named, text_width, wrapped
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, named, text_width, wrapped
 from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, Kind, check_entries, list_of
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 
@@ -79,8 +79,6 @@ class Basins(ReadOnlyArrays):
         errors = [
             np.inf if e is None or e and not known else e for e, known in zip(errors, bridged)
         ]
-        if min(errors) < 0:
-            raise ValueError("basins.log_evidence_stderr must be 0 or more.")
         evidence = np.array(values, float), np.array(errors, float)
         return cls(labels, *evidence, rhat_within, chain_weights)
 
@@ -93,10 +91,6 @@ class Basins(ReadOnlyArrays):
             "log_evidence_stderr": [e if np.isfinite(e) else None for e in errors],
             "is_bridged": [0 < e < np.inf for e in errors],
         }
-
-    def under(self, chain_weights: Array) -> Basins:
-        """Return the same under other weights of the chains [C]."""
-        return replace(self, chain_weights=chain_weights)
 
     @property
     def log_weights(self) -> Array:
@@ -131,10 +125,9 @@ class Basins(ReadOnlyArrays):
             width: Columns to break lines at, by default those of the terminal, else 100.
         """
         width = width or text_width()
-        lines = self.lines()
-        labels = ["Basins", *[""] * (len(lines) - 1)]
         return "\n".join(
-            wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in zip(labels, lines)
+            wrapped(label.ljust(LABEL_WIDTH), text, width)
+            for label, text in labelled("Basins", self.lines())
         )
 
     def lines(self) -> list[str]:
@@ -150,12 +143,6 @@ class Basins(ReadOnlyArrays):
             lines.append(
                 f"the evidence of {named('basin', unknown)} is not known, as the draws and the normal "
                 "distribution beside them hardly overlap"
-            )
-        elif len(self.labels) == 1:
-            lines.append("one chain shows one basin, whatever others there are")
-        elif count == 1:
-            lines.append(
-                "their average is that of the posterior there, if R-hat says that they mix"
             )
         return lines
 

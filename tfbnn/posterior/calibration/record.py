@@ -21,7 +21,7 @@ the row, but for a factor of x. benchmarks/results/pops.md compares this with ot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE
 from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.diagnostics.wording import labelled
 from tfbnn.posterior.calibration.score_distribution import (
     DF_RANGE,
     FEWEST_SCORES,
@@ -188,17 +189,9 @@ class Calibration:
             )
             for part, tail in zip(parts, tails)
         )
-        found = cls(
-            entries["method"],
-            entries["by"],
-            entries["num_rows"],
-            edges,
-            groups,
-            before,
-            after,
-            misfit,
-        )
-        return replace(found, num_groups=entries.get("num_groups"))
+        method, by, count = (entries[name] for name in ("method", "by", "num_rows"))
+        num_groups = entries.get("num_groups")
+        return cls(method, by, count, edges, groups, before, after, misfit, num_groups=num_groups)
 
     def to_json(self) -> dict[str, Any]:
         """Return what JSON can hold, all but `scores` and `misfit`."""
@@ -276,8 +269,8 @@ class Calibration:
         Args:
             names: Of the targets, where there are several.
         """
-        labels = ["calibration", *[""] * (len(self.lines(names)) - 1)]
-        return "\n".join(f"{label:<13}{text}" for label, text in zip(labels, self.lines(names)))
+        lines = labelled("calibration", self.lines(names))
+        return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
     def lines(self, names: Sequence[str] = ()) -> list[str]:
         """The lines of `summary`."""
@@ -319,11 +312,10 @@ class Calibration:
     def _group_text(self, number: int) -> str:
         if self.by == "trust":
             return f"error bars {('inside the training inputs', 'at their edge')[number]}"
-        parts = {2: ("shorter half", "longer half"), 3: ("shortest", "middle", "longest")}
-        if len(self.groups) == 1:
-            return "error bars"
-        part = parts[len(self.groups)][number]
-        return f"the {part}{' third' * (len(self.groups) == 3)} of the error bars"
+        count = len(self.groups)
+        return (
+            "error bars" if count == 1 else f"group {number + 1} of {count} error bars, by length,"
+        )
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
         """Return the values of a function of each distribution [B, K, ...]."""
