@@ -601,7 +601,7 @@ class BayesianMLP(SampledNetwork):
             which counts in these units, it is "standardize"; None for the class labels of Bernoulli
             and Categorical, which take no other. Each fit chooses anew; `spec` is what the last one
             chose.
-        dtype: "float32" (default) or "float64".
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
 
     What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
     rows, never on a clock.

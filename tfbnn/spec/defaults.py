@@ -6,6 +6,7 @@ Functions named default_* return (setting, why), the reason in half a line for t
 from collections.abc import Sequence
 from typing import Any
 
+from tfbnn.spec.choices import Choice
 from tfbnn.spec.likelihoods import LEARNED, Likelihood
 from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 
@@ -36,6 +37,11 @@ def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] |
     if noise is not None and not (isinstance(noise, str) and noise == LEARNED):
         return ("standardize",), "the noise scale that was given counts in these units"
     return None
+
+
+def transform_choice(names: Sequence[str], why: str) -> Choice:
+    """Return the Choice of a transform of the targets."""
+    return Choice("y_transform", ", ".join(names) or "none", why)
 
 
 def prior_text(prior: Any) -> str:

@@ -15,7 +15,7 @@ from tfbnn.system.arrays import Array
 
 # A file that asks for more is not one of ours.
 MOST_NUMBERS, MOST_VARIABLES = 2**30, 10_000
-_MOST_AXES = 8
+_MOST_AXES, _LONGEST_TEXT = 8, 1000
 _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bool")
 
 
@@ -48,6 +48,9 @@ class NetworkFacts:
         for name in ("num_outputs", "num_units", "widest", "num_products", "num_words"):
             if name != "num_words" or self.num_words is not None:
                 _check_count(name, getattr(self, name), minimum=1)
+        _check_text("a fact", self.no_jacobian or "")
+        if not isinstance(self.is_smooth, bool):
+            raise TypeError(f"is_smooth must be true or false, found {self.is_smooth!r:.99}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,16 @@ class KerasFacts(NetworkFacts):
     readout: int | None
     random_layers: tuple[str, ...] = ()
     custom: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.readout is not None:
+            _check_count("readout", self.readout, minimum=0)
+        for texts in (self.custom, self.random_layers):
+            if not isinstance(texts, tuple) or len(texts) > MOST_VARIABLES:
+                raise TypeError(f"expected at most {MOST_VARIABLES} names, found {texts!r:.99}")
+        for text in (*self.custom, *self.random_layers, self.title, self.keras_version):
+            _check_text("a fact", text)
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,7 @@ class FrozenVariable:
 
 
 def _check_place(variable: SampledVariable | FrozenVariable) -> None:
+    _check_text("path", variable.path)
     _check_count("index", variable.index, minimum=0)
     _check_shape("shape", variable.shape)
 
@@ -151,3 +165,8 @@ def _check_shape(name: str, shape: Any) -> None:
 def _check_count(name: str, value: Any, minimum: int) -> None:
     if check_integer(name, value, minimum=minimum) > MOST_NUMBERS:
         raise ValueError(f"{name} must be at most {MOST_NUMBERS}, found {value}")
+
+
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+        raise TypeError(f"{name} must be a text of up to {_LONGEST_TEXT}, found {value!r:.99}")

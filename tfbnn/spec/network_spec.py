@@ -19,6 +19,7 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import (
     default_y_transform,
     prior_text,
+    transform_choice,
 )
 from tfbnn.spec.layout import LayerSlot, Layout, Slot
 from tfbnn.spec.network_parts import NetworkFacts
@@ -240,7 +241,7 @@ class NetworkSpec(ABC):
         """The spec with a definite transform of the targets, if it was open, and why that one."""
         if not self.is_open:
             return self
-        choice = Choice("y_transform", ", ".join(y_transform) or "none", why)
+        choice = transform_choice(y_transform, why)
         return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
 
     @property
@@ -300,6 +301,16 @@ class NetworkSpec(ABC):
         return self.parameterization == "ntk"
 
 
+def dtype_name(dtype: Any) -> Any:
+    """Return the name of a dtype of NumPy or TensorFlow; all else is given back as it is."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return getattr(dtype, "name", dtype)
+
+
 def check_likelihood_power(power: Any) -> float:
     """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
     return check_number("likelihood_power", power, above=0, maximum=1)
@@ -348,7 +359,7 @@ def common_settings(
     """
     check_likelihood(likelihood)
     likelihood.check_outputs(num_outputs)
-    dtype = check_choice("dtype", dtype, DTYPES)
+    dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
     choices, prior_is_chosen = [], is_auto(prior)
     if prior_is_chosen:
         prior, why = default_prior(likelihood)
@@ -367,7 +378,7 @@ def common_settings(
             choices.append(Choice("scale_prior", str(scale_prior), why))
     if is_auto(y_transform) and (chosen := default_y_transform(likelihood)) is not None:
         y_transform, why = chosen
-        choices.append(Choice("y_transform", ", ".join(y_transform) or "none", why))
+        choices.append(transform_choice(y_transform, why))
     return resolve_prior(prior), {
         "likelihood": likelihood,
         "parameterization": check_choice("parameterization", parameterization, PARAMETERIZATIONS),

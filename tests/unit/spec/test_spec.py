@@ -109,7 +109,7 @@ def test_default_scales_of_classes_may_be_larger(likelihood):
         ({"y_transform": ["log10", "cube"]}, ValueError, "y_transform .*log10.*'cube'"),
         ({"y_transform": {"log10"}}, TypeError, "y_transform"),
         ({"dtype": "float16"}, ValueError, "dtype .*float32.*'float16'"),
-        ({"dtype": np.int32}, TypeError, "dtype .*float32.*int32'"),
+        ({"dtype": np.int32}, ValueError, "dtype .*float32.*'int32'"),
         ({"dtype": None}, TypeError, "dtype .*float32.*None"),
         ({"dtype": 64}, TypeError, "dtype .*float32.*64"),
     ],
@@ -337,6 +337,11 @@ def test_counts_of_targets_and_noise_scales(likelihood, num_targets, num_noise):
 @pytest.mark.parametrize(("sizes", "hidden"), [([2, 1], 0), ([2, 4, 1], 1), ([2, 4, 4, 4, 1], 3)])
 def test_one_activation_per_hidden_layer(sizes, hidden):
     assert tfbnn.BayesianMLP(sizes, activation="sin").spec.activations == ("sin",) * hidden
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float32, "float32"), (float, "float64")])
+def test_dtype_may_be_a_numpy_type(dtype, name):
+    assert tfbnn.BayesianMLP([2, 1], dtype=dtype).spec.dtype == name
 
 
 def test_summary_shows_every_layer_and_the_number_of_parameters():
