@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tfbnn.posterior.checks import checked_rows, require_rows_of_fit
+from tfbnn.posterior.checks import checked_rows, require_rows_of_fit, rows_of_the_fit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
@@ -160,7 +160,7 @@ class FromPosterior:
                 f"{'x' if x is None else 'y'}=None. Pass all rows of the fit, or neither."
             )
         if x is None:
-            rows = model.rows_of_the_fit(noise_scale, "FromPosterior", "x and y")
+            rows = rows_of_the_fit(model._training_rows, noise_scale, "FromPosterior", "x and y")
         else:
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "FromPosterior")
             require_rows_of_fit(ensemble, rows, "FromPosterior")

@@ -19,15 +19,11 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
-from tfbnn.posterior.basins.finding import BasinMethods
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.calibrating import CalibrationMethods
 from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
-from tfbnn.posterior.gradient import GradientMethods
-from tfbnn.posterior.prior_predictive import PriorMethods
-from tfbnn.posterior.sampled_model import networks_of
+from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
@@ -62,12 +58,7 @@ class BaselineOptions(TypedDict, total=False):
     callbacks: Sequence[Any]
 
 
-class SampledNetwork(
-    CalibrationMethods,
-    BasinMethods,
-    GradientMethods,
-    PriorMethods,
-):
+class SampledNetwork(SampledModel):
     """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
 
     `fit_map`, `fit_ensemble` and `fit_laplace` are baselines to hold sampling against, from the same

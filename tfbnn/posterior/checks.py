@@ -101,3 +101,24 @@ def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
         warn(
             f"{what}: these are not the rows of the fit, or in another order, so the density is another."
         )
+
+
+def rows_of_the_fit(rows: Rows | None, noise_scale: Any, what: str, names: str) -> Rows:
+    """Return the training rows of a fit in this process.
+
+    Args:
+        rows: Those that the model has, or None.
+        noise_scale: What a caller was given besides, which must be None.
+        what: What needs them, for messages.
+        names: What else could be passed.
+
+    Raises:
+        ValueError: Where there are none.
+    """
+    if noise_scale is not None:
+        raise ValueError(
+            f"noise_scale belongs to {names}, received it alone: the rows of the fit have theirs."
+        )
+    if rows is None:
+        raise ValueError(f"{what} needs the training rows, of a fit in this process. Pass {names}.")
+    return rows

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tfbnn.posterior.averages import moments
-from tfbnn.posterior.checks import checked_inputs
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import inverse_draws
-from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array, with_ones
@@ -33,38 +30,12 @@ class Gradient(NamedTuple):
     stddev: Array
 
 
-class GradientMethods(SampledModel):
-    """Derivatives of predictions."""
-
-    def predict_gradient(self, x: ArrayLike) -> Gradient:
-        """The derivatives of the mean prediction, for whoever follows or profiles it.
-
-        Every network is differentiated in closed form, its transforms included, and averaged like the
-        prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
-        the draws. Of classes they are gradients of probabilities.
-
-        Args:
-            x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are in the
-                numbers that `code_inputs` makes of them, which of a category are steps and no slopes.
-
-        Returns:
-            `Gradient`: mean and stddev [N, K, D], or [N, D] where the target was fitted as [N], in
-            units of the targets per unit of the inputs, both original.
-
-        Raises:
-            NotFittedError: Before a fit.
-            TypeError, ValueError: For unusable inputs, and after `fit_laplace`, whose draws are no
-                networks.
-
-        Example:
-            slope, error = model.predict_gradient(x)
-        """
-        ensemble = self._fitted("predict_gradient", allow_unsampled=False)
-        x = checked_inputs(ensemble, x)
-        found = gradient_moments(ensemble, x)
-        if ensemble.vector_target and ensemble.spec.num_predicted == 1:
-            found = Gradient(*(values[:, 0] for values in found))
-        return found
+def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
+    """Return the Gradient of a model at transformed inputs x [N, D], in the shape of its target."""
+    found = gradient_moments(ensemble, x)
+    if ensemble.vector_target and ensemble.spec.num_predicted == 1:
+        found = Gradient(*(values[:, 0] for values in found))
+    return found
 
 
 def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:

@@ -43,6 +43,10 @@ from tfbnn.system.words import folded, warn
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
+    from tfbnn.posterior.basins.record import Basins
+    from tfbnn.posterior.calibration.record import Calibration
+    from tfbnn.posterior.gradient import Gradient
+    from tfbnn.posterior.prior_predictive import PriorDraws
     from tfbnn.posterior.relevance import Relevance
     from tfbnn.posterior.stacking import Stacking
 
@@ -304,6 +308,34 @@ class SampledModel(ExplainsAttributes):
         draws = np.concatenate(tiles, axis=1)
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
+    def predict_gradient(self, x: ArrayLike) -> Gradient:
+        """The derivatives of the mean prediction, for whoever follows or profiles it.
+
+        Every network is differentiated in closed form, its transforms included, and averaged like the
+        prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
+        the draws. Of classes they are gradients of probabilities.
+
+        Args:
+            x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are in the
+                numbers that `code_inputs` makes of them, which of a category are steps and no slopes.
+
+        Returns:
+            `Gradient`: mean and stddev [N, K, D], or [N, D] where the target was fitted as [N], in
+            units of the targets per unit of the inputs, both original.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable inputs, and after `fit_laplace`, whose draws are no
+                networks.
+
+        Example:
+            slope, error = model.predict_gradient(x)
+        """
+        from tfbnn.posterior.gradient import gradient_of_model
+
+        ensemble = self._fitted("predict_gradient", allow_unsampled=False)
+        return gradient_of_model(ensemble, checked_inputs(ensemble, x))
+
     @explains_keywords
     def evaluate(
         self,
@@ -363,6 +395,109 @@ class SampledModel(ExplainsAttributes):
             ensemble, rows.y, transformed, include_noise=include_noise, calibrated=calibrated
         )
 
+    @property
+    def calibration(self) -> Calibration | None:
+        """The `Calibration` of the predictions with noise, or None without one."""
+        return self._fitted().calibration
+
+    @explains_keywords
+    def calibrate(
+        self,
+        x_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+        *,
+        noise_scale: ArrayLike | None = None,
+        by: str | None = None,
+        method: str = "split",
+        scale: str = "stddev",
+        groups: Any = None,
+    ) -> Calibration:
+        """Makes error bars hold as often as they say, by rows that the fit has not seen.
+
+        Scores of these rows, targets less predicted means over predicted standard deviations, say
+        how wide an interval has to be, on either side: a conformal predictive system (Vovk, Gammerman
+        and Shafer 2022, Algorithmic Learning in a Random World, chapter 7). For new rows like these,
+        intervals then hold with their probability whatever the noise and however wrong the model,
+        on average over rows; beyond the outermost ranks by a Student's t that is fitted to the
+        scores. Means stay what they are. Every later `predict(include_noise=True)`, score, plot and
+        saved file uses it; `calibrated=False` asks for the predictions of the posterior.
+
+        Where inputs lie outside the training inputs, whose errors no row tells, bars are the wider
+        ones of the two (`predict(return_trust=True)` says where). Stacking and compression take the
+        calibration away, as it is about the draws as they were: calibrate after them.
+
+        Args:
+            x_calibration: Inputs [N, D] of rows that the fit has not seen; 20 at least, 150 say 1 and
+                2 standard deviations, 700 or more the third. Rows that stopped ADAM early are fine,
+                those that `stack_chains` was given are not.
+            y_calibration: Their targets [N, K] or [N], original units.
+            noise_scale: Known standard deviations of these rows, in the units of y; required after a
+                fit that had them.
+            by: None (default): one distribution of scores for all rows. "stddev": up to three, of
+                rows with small, middle and large predicted standard deviations; "trust": two, inside
+                the training inputs and at their edge; so that each group is right by itself.
+                150 rows at least in each.
+            method: "split" (default) by the rows that are given. "loo" takes none: by the rows of the
+                fit, each left out in turn by its leverage, the variance of the function there over
+                that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
+                group of chains that represent the same functions. Needs the model as it was fitted,
+                or of a run folder.
+            scale: What bars are in proportion to. "stddev" (default): the predicted standard
+                deviations. "misfit": these times the root mean square of the scores of the rows of
+                the fit around each input, so that bars grow where the networks fit badly: rows count
+                by how far a network that becomes exact there moves its prediction here, after
+                Swinburne and Perez 2025, Mach. Learn.: Sci. Technol. (POPS, arXiv:2402.01810). Of
+                nearly noise-free targets it tells which errors are large, of plain noise it
+                tells nothing (benchmarks/results/pops.md). Needs the rows of the fit with either
+                method, and at most 1000 weights per output in the last layer; files grow by four
+                matrices of up to 1000 x 1000 numbers for each target, and exports to ONNX and
+                SavedModel have no calibrated bars.
+            groups: Labels [N] of rows that belong together, such as those of one subject; text or
+                integers. With "loo" the rows of a label are left out together, by default those that
+                the fit was given, so that bars hold for new subjects; with "split" they are
+                together where `coverage_after` is judged. Not with "loo" and "misfit".
+
+        Returns:
+            `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable rows, too few of them, more than half of them rows of
+                the fit; for class likelihoods; for "loo" and "misfit" without the rows of the fit,
+                where most rows decide their own prediction, and where chains hardly moved, so that
+                their draws do not tell; for "loo" with networks that are not sampled, but those of
+                `fit_laplace`.
+
+        Warns:
+            UserWarning: Where some of the rows took part in the fit.
+
+        Example:
+            model.fit_posterior(x, y)
+            print(model.calibrate(x_held_out, y_held_out).summary())
+            low, high = model.predict(x_new, include_noise=True, quantiles=[0.16, 0.84]).quantiles
+        """
+        from tfbnn.posterior.calibration.calibrating import calibration_of_model
+        from tfbnn.posterior.fit_checking import diagnose_ensemble
+
+        ensemble = self._fitted()
+        found = calibration_of_model(
+            ensemble,
+            self._training_rows,
+            x_calibration,
+            y_calibration,
+            noise_scale,
+            by,
+            method,
+            scale,
+            groups,
+        )
+        self._ensemble = ensemble = replace(ensemble, calibration=found)
+        known, row_groups = self._unseen_rows()
+        if ensemble.no_chains is None and (known is not None or ensemble.diagnostics is not None):
+            told = diagnose_ensemble(ensemble, None, known, found.checked, row_groups).to_dict()
+            self._ensemble = replace(ensemble, diagnostics=told)
+        return found
+
     def diagnose(self, x_reference: ArrayLike | None = None) -> Diagnosis:
         """R-hat and effective sample sizes, of predictions first.
 
@@ -398,6 +533,58 @@ class SampledModel(ExplainsAttributes):
             chain_weights=ensemble.chain_weights,
             weighting=weighting_note(ensemble),
         )
+
+    def basins(
+        self,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        noise_scale: ArrayLike | None = None,
+    ) -> Basins:
+        """Says which chains represent the same functions, and how much of the posterior is there.
+
+        Chains that do not agree may be in basins of very unequal mass, and their average then is no
+        posterior. Chains are in one basin where their mean predictions at the reference inputs saved
+        with the model are nearer to each other than two of their standard deviations, root mean
+        square, or others connect them. The mass of a basin is found by bridge sampling (Meng and Wong
+        1996, Statistica Sinica 6, 831) between up to 800 draws of each chain and a normal
+        distribution beside them, made of half of the draws and the Gauss-Newton matrix at the best
+        one, with its relative mean square error (Fruehwirth-Schnatter 2004, Econometrics Journal 7,
+        143). Where the two hardly overlap, as with hundreds of parameters, it is not known: its error
+        is infinite.
+
+        The H! 2^H copies of a network that are the same function (units in another order, signs
+        turned where the activation is odd) are as many in every basin and cancel in the weights.
+        Weights are of the basins that were found; what no chain found does not count.
+
+        The result is kept with the model and in its file.
+
+        Args:
+            x, y, noise_scale: All rows of the fit, as in `fit_posterior`. Default: those that this
+                model was fitted to in this process, or those of the run folder it was loaded from.
+
+        Returns:
+            `Basins`: labels [C], log_weights and log_weight_stderr [B] in nats, rhat_within
+            [B, N_ref, K], `report()`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            TypeError, ValueError: For unusable rows, rows that are not as many as those of the fit,
+                a model without chains, fewer than eight draws per chain, and with several basins for
+                more than 8000 parameters.
+
+        Warns:
+            UserWarning: When the rows are not those of the fit.
+
+        Example:
+            print(model.basins().report())
+        """
+        from tfbnn.posterior.basins.finding import basins_of_model
+
+        ensemble = self._fitted()
+        found = basins_of_model(ensemble, self._training_rows, x, y, noise_scale)
+        self._ensemble = replace(ensemble, basins=found)
+        return found
 
     def relevance(self) -> Relevance:
         """Tell which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
@@ -535,6 +722,39 @@ class SampledModel(ExplainsAttributes):
         _warn_of_calibration(ensemble, "compress chose some of the draws")
         return type(self).from_ensemble(small)
 
+    def sample_prior(
+        self, x: Any, *, noise_scale: Any = None, num_results: int = 100, seed: int = 0
+    ) -> PriorDraws:
+        """Draws networks from the prior, and rows from the prior predictive distribution.
+
+        To see what a prior means: functions that are all flat, or rows far outside of what is possible,
+        speak against it. Noise that is learned is drawn from its prior as well.
+
+        Args:
+            x: Inputs [N, D], as in `predict`.
+            noise_scale: Known standard deviations of the rows, as in `predict`; required after a fit
+                that had them.
+            num_results: Draws S, default 100.
+            seed: Integer.
+
+        Returns:
+            `PriorDraws` (theta, f, y). After a fit inputs and targets are in original units, by the
+            transforms of the fit. Before one, "standardize" of the inputs is learned from x, and
+            targets are on the scale the network sees, unless their transform learns nothing; of what is
+            "auto" in the model a fit may choose otherwise by its rows.
+
+        Raises:
+            TypeError, ValueError: For unusable inputs, for more than 4 GB of draws, and for a model
+                whose prior is `FromPosterior`.
+
+        Example:
+            draws = model.sample_prior(np.linspace(-2, 2, 100)[:, None])
+            plt.plot(draws.f[:, :, 0].T)
+        """
+        from tfbnn.posterior.prior_predictive import prior_draws
+
+        return prior_draws(self.spec, self._ensemble, x, noise_scale, num_results, seed)
+
     def to_onnx(self, path: StrPath) -> None:
         """Write mean and spread of the function as an ONNX file; needs the extra `onnx`.
 
@@ -611,27 +831,6 @@ class SampledModel(ExplainsAttributes):
         if rows is None or ensemble.diagnostics is not None:
             return None, None
         return ensemble.transform(rows), rows.groups
-
-    def rows_of_the_fit(self, noise_scale: ArrayLike | None, what: str, names: str) -> Rows:
-        """The training rows of a fit in this process.
-
-        Args:
-            noise_scale: What a caller was given besides, which must be None.
-            what: What needs them, for messages.
-            names: What else could be passed.
-
-        Raises:
-            ValueError: Where there are none.
-        """
-        if noise_scale is not None:
-            raise ValueError(
-                f"noise_scale belongs to {names}, received it alone: the rows of the fit have theirs."
-            )
-        if self._training_rows is None:
-            raise ValueError(
-                f"{what} needs the training rows, of a fit in this process. Pass {names}."
-            )
-        return self._training_rows
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:
