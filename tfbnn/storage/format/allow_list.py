@@ -8,7 +8,7 @@ checks; for them there is `tfbnn.storage.model.untrusted`.
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
@@ -26,23 +26,11 @@ _INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
 _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
 
 
-class OpenedFile(NamedTuple):
-    """A file that holds nothing but what is known.
-
-    Attributes:
-        version: Of its format.
-        datasets: Dict name -> h5py.Dataset of all of the schema, none of them read yet.
-    """
-
-    version: int
-    datasets: dict[str, h5py.Dataset]
-
-
 @contextlib.contextmanager
 def opened_datasets(
     file: BinaryIO, max_bytes: int, kind: FileKind = schema.MODEL
-) -> Iterator[OpenedFile]:
-    """Yields the `OpenedFile` of a file that is open already.
+) -> Iterator[tuple[int, dict[str, h5py.Dataset]]]:
+    """Yield the version of an open file's format, and its datasets by name, none of them read yet.
 
     Args:
         file: Open binary file, whose seal has been checked.
@@ -62,7 +50,7 @@ def opened_datasets(
         counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
         declared, stored = map(sum, zip(*counts))
         _check_totals(declared, stored, size, max_bytes)
-        yield OpenedFile(version, {name: h5py.Dataset(node) for name, node in datasets.items()})
+        yield version, {name: h5py.Dataset(node) for name, node in datasets.items()}
 
 
 def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
