@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tfbnn.data.csv_tables import column_places
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
@@ -32,33 +33,28 @@ from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import warn
 
 
-def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]) -> Array:
+def input_columns(points: Any, names: Sequence[str]) -> Array:
     """The named columns of points as a matrix [N, len(names)].
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
         names: Of the columns.
-        places: Where they stand in SLHA, for messages.
 
     Raises:
         TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
     """
-    known = tuple(points) if isinstance(points, Mapping) else column_names(points)
-    if known is None:
-        raise TypeError(
-            "points must be a data frame or a dict name -> numbers, received "
-            f"{type(points).__name__}: inputs are found by name."
-        )
-    missing = [name for name in names if name not in known]
-    if missing:
-        wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
-        raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
     if isinstance(points, Mapping):
+        column_places(names, tuple(points), "points")
         columns = [as_float_array(points[name], name) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
             raise ValueError(f"points must have one number per point and input, received {found}.")
         points = Table(tuple(names), np.column_stack(columns))
+    if column_names(points) is None:
+        raise TypeError(
+            "points must be a data frame or a dict name -> numbers, received "
+            f"{type(points).__name__}: inputs are found by name."
+        )
     return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
 
 
@@ -325,9 +321,7 @@ class CrossSectionPredictor:
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
         names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
-        return self._cross_sections(
-            chosen, input_columns(points, names, self.places), names, errors
-        )
+        return self._cross_sections(chosen, input_columns(points, names), names, errors)
 
     def _cross_sections(
         self,

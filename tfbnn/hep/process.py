@@ -226,9 +226,15 @@ class Process:
             raise TypeError(
                 f"calculation must be a Calculation or None, received {self.calculation!r:.200}."
             )
+        energy = check_number("energy", self.energy, above=0)
+        if energy < _LEAST_ENERGY:
+            raise ValueError(
+                f"energy must be in GeV, received {energy:g}, which is {energy / 1000:g} TeV. For "
+                f"{energy:g} TeV pass {1000 * energy:g}."
+            )
         keep = {
             "pids": pid_pair(self.pids),
-            "energy": check_energy(self.energy),
+            "energy": energy,
             "inputs": {name: inputs[name] for name in names},
             "errors": check_errors(self.errors),
         }
@@ -243,17 +249,6 @@ def check_inputs(inputs: Any) -> dict[str, Place]:
     if "energy" in inputs:
         raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
     return {name: check_place(place) for name, place in inputs.items()}
-
-
-def check_energy(energy: Any) -> float:
-    """A centre-of-mass energy in GeV as float; refuses what can only be one in TeV."""
-    value = check_number("energy", energy, above=0)
-    if value < _LEAST_ENERGY:
-        raise ValueError(
-            f"energy must be in GeV, received {value:g}, which is {value / 1000:g} TeV. For "
-            f"{value:g} TeV pass {1000 * value:g}."
-        )
-    return value
 
 
 def pid_pair(pids: Any) -> Pids:

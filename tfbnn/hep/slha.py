@@ -26,30 +26,22 @@ _FORTRAN = re.compile(
 def check_place(place: Any) -> Place:
     """The place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
 
+    Args:
+        place: Such a tuple or list, or text such as "NMIX 1 1".
+
     Raises:
         TypeError: For anything but a name followed by integers.
     """
+    if isinstance(place, str):
+        name, *indices = place.split() or [""]
+        place = name, *(int(word) if _INDEX.fullmatch(word) else word for word in indices)
     sound = isinstance(place, (tuple, list)) and place and isinstance(place[0], str)
     if not (sound and all(type(index) is int for index in place[1:])):
         raise TypeError(
             "An SLHA place must be the name of a block followed by integer indices, such as "
-            f"('MASS', 1000022) or ('NMIX', 1, 1), received {place!r}."
+            f"('MASS', 1000022) or 'NMIX 1 1', received {place!r}."
         )
     return (place[0].upper(), *place[1:])
-
-
-def place_of_text(text: str) -> Place:
-    """The place that `place_text` wrote.
-
-    Raises:
-        TypeError: For anything but the name of a block followed by integers.
-    """
-    name, *indices = text.split() or [""]
-    if not all(_INDEX.fullmatch(index) for index in indices):
-        raise TypeError(
-            f"An SLHA place must be like 'MASS 1000022' or 'NMIX 1 1', received {text!r}."
-        )
-    return check_place((name, *map(int, indices)))
 
 
 def place_text(place: Iterable[str | int]) -> str:

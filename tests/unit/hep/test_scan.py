@@ -40,7 +40,7 @@ def test_many_points_are_what_each_is_alone(predictor):
 def test_one_process_needs_its_own_inputs_only(predictor):
     found = predictor.predict({"m": [1.0, 2.0], "n11": [1.0, 3.0]}, processes=[NEUTRALINOS[::-1]])
     assert found.pids == (NEUTRALINOS,) and found.central.shape == (2, 1)
-    with pytest.raises(ValueError, match=r"no column m_c \(MASS 1000024\)"):
+    with pytest.raises(ValueError, match="no column m_c"):
         predictor.predict({"m": [1.0], "n11": [1.0]})
 
 

@@ -131,21 +131,21 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None or not (args.json or args.write is not None):
         table = written_table(args.output, columns)
     with table as write:
-        for batch in batches:
+        for names, inputs, other_errors in batches:
             began = time.perf_counter()
-            sections = predictor.predict(batch.inputs, errors=batch.errors)
+            sections = predictor.predict(inputs, errors=other_errors)
             seconds += time.perf_counter() - began
-            num_points += len(batch.names)
+            num_points += len(names)
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
-            untrusted += [name for name, outside in zip(batch.names, is_outside) if outside]
-            points = np.repeat(np.array(batch.names, dtype=str), len(processes))
+            untrusted += [name for name, outside in zip(names, is_outside) if outside]
+            points = np.repeat(np.array(names, dtype=str), len(processes))
             values = _values_of(processes, sections, with_others)
             if write is not None:
                 write(values, [points])
             if args.json:
                 records += _records_of(columns, points, values)
             if copies is not None:
-                paths = {name: copies[name] for name in batch.names}
+                paths = {name: copies[name] for name in names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
