@@ -1,7 +1,6 @@
 """Check where commands may write before any work is done, so that nothing is lost by it.
 
-An output never replaces an input, a table never a model, a model nothing but a model and a report
-nothing but a report; the ending of its name says what it is.
+An output never replaces an input, a model nothing but a model and a report nothing but a report; the ending of its name says what it is.
 """
 
 import argparse
@@ -159,9 +158,7 @@ def _something_else(path: str, kind: Kind) -> str | None:
     """Name a file that an output of this kind does not replace; None for one that it does."""
     if kind is PAGE:
         return None if is_page(path) else "no report of tfbnn"
-    if kind is MODEL:
-        return None if is_sealed(path) else "no tfbnn model"
-    return "a tfbnn model" if is_sealed(path) else None
+    return "no tfbnn model" if kind is MODEL and not is_sealed(path) else None
 
 
 def _is_in(path: str, other: str) -> bool:

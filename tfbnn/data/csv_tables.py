@@ -28,10 +28,9 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
-from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath, open_text, replacing
-from tfbnn.system.words import did_you_mean, warn
+from tfbnn.system.words import did_you_mean
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
@@ -62,7 +61,6 @@ class TextLines:
         self._is_between_rows = True
         self._comment = ""
         self.separator: str | None = None
-        self._has_warned = False
         self.columns: list[str] | None = None
         with self._readable():
             self.columns = self._header()
@@ -114,19 +112,7 @@ class TextLines:
         if not line.lstrip().startswith("#"):
             return False
         self._comment = line.lstrip("# \t")
-        if self.separator is not None and not self._has_warned:
-            self._warn_of_a_row(self.separator, self.columns or [])
         return True
-
-    def _warn_of_a_row(self, separator: str, columns: list[str]) -> None:
-        cells = split(self._comment, separator)
-        self._has_warned = len(cells) == len(columns) > 1 and _has_number(cells)
-        if self._has_warned:
-            warn(
-                f"{self.source}, line {self.number}, begins with # and is skipped as a comment, "
-                "though it has as many cells as the rows; quote its first cell if it is one.",
-                DataWarning,
-            )
 
     def _header(self) -> list[str] | None:
         first = next(self, None)

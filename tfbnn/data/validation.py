@@ -21,6 +21,7 @@ from tfbnn.system.arrays import Array, mapped_file
 from tfbnn.system.words import did_you_mean, name_of, warn
 
 Limit = float | None
+_HOLDS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 FILL_ADVICE = (
     "Drop or fill these rows (SimpleImputer of scikit-learn), or fit with missing='indicator', on the "
@@ -187,18 +188,10 @@ def check_number(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number:
         raise TypeError(f"{name} must be a number, received {name}={value!r}.")
-    limits = [
-        (holds(value, limit), f"{sign} {limit}")
-        for sign, holds, limit in (
-            (">", operator.gt, above),
-            (">=", operator.ge, minimum),
-            ("<", operator.lt, below),
-            ("<=", operator.le, maximum),
-        )
-        if limit is not None
-    ]
-    if not np.isfinite(value) or not all(ok for ok, _ in limits):
-        wanted = " and ".join(text for _, text in limits) or "finite"
+    limits = {">": above, ">=": minimum, "<": below, "<=": maximum}
+    given = {sign: limit for sign, limit in limits.items() if limit is not None}
+    if not np.isfinite(value) or not all(_HOLDS[sign](value, given[sign]) for sign in given):
+        wanted = " and ".join(f"{sign} {limit}" for sign, limit in given.items()) or "finite"
         raise ValueError(f"{name} must be {wanted}, received {name}={value}.")
     return float(value)
 
