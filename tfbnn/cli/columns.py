@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import NUMBERS, Coding
+from tfbnn.data.csv_tables import column_places
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
@@ -22,7 +23,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import did_you_mean, warn
+from tfbnn.system.words import warn
 
 
 def fit_columns(
@@ -117,15 +118,9 @@ def feature_columns(
     """
     names, count = ensemble.column_names, ensemble.num_columns
     others = [name for name in available if name not in apart]
-    there = set(others)
-    missing = [name for name in names or () if name not in there]
-    if names is not None and not missing:
+    if names is not None and not {*names}.isdisjoint(others):
+        column_places(names, others, source)
         return list(names)
-    if names is not None and len(missing) < len(names):
-        raise ValueError(
-            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}."
-            f"{did_you_mean(missing[0], others)} Rename or add the columns."
-        )
     if len(others) != count:
         wanted = f" ({', '.join(names)})" if names is not None else ""
         raise ValueError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import FOLDER, MODEL, check_output
-from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import table_writer
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.fit.model import load
 from tfbnn.posterior.sampled_model import SampledModel
@@ -97,7 +97,8 @@ def _show_data(data: Dataset, train: str, test: str) -> None:
     )
     for path, (x, y) in ((train, data.train), (test, data.test)):
         columns = (*data.feature_names, data.target_name)
-        write_csv(path, columns, np.column_stack([x, y]), digits=9)
+        with table_writer(path, columns) as write:
+            write(np.column_stack([x, y]))
         print(f"{path}: {len(x)} rows")
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import StrPath, open_text, replacing
+from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 WHITE_SPACE = " "
@@ -38,126 +38,6 @@ _CHARACTERS = [separator for separator in SEPARATORS if separator != WHITE_SPACE
 _QUOTED = re.compile('"[^"]*"')
 # The separator is not known where an empty file ends.
 _BLANKS = " \r\n"
-
-
-class TextLines:
-    """The physical lines of a table, counted, without the comments and blank lines between rows.
-
-    Attributes:
-        source: Name of the file, for messages.
-        columns: Names in the header; None where there is no line at all.
-        number: Number of the line that was read last, from 1.
-        blank: Number of the last blank line before that and after the row before, or 0.
-        separator: What stands between cells; None until the header is read.
-    """
-
-    def __init__(self, lines: Iterable[str], source: str) -> None:
-        self.source, self.number, self.blank = source, 0, 0
-        lines = iter(lines)
-        # A spreadsheet's byte order mark survives on standard input.
-        self._lines = itertools.chain(
-            (line.removeprefix("\ufeff") for line in itertools.islice(lines, 1)), lines
-        )
-        self._is_between_rows = True
-        self._comment = ""
-        self.separator: str | None = None
-        self.columns: list[str] | None = None
-        with self._readable():
-            self.columns = self._header()
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        if self._is_between_rows:
-            self.blank = 0
-            while line[:1] in "# \t\r\n" and self._is_no_row(line):
-                line = next(self._lines)
-                self.number += 1
-            self._is_between_rows = False
-        return line
-
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (number of its last line, cells) of every row after the header."""
-        reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in self)
-        if self.separator != WHITE_SPACE:
-            reader = csv.reader(self, delimiter=self.separator or ",", skipinitialspace=True)
-        self._is_between_rows = True
-        with self._readable():
-            for cells in reader:
-                yield self.number, cells
-                self._is_between_rows = True
-
-    @contextlib.contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(
-                f"{self.source}, line {self.number + 1}: not a table in UTF-8 text ({error}). "
-                "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
-            ) from error
-
-    def _put_back(self, line: str) -> None:
-        self._lines = itertools.chain([line], self._lines)
-        self.number -= 1
-        self._is_between_rows = True
-
-    def _is_no_row(self, line: str) -> bool:
-        if not line.strip(_BLANKS) or (self.separator == WHITE_SPACE and not line.strip()):
-            self.blank = self.number
-            return True
-        if not line.lstrip().startswith("#"):
-            return False
-        self._comment = line.lstrip("# \t")
-        return True
-
-    def _header(self) -> list[str] | None:
-        first = next(self, None)
-        if first is None:
-            return None
-        separator = separator_of(first)
-        names = split(self._comment, separator_of(self._comment))
-        cells = split(first, separator)
-        if _has_number(cells) and not _has_number(names) and len(names) == len(cells):
-            self._put_back(first)
-        elif separator == WHITE_SPACE:
-            names = cells
-            self._is_between_rows = True  # comments and blank lines may follow
-            if (second := next(self, None)) is not None:
-                self._put_back(second)
-                if len(split(second, separator_of(second))) == 1:
-                    separator, names = ",", split(first, ",")
-        else:
-            self._put_back(first)
-            self.separator = separator
-            names = next(self.rows())[1]
-        self.separator = separator
-        return [name.strip() for name in names]
-
-
-def separator_of(line: str) -> str:
-    """Return what separates the cells of a line, see above; a comma where there is a single word."""
-    bare = _QUOTED.sub("x", line)
-    best = max(_CHARACTERS, key=bare.count)
-    if best in bare:
-        return best
-    return WHITE_SPACE if len(bare.split()) > 1 else ","
-
-
-def split(line: str, separator: str) -> list[str]:
-    """The cells of one line."""
-    if separator == WHITE_SPACE and '"' not in line:
-        return line.split()
-    if separator == WHITE_SPACE:
-        line = " ".join(line.split())
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
-
-
-def _has_number(cells: Iterable[str]) -> bool:
-    return any(map(is_number, cells))
 
 
 # Line number and cells.
@@ -184,30 +64,70 @@ class CsvRows:
 
     def __init__(self, stream: Iterable[str], source: str) -> None:
         self.source = source
-        self._lines = TextLines(stream, source)
-        if self._lines.columns is None:
-            raise ValueError(f"{source} is empty; expected a header line with the column names.")
-        self.columns = tuple(self._lines.columns)
+        # Numbers of the line that was read last, from 1, and of the last blank one since the row before.
+        self._number, self._blank = 0, 0
+        lines = iter(stream)
+        # A spreadsheet's byte order mark survives on standard input.
+        self._lines = itertools.chain(
+            (line.removeprefix("\ufeff") for line in itertools.islice(lines, 1)), lines
+        )
+        self._is_between_rows, self._comment = True, ""
+        # What stands between cells; None until the header is read.
+        self._separator: str | None = None
+        with self._readable():
+            self.columns = self._header()
         if all(is_number(name) for name in self.columns):
             raise ValueError(
-                f"{source}, line {self._lines.number}: expected a header line with the column "
+                f"{source}, line {self._number}: expected a header line with the column "
                 "names, got only numbers; put the names of the columns in the first line."
             )
 
     def __iter__(self) -> Iterator[Line]:
-        count, lines = len(self.columns), self._lines
-        for line, cells in lines.rows():
-            if count == 1 and lines.blank:
+        count = len(self.columns)
+        for cells in self._rows():
+            if count == 1 and self._blank:
                 raise ValueError(
-                    f"{self.source}, line {lines.blank}: expected a value, got a blank line "
+                    f"{self.source}, line {self._blank}: expected a value, got a blank line "
                     "between the rows of a table of one column; repair or remove the line."
                 )
             if len(cells) != count:
                 raise ValueError(
-                    f"{self.source}, line {line}: expected {count} cells as in the header, got "
-                    f"{len(cells)}; repair the line, whose cells have {SEPARATORS[lines.separator or ',']} between."
+                    f"{self.source}, line {self._number}: expected {count} cells as in the header, got "
+                    f"{len(cells)}; repair the line, whose cells have "
+                    f"{SEPARATORS[self._separator or ',']} between."
                 )
-            yield line, cells
+            yield self._number, cells
+
+    def _physical_lines(self) -> Iterator[str]:
+        """Yield lines, of those between rows neither comments nor blank ones."""
+        while (line := next(self._lines, None)) is not None:
+            self._number += 1
+            if self._is_between_rows and line[:1] in "# \t\r\n" and self._is_no_row(line):
+                continue
+            self._is_between_rows = False
+            yield line
+
+    def _rows(self) -> Iterator[list[str]]:
+        """Yield the cells of every row from here on."""
+        lines = self._physical_lines()
+        reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in lines)
+        if self._separator != WHITE_SPACE:
+            reader = csv.reader(lines, delimiter=self._separator or ",", skipinitialspace=True)
+        self._is_between_rows, self._blank = True, 0
+        with self._readable():
+            for cells in reader:
+                yield cells
+                self._is_between_rows, self._blank = True, 0
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{self.source}, line {self._number + 1}: not a table in UTF-8 text ({error}). "
+                "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
+            ) from error
 
     def numbers(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> Array:
         """The named columns of some rows.
@@ -280,6 +200,68 @@ class CsvRows:
                     )
         return values
 
+    def _put_back(self, line: str) -> None:
+        self._lines = itertools.chain([line], self._lines)
+        self._number -= 1
+        self._is_between_rows = True
+
+    def _is_no_row(self, line: str) -> bool:
+        if not line.strip(_BLANKS) or (self._separator == WHITE_SPACE and not line.strip()):
+            self._blank = self._number
+            return True
+        if not line.lstrip().startswith("#"):
+            return False
+        self._comment = line.lstrip("# \t")
+        return True
+
+    def _header(self) -> tuple[str, ...]:
+        lines = self._physical_lines()
+        first = next(lines, None)
+        if first is None:
+            raise ValueError(
+                f"{self.source} is empty; expected a header line with the column names."
+            )
+        separator = separator_of(first)
+        names = split(self._comment, separator_of(self._comment))
+        cells = split(first, separator)
+        if _has_number(cells) and not _has_number(names) and len(names) == len(cells):
+            self._put_back(first)
+        elif separator == WHITE_SPACE:
+            names = cells
+            self._is_between_rows = True  # comments and blank lines may follow
+            if (second := next(lines, None)) is not None:
+                self._put_back(second)
+                if len(split(second, separator_of(second))) == 1:
+                    separator, names = ",", split(first, ",")
+        else:
+            self._put_back(first)
+            self._separator = separator
+            names = next(self._rows())
+        self._separator = separator
+        return tuple(name.strip() for name in names)
+
+
+def separator_of(line: str) -> str:
+    """Return what separates the cells of a line, see above; a comma where there is a single word."""
+    bare = _QUOTED.sub("x", line)
+    best = max(_CHARACTERS, key=bare.count)
+    if best in bare:
+        return best
+    return WHITE_SPACE if len(bare.split()) > 1 else ","
+
+
+def split(line: str, separator: str) -> list[str]:
+    """The cells of one line."""
+    if separator == WHITE_SPACE and '"' not in line:
+        return line.split()
+    if separator == WHITE_SPACE:
+        line = " ".join(line.split())
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+
+
+def _has_number(cells: Iterable[str]) -> bool:
+    return any(map(is_number, cells))
+
 
 @contextlib.contextmanager
 def open_csv(path: StrPath) -> Iterator[CsvRows]:
@@ -313,14 +295,13 @@ class Writer(Protocol):
         """Take numbers [n, M], and columns [n] of any kind each, which stand before them."""
 
 
-def csv_writer(stream: TextIO, columns: Names, separator: str = ",", *, digits: int = 9) -> Writer:
+def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     """Return what writes the rows of a table to a stream, the names of the columns before the first.
 
     Args:
         stream: Open for writing.
         columns: L + M names.
         separator: What stands between cells.
-        digits: Significant digits of numbers; 9 (default) are more than any prediction is worth.
     """
     writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
     head = [columns]
@@ -335,24 +316,11 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",", *, digits: 
         if head:
             writer.writerow(head.pop())
         texts = [column.tolist() for column in labels]
-        numbers = ([f"{value:.{digits}g}" for value in column] for column in values.T.tolist())
+        # More digits than any prediction is worth.
+        numbers = ([f"{value:.9g}" for value in column] for column in values.T.tolist())
         writer.writerows(zip(*texts, *numbers))
 
     return write
-
-
-def write_csv(
-    path: StrPath, columns: Names, values: Any, labels: Sequence[Array] = (), *, digits: int = 17
-) -> None:
-    """Write a table of numbers [N, M], with columns [N] of labels before them, to a file at once.
-
-    Args:
-        path: File name, which the table gets once it is complete.
-        columns, values, labels: As of `csv_writer`.
-        digits: Significant digits; 17 (default) keep every bit.
-    """
-    with replacing(path) as temporary, open_text(temporary) as stream:
-        csv_writer(stream, columns, digits=digits)(values, labels)
 
 
 def column_places(

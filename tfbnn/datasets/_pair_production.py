@@ -95,10 +95,6 @@ class Density:
         """Return x f(x), in the shape of ``x`` (0 < x <= 1)."""
         return self.norm * x**self.rise * (1.0 - x) ** self.fall
 
-    def moment(self, order: float) -> float:
-        """Return the integral of ``x^order f(x)`` over 0 < x < 1 (1 is the momentum)."""
-        return self.norm * beta_function(self.rise + order, self.fall + 1.0)
-
 
 def beta_function(a: float, b: float) -> float:
     """Euler's beta function B(a, b) for positive a and b."""

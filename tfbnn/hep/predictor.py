@@ -16,7 +16,6 @@ from tfbnn.data.csv_tables import column_places
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
-from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import (
     FB,
     Pids,
@@ -30,7 +29,6 @@ from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
-from tfbnn.system.words import warn
 
 
 def input_columns(points: Any, names: Sequence[str]) -> Array:
@@ -68,30 +66,12 @@ def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
     Returns:
         (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
     """
-    _warn_of_signed_masses(process, x)
     prediction = process.model.predict(
         x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
     )
     quantiles = cast(Array, prediction.columns.quantiles)
     low, central, high = quantiles[:, :, 0] * FB[process.unit]
     return central, central - low, high - central, cast(Array, prediction.trust)
-
-
-def _warn_of_signed_masses(process: Process, x: Array) -> None:
-    """Warn of masses below zero where the fit had none: tables often have absolute values."""
-    negative = np.any(x < 0, axis=0)
-    if not negative.any():
-        return
-    ensemble = process.model.posterior
-    low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
-    for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
-        if signed and place[0] == "MASS":
-            warn(
-                f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
-                f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
-                "has absolute values.",
-                DataWarning,
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +176,6 @@ class CrossSectionPredictor:
 
         Raises:
             TypeError, ValueError: For unknown names, and for values that are not finite numbers.
-
-        Warns:
-            DataWarning: When a part of the row of a mixing matrix stays: a row is one unit vector.
         """
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
@@ -210,9 +187,7 @@ class CrossSectionPredictor:
                 f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
-        if check_flag("keep", keep):
-            self._warn_of_mixed_rows(values)
-        else:
+        if not check_flag("keep", keep):
             self.parameters.clear()
         self.parameters.update(values)
 
@@ -342,16 +317,3 @@ class CrossSectionPredictor:
             columns.append((central, *errors_of_network, *other, trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)
-
-    def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
-        """Warn of rows of mixing matrices that would be of two points."""
-        rows = {name: place[:2] for name, place in self.places.items() if len(place) == 3}
-        new = {rows[name] for name in values if name in rows}
-        stays = [name for name in rows if rows[name] in new and name not in values]
-        stays = [name for name in stays if name in self.parameters]
-        if stays:
-            warn(
-                f"set_parameters has some of a row of mixings: {', '.join(stays)} stay as they were "
-                "before. Set the row as a whole, or pass keep=False.",
-                DataWarning,
-            )

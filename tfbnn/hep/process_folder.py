@@ -155,10 +155,8 @@ def write_processes(
 def _alone(folder: str) -> Iterator[None]:
     """While active, nobody else adds to a folder: of two who read it and write it one would be lost."""
     path = os.path.join(folder, _LOCK)
-    try:
-        handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
-    except PermissionError:  # another user's, of a folder that they share
-        handle = open_plainly(path, os.O_RDONLY)
+    # Not for writing: it may be another user's, of a folder that they share.
+    handle = open_plainly(path, os.O_RDONLY | os.O_CREAT)
     try:
         try:
             lock(handle, wait=True)

@@ -18,14 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import column_names, column_names_of, plain_frame, refuse_other_order
+from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
     as_float_array,
     as_matrix,
     check_choice,
-    check_integer,
     refuse_units,
 )
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
@@ -166,7 +165,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             del of_fit[own]
         names = of_fit.keys() & signature(BayesianMLP).parameters.keys()
         of_model = {name: of_fit.pop(name) for name in names}
-        model = BayesianMLP([num_inputs, *self._hidden_layers(), num_outputs], **of_model)
+        hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes)).tolist()
+        model = BayesianMLP([num_inputs, *hidden, num_outputs], **of_model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
             run = model.fit_posterior(X, y, **of_fit)
@@ -201,18 +201,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             return self.model_.code_inputs(X)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _hidden_layers(self) -> list[int]:
-        """Widths of the hidden layers."""
-        sizes: Any = self.hidden_layer_sizes
-        if isinstance(sizes, Integral):
-            sizes = [sizes]
-        if not isinstance(sizes, (list, tuple, np.ndarray)):
-            raise TypeError(
-                "hidden_layer_sizes must be a width or several, such as 50 or (20, 20), received "
-                f"{sizes!r}."
-            )
-        return [check_integer("hidden_layer_sizes", width, minimum=1) for width in sizes]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing != REFUSE
@@ -235,19 +223,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
 
 def _refuse_dates(X: Any) -> None:
-    """Refuse inputs that are dates or have units, whose numbers scikit-learn would take."""
+    """Refuse arrays of dates, and inputs with units, whose numbers scikit-learn would take."""
     refuse_units(X, "X")
-    if _are_dates(getattr(X, "dtype", None)):
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         as_float_array(X, "X")
-    kinds = () if column_names(X) is None else getattr(X, "dtypes", ())
-    for place, kind in enumerate(kinds):
-        if _are_dates(kind):
-            name = X.columns[place]
-            as_float_array(np.asarray(X[[name]])[:, 0], f"column {name!r} of X")
-
-
-def _are_dates(kind: Any) -> bool:
-    return getattr(kind, "kind", None) in ("M", "m")
 
 
 def explains_settings(cls: Estimator) -> Estimator:

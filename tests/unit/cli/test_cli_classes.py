@@ -10,8 +10,8 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import QUICK, check_refusal
+from tests.support.tables import write_csv
 from tfbnn.cli.fit import training_and_held_out
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical

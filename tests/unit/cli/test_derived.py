@@ -9,8 +9,8 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.tables import write_csv
 from tests.support.without_tensorflow import command_without_tensorflow
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.storage import RunFolder
 
 

@@ -167,8 +167,8 @@ def test_weights_of_rows_are_refused_with_the_reason():
     [
         ({"likelihood": Bernoulli()}, TypeError, "BayesianMLPClassifier"),
         ({"likelihood": "gaussian"}, TypeError, "Did you mean 'Gaussian\\(\\)'?"),
-        ({"hidden_layer_sizes": 0}, ValueError, "hidden_layer_sizes must be at least 1"),
-        ({"hidden_layer_sizes": 2.5}, TypeError, "hidden_layer_sizes must be"),
+        ({"hidden_layer_sizes": 0}, ValueError, "layer_sizes.* must be at least 1"),
+        ({"hidden_layer_sizes": 2.5}, TypeError, "layer_sizes.* must be"),
         ({"random_state": "seed"}, ValueError, "seed"),
         ({"activation": "bent"}, ValueError, "activation must be one of"),
     ],
