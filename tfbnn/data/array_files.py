@@ -92,11 +92,8 @@ def _of_arrow(column: Any) -> Array | None:
     from pyarrow import types
 
     kind = column.type
-    if types.is_temporal(kind):
-        dates: Array = np.asarray(column)
-        # Microseconds are the shortest of Python; dates are named and refused, not used.
-        is_array = dates.dtype.kind in "mM"
-        return dates.astype(f"{dates.dtype.kind}8[us]").astype(object) if is_array else dates
+    if types.is_temporal(kind):  # dates are named and refused, not used
+        return np.array(column.to_pylist(), dtype=object)
     if types.is_decimal(kind):
         # Each number by itself, as Python rounds it; missing ones become NaN.
         return np.array(column.to_pylist(), dtype=np.float64)

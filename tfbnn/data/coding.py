@@ -304,16 +304,6 @@ class Coding:
                 "in the table, and leave 'log10' out."
             )
 
-    def check_numbers(self, x: Any, argument: str) -> None:
-        """Refuse a nameless array that is not of coded numbers [N, D]."""
-        array = as_rectangle(x, argument, "numbers")
-        if array.ndim == 2 and (array.shape[1] != self.num_inputs or text_in(array) is not None):
-            raise ValueError(
-                f"{argument} must be a data frame with the columns [{listed(self.names)}], or the "
-                f"{self.num_inputs} numbers that they become, [{listed(self.input_names)}], received "
-                f"an array of shape {list(array.shape)} without names."
-            )
-
     def to_json(self) -> list[dict[str, Any]]:
         """JSON-able, as model files and run folders hold it."""
         return [column.to_json() for column in self.columns]
@@ -369,7 +359,13 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
         if array.shape[1:] == (len(coding.columns),):
             x, names = Table(coding.names, as_float_array(array, argument)), coding.names
     if names is None:
-        coding.check_numbers(x, argument)
+        array = as_rectangle(x, argument, "numbers")
+        if array.ndim == 2 and (array.shape[1] != coding.num_inputs or text_in(array) is not None):
+            raise ValueError(
+                f"{argument} must be a data frame with the columns [{listed(coding.names)}], or the "
+                f"{coding.num_inputs} numbers that they become, [{listed(coding.input_names)}], received "
+                f"an array of shape {list(array.shape)} without names."
+            )
     with places_named(names=coding.input_names):
         values = as_matrix(x, argument) if names is None else coding.encoded(x, argument)
     return Inputs(values, coding.input_names, coding)

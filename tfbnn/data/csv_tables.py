@@ -22,7 +22,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 import numpy as np
@@ -44,11 +44,16 @@ _BLANKS = " \r\n"
 Line = tuple[int, list[str]]
 Lines = Sequence[Line]
 Names = Sequence[str]
+Test = Callable[[str], bool]
 
 TEXT_ADVICE = (
     "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
     "categorical or bernoulli"
 )
+
+
+def _never(name: str) -> bool:
+    return False
 
 
 class CsvRows:
@@ -129,13 +134,13 @@ class CsvRows:
                 "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
             ) from error
 
-    def numbers(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> Array:
+    def numbers(self, lines: Lines, names: Names, may_lack: Test = _never) -> Array:
         """The named columns of some rows.
 
         Args:
             lines: List of (line number, cells), as iterated.
             names: Column names.
-            may_lack: Of each whether numbers may be missing; none (default): they may not.
+            may_lack: Tells of a name whether numbers may be missing; by default they may not.
 
         Returns:
             Array [len(lines), len(names)], float64; NaN for missing ones.
@@ -154,7 +159,7 @@ class CsvRows:
             values = self._odd_numbers(lines, names, places, may_lack)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> dict[str, Array]:
+    def texts(self, lines: Lines, names: Names, may_lack: Test = _never) -> dict[str, Array]:
         """Return the named columns of some rows as they are written: dict name -> text array [N].
 
         Args:
@@ -164,9 +169,9 @@ class CsvRows:
             ValueError: If a column is missing or there twice, or a cell is empty.
         """
         found = self.cells(lines, names)
-        for name, may in itertools.zip_longest(names, may_lack):
+        for name in names:
             column = found[name].tolist()
-            if may:
+            if may_lack(name):
                 found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
             elif "" in column:
                 raise ValueError(
@@ -183,17 +188,14 @@ class CsvRows:
             for name, place in zip(names, places)
         }
 
-    def _odd_numbers(
-        self, lines: Lines, names: Names, places: list[int], may_lack: Sequence[bool]
-    ) -> Array:
+    def _odd_numbers(self, lines: Lines, names: Names, places: list[int], may_lack: Test) -> Array:
         """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
-        lacking = may_lack or [False] * len(names)
         values = np.full((len(lines), len(names)), np.nan)
         for row, (line, cells) in enumerate(lines):
             for column, (name, place) in enumerate(zip(names, places)):
                 if is_number(cell := decimal(cells[place])):
                     values[row, column] = float(cell)
-                elif not (lacking[column] and is_gap(cells[place])):
+                elif not (may_lack(name) and is_gap(cells[place])):
                     raise ValueError(
                         f"{self.source}, line {line}, column {name}: expected a finite number, "
                         f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."

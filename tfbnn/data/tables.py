@@ -130,9 +130,9 @@ def _of_lines(
 ) -> Table:
     """The Table of columns of a table in text, some of them `words`."""
     of_numbers = [name for name in names if name not in words]
-    numbers = rows.numbers(lines, of_numbers, list(map(wanted.may_lack, of_numbers)))
+    numbers = rows.numbers(lines, of_numbers, wanted.may_lack)
     of_words = [name for name in names if name in words]
-    written = rows.texts(lines, of_words, list(map(wanted.may_lack, of_words)))
+    written = rows.texts(lines, of_words, wanted.may_lack)
     places = np.array([line for line, _ in lines], dtype=np.int64)
     return wanted.table(names, numbers, written, source=rows.source, lines=places)
 

@@ -358,24 +358,11 @@ def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array
         array = np.where(np.frompyfunc(is_missing, 1, 1)(array).astype(bool), np.nan, array)
     try:
         return array.astype(np.float64)
-    except OverflowError as error:
-        raise ValueError(
-            f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
-        ) from error
-    except (TypeError, ValueError) as error:
-        place, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))
+    except (OverflowError, TypeError, ValueError) as error:
         raise TypeError(
-            f"{name} must be a rectangular array of numbers, received {type(entry).__name__} in "
-            f"{_where(place, names)}: {entry!r:.60}. Convert to float first."
+            f"{name} must be a rectangular array of numbers, received others ({error}). Convert to float "
+            "first."
         ) from error
-
-
-def _is_float(entry: Any) -> bool:
-    try:
-        np.float64(entry)
-    except (TypeError, ValueError):
-        return False
-    return np.ndim(entry) == 0
 
 
 def _refuse_non_finite(

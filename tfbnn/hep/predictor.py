@@ -60,20 +60,6 @@ def input_columns(points: Any, names: Sequence[str]) -> Array:
 _QUANTILES = [0.16, 0.5, 0.84]
 
 
-def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
-    """Predict a process at inputs [N, D], in the order of the columns of the fit.
-
-    Returns:
-        (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
-    """
-    prediction = process.model.predict(
-        x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
-    )
-    quantiles = cast(Array, prediction.columns.quantiles)
-    low, central, high = quantiles[:, :, 0] * FB[process.unit]
-    return central, central - low, high - central, cast(Array, prediction.trust)
-
-
 @dataclass(frozen=True, eq=False)
 class CrossSections:
     """Cross sections of N points and P processes: arrays [N, P], in fb where nothing else is said.
@@ -311,9 +297,14 @@ class CrossSectionPredictor:
         columns = []
         for process in processes:
             x = values[:, [places[name] for name in process.inputs]]
-            central, *errors_of_network, trust = _predicted(process, x)
+            prediction = process.model.predict(
+                x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
+            )
+            quantiles = cast(Array, prediction.columns.quantiles)
+            low, central, high = quantiles[:, :, 0] * FB[process.unit]
             down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
             other = np.abs(central) * down, np.abs(central) * up
-            columns.append((central, *errors_of_network, *other, trust))
+            errors_of_network = central - low, high - central
+            columns.append((central, *errors_of_network, *other, cast(Array, prediction.trust)))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)

@@ -137,7 +137,7 @@ def write_processes(
     os.makedirs(folder, exist_ok=True)
     new, adds = {process.pids: process for process in processes}, existing in ("add", "update")
     with _alone(folder) if adds else contextlib.nullcontext():
-        is_new = existing == "replace" or not _has_index(folder)
+        is_new = existing == "replace" or not os.path.lexists(os.path.join(folder, NAME))
         there = {} if is_new else read_processes(folder)
         taken = [pids for pids in there if pids in new or existing == "refuse"]
         if taken and existing != "update":
@@ -154,19 +154,10 @@ def write_processes(
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
     """While active, nobody else adds to a folder: of two who read it and write it one would be lost."""
-    path = os.path.join(folder, _LOCK)
     # Not for writing: it may be another user's, of a folder that they share.
-    handle = open_plainly(path, os.O_RDONLY | os.O_CREAT)
+    handle = open_plainly(os.path.join(folder, _LOCK), os.O_RDONLY | os.O_CREAT)
     try:
-        try:
-            lock(handle, wait=True)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"processes cannot be added where files cannot be locked ({error}): write all of them "
-                "at once, by existing='replace', or choose a folder on another file system",
-                path,
-            ) from error
+        lock(handle, wait=True)
         yield
     finally:
         os.close(handle)
@@ -246,10 +237,6 @@ def _hash(path: str) -> str:
             return check_seal(file).hex()
         except ModelFileError as error:
             raise ModelFileError(f"{path!r}: {error}") from error
-
-
-def _has_index(folder: str) -> bool:
-    return os.path.lexists(os.path.join(folder, NAME))
 
 
 def _files_of(folder: str) -> list[str]:

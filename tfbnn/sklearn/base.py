@@ -40,10 +40,6 @@ from tfbnn.system.words import warn
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
 
-# One row has no spread, by which inputs and targets are standardised.
-FEWEST_ROWS = 2
-
-
 Estimator = TypeVar("Estimator", bound=type)
 L = TypeVar("L", bound=Likelihood)
 
@@ -91,7 +87,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        for name in ("predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
+        for name in ("fit", "predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
             if name in vars(cls):
                 setattr(cls, name, explains_keywords(vars(cls)[name]))
 
@@ -130,7 +126,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             numbers = X
             if coding is not None:
                 numbers = as_inputs(plain_frame(X, "X"), "X", coding.num_inputs, coding).values
-        checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": FEWEST_ROWS}
+        # One row has no spread, by which inputs and targets are standardised.
+        checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         inputs, targets = validate_data(self, numbers, y, dtype=np.float64, **checks)
         if coding is not None:
             validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
@@ -239,16 +236,3 @@ def explains_settings(cls: Estimator) -> Estimator:
 def named(given: Any, checked: Array) -> Any:
     """Targets with the names of a frame or series that they were given as, else as they are."""
     return given if column_names_of(given) else checked
-
-
-def refuse_more(fit: str, known: Sequence[str], unsupported: Mapping[str, Any]) -> None:
-    """Refuse what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
-    is none. The `known` keywords are what may have been meant.
-
-    Raises:
-        TypeError: Where there is one.
-    """
-    for name, value in unsupported.items():
-        if name != "sample_weight" or value is not None:
-            message = f"{fit}() got an unexpected keyword argument {name!r}."
-            raise TypeError(message + hint(name, known))

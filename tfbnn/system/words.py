@@ -39,13 +39,10 @@ def without_controls(text: str) -> str:
     """
     if text.isascii() and text.translate(dict.fromkeys(map(ord, _LAYOUT))).isprintable():
         return text
-    return "".join(map(_shown, text))
-
-
-def _shown(character: str) -> str:
-    if character.isprintable() or character in _LAYOUT:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        one if one.isprintable() or one in _LAYOUT else one.encode("unicode_escape").decode("ascii")
+        for one in text
+    )
 
 
 def plain(value: Any) -> Any:

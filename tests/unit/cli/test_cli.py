@@ -120,7 +120,7 @@ def test_module_runs_as_the_command():
         [sys.executable, "-m", "tfbnn", "resume", "folder"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "no run in folder" in done.stderr and "Traceback" not in done.stderr
+    assert "There is no run folder" in done.stderr and "Traceback" not in done.stderr
 
 
 # ----------------------------------------------------------------------------------------

@@ -106,7 +106,6 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
     code, out, err = run("export named.h5 -o saved --json")
     told = {"format": "SavedModel", "feature_names": ["a", "b"], "classes": None}
     assert (code, err) == (0, "") and json.loads(out) == told | {"saved": "saved", "bytes": 1000}
-    check_refusal(run("export named.h5 -o saved"), "holds something")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,6 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("stack named.h5 -o out.h5", "VALIDATION"),
         ("export named.h5 -o named.h5", "lies in it"),
         ("export named.h5 -o named.tflite", "an ONNX file"),
-        ("export named.h5 -o full", "holds something"),
         ("export named.h5 -o rows.csv/saved", "is a file"),
         ("export named.h5 -o run/saved", "run folder"),
     ],

@@ -262,15 +262,15 @@ def test_threshold_is_p_wave(mixing):
     assert slope == pytest.approx(3.0, abs=1e-3)
 
 
-def test_heavy_squarks_leave_the_z_alone():
+def test_heavy_squarks_leave_the_z_alone(monkeypatch):
     mass = np.full(2, 200.0)
     mixing = np.array([[0.5, 0.5, 0.7, 0.1], [0.0, 0.0, 0.7, 0.1]])
-    mixed, only_higgsino = pair.pair_cross_section_fb(mass, mixing, squark_mass=1e7)
+    monkeypatch.setattr(pair, "SQUARK_MASS_GEV", 1e7)
+    mixed, only_higgsino = pair.pair_cross_section_fb(mass, mixing)
     assert mixed == pytest.approx(only_higgsino, rel=1e-6)
-    pure = pair.pair_cross_section_fb(mass[:1], np.array([[1.0, 0.0, 0.0, 0.0]]), squark_mass=1e7)
-    lighter = pair.pair_cross_section_fb(
-        mass[:1], np.array([[1.0, 0.0, 0.0, 0.0]]), squark_mass=1e6
-    )
+    pure = pair.pair_cross_section_fb(mass[:1], np.array([[1.0, 0.0, 0.0, 0.0]]))
+    monkeypatch.setattr(pair, "SQUARK_MASS_GEV", 1e6)
+    lighter = pair.pair_cross_section_fb(mass[:1], np.array([[1.0, 0.0, 0.0, 0.0]]))
     assert lighter / pure == pytest.approx(1e4, rel=1e-3)
 
 

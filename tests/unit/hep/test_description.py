@@ -58,7 +58,6 @@ def test_what_stands_first_holds_for_all(folder):
         ('inputs = "MASS"', "inputs must be a dict"),
         ("inputs = {}", "inputs must"),
         ('inputs = {energy = "MASS 1"}', "No input can be called 'energy'"),
-        ('doi = "https://doi.org/10.1/2"', "doi must be like '10.1000/182'"),
         ("citation = 7", "citation must be text"),
         ("xsection = {pdf_id = 1}", "missing 1 .*qcd_order"),
         ("xsection = {qcd_order = 1, order = 2}", "unexpected .*order"),

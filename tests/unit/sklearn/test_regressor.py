@@ -159,7 +159,6 @@ def test_weights_of_rows_are_refused_with_the_reason():
         estimator.fit(X, Y, sample_weight=np.ones(40))
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
         estimator.fit(X, Y, epochs=3)
-    estimator.fit(X, Y, sample_weight=None)
 
 
 @pytest.mark.parametrize(

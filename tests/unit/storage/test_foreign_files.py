@@ -1,7 +1,6 @@
 """`load(untrusted=True)`: the same model, and a child process whose every failure is an error."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading

@@ -33,6 +33,7 @@ from tfbnn.cli.slha.points import (
     write_text,
 )
 from tfbnn.data.csv_tables import Writer
+from tfbnn.data.frames import listed
 from tfbnn.data.numbers import is_number
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
@@ -41,7 +42,6 @@ from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 
-_MOST_NAMED = 5
 _NETWORK = ("central_fb", "err_down_fb", "err_up_fb")
 _OTHERS = ("other_err_down_fb", "other_err_up_fb", "tot_err_down_fb", "tot_err_up_fb")
 _WHOLE = ("pid1", "pid2", "trust")
@@ -157,11 +157,9 @@ def run(args: argparse.Namespace) -> int:
         f"{seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
     )
     if untrusted:
-        first, more = untrusted[:_MOST_NAMED], len(untrusted) - _MOST_NAMED
         say(
             f"Warning: trust is -1, outside the training inputs, at "
-            f"{counted(len(untrusted), 'point')}: {', '.join(first)}"
-            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
+            f"{counted(len(untrusted), 'point')}: {listed(untrusted)}. Do not rely on these cross sections."
         )
     if args.write is not None:
         say(f"Wrote copies with XSECTION blocks to {args.write}: {num_points} in all.")

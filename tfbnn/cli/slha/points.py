@@ -1,7 +1,6 @@
 """Points of a scan, batch by batch: out of SLHA spectra, or of a table; and where copies of spectra go."""
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -9,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tfbnn.cli.console import say
+from tfbnn.data.frames import listed
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.hep.predictor import CrossSectionPredictor
@@ -78,9 +78,8 @@ def paths_of_copies(
         )
     there = [path for path in paths if os.path.lexists(path)]
     if there and not overwrite:
-        more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         raise ValueError(
-            f"-w {target}: {there[0]} is there already{more}. Choose another place, or pass --overwrite."
+            f"-w {target}: {listed(there)} exist already. Choose another place, or pass --overwrite."
         )
     if is_folder:
         os.makedirs(target, exist_ok=True)
@@ -126,18 +125,12 @@ def of_spectra(
         ValueError: For a file that lacks something, with its name.
         OSError: For one that cannot be read.
     """
-    told: set[str] = set()
     for start in range(0, len(paths), _AT_ONCE):
         names, rows = [], []
         for path in paths[start : start + _AT_ONCE]:
             try:
-                with warnings.catch_warnings(record=True) as found:
-                    warnings.simplefilter("always")
-                    rows.append(predictor.read_slha_string(read_text(path)))
+                rows.append(predictor.read_slha_string(read_text(path)))
                 names.append(path)
-                for text in {str(warning.message) for warning in found} - told:
-                    say(f"Warning: {path}: {text}")
-                    told.add(text)  # many spectra of a scan say the same
             except ValueError as error:
                 if not skip_bad:
                     raise ValueError(f"{path}: {error} (--skip-bad leaves it out.)") from error

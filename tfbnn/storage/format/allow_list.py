@@ -49,7 +49,15 @@ def opened_datasets(
         datasets = _find_datasets(root, kind)
         counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
         declared, stored = map(sum, zip(*counts))
-        _check_totals(declared, stored, size, max_bytes)
+        if declared > max_bytes:
+            raise ModelFileError(
+                f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "
+                "max_bytes (--trusted in the command line) if you know where the file comes from."
+            )
+        if stored > size:
+            raise ModelFileError(
+                f"its arrays claim {stored} bytes of a file of {size}: expected no overlap."
+            )
         yield version, {name: h5py.Dataset(node) for name, node in datasets.items()}
 
 
@@ -205,15 +213,3 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
             f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for {declared}."
         )
     return declared, stored
-
-
-def _check_totals(declared: int, stored: int, file_size: int, max_bytes: int) -> None:
-    if declared > max_bytes:
-        raise ModelFileError(
-            f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "
-            "max_bytes (--trusted in the command line) if you know where the file comes from."
-        )
-    if stored > file_size:
-        raise ModelFileError(
-            f"its arrays claim {stored} bytes of a file of {file_size}: expected no overlap."
-        )
