@@ -216,9 +216,7 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:
     """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
-    if not names:
-        return None
-    return one_as_vector(table.numbers(names))
+    return one_as_vector(table.numbers(names)) if names else None
 
 
 def one_as_vector(values: Array) -> Array:

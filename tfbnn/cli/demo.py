@@ -105,8 +105,8 @@ def _fit(train: str, target: str, path: str) -> int:
     """Fit with nothing given but the lengths of the chains; return the exit code."""
     _heading("2. The network, sampled (the long part)")
     _paragraph(
-        "Each sampled network fits the data as well as the noise allows; where they differ, the prediction is "
-        "uncertain. Only the length of the chains is set by hand; the report says what else was chosen, and why."
+        "Each sampled network fits as well as the noise allows; where they differ, the prediction is "
+        "uncertain. Only the length of the chains is set by hand; the report says what was chosen, and why."
     )
     code = _command("fit", train, "--target", target, *LENGTHS, "-o", path)
     _paragraph(

@@ -1,6 +1,7 @@
 """Check where commands may write before any work is done, so that nothing is lost by it.
 
-An output never replaces an input, a model nothing but a model and a report nothing but a report; the ending of its name says what it is.
+An output never replaces an input, a model nothing but a model and a report nothing but a
+report; the ending of its name says what it is.
 """
 
 import argparse

@@ -157,9 +157,9 @@ def _check_values(values: list[str], num_rows: int, what: str, is_category: bool
     shown = told(values)
     if not is_category and is_other_notation(shown):
         raise ValueError(
-            f"{what} has dates, or numbers in another notation, such as {shown[0]!r}. Write digits with a decimal "
-            "point and nothing else, of dates the day of the year or days since some date; or where they are names, convert them to "
-            "categories: astype('category'), on the command line --categories."
+            f"{what} has dates, or numbers in another notation, such as {shown[0]!r}. Write digits with "
+            "a decimal point and nothing else, of dates the day of the year or days since some date; or "
+            "where they are names, to categories: astype('category'), on the command line --categories."
         )
     most = min(MOST_VALUES, max(2, num_rows // 2))
     if len(values) > most:

@@ -56,7 +56,6 @@ class Dataset:
 
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
-SPLIT_NAME = "split"
 
 
 def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Dataset:
@@ -82,10 +81,10 @@ def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Data
             are no rows.
     """
     wanted = (*FEATURE_NAMES, target)
-    table = read_table(path, lambda names: [*wanted, *({SPLIT_NAME} & {*names})])
+    table = read_table(path, lambda names: [*wanted, *({"split"} & {*names})])
     split = np.full(len(table), TRAIN)
-    if SPLIT_NAME in table.columns:
-        codes = table.column(SPLIT_NAME)
+    if "split" in table.columns:
+        codes = table.column("split")
         if not np.isin(codes, (TRAIN, VALIDATION, TEST)).all():
             raise ValueError(
                 "split must hold the integers 0 for train, 1 for validation and 2 for test, received "

@@ -163,8 +163,6 @@ class CrossSectionPredictor:
         Raises:
             TypeError, ValueError: For unknown names, and for values that are not finite numbers.
         """
-        if not isinstance(parameters, dict):
-            raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
         places = self.places
         unknown = [name for name in parameters if name not in places and name != "energy"]
         if unknown:

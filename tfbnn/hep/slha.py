@@ -69,8 +69,6 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
     Warns:
         DataWarning: Of what the spectrum program itself warns of (SPINFO 3).
     """
-    if not isinstance(text, str):
-        raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     lines = _lines_of_blocks(text, {place[0] for place in places.values()} | {_PROGRAM})
     _heed_the_program(line for line in lines if line.block == _PROGRAM)
     found = {name: _entries(lines, place) for name, place in places.items()}

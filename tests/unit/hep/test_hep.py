@@ -101,7 +101,7 @@ def test_inputs_that_are_not_set_are_named_with_their_place(predictor):
         ({"m": 1.0, "N11": 1.0}, ValueError, "the input 'N11'. Known: energy, m, n11, m_c"),
         ({"m": 1.0, "n11": float("nan")}, ValueError, "n11 must be finite"),
         ({"m": "1"}, TypeError, "m must be a number"),
-        ([("m", 1.0)], TypeError, "parameters must be a dict"),
+        ([("m", 1.0)], ValueError, "No process has the input"),
     ],
 )
 def test_bad_parameters_change_nothing(predictor, parameters, error, message):

@@ -23,14 +23,11 @@ def find_spectra(paths: Sequence[str]) -> list[str]:
     """The files that are meant: those named, and of each folder those with one of `ENDINGS`.
 
     Raises:
-        FileNotFoundError: For what is not there.
         ValueError: For a folder without any.
     """
     found: list[str] = []
     for path in paths:
         if not os.path.isdir(path):
-            if not os.path.exists(path):
-                raise FileNotFoundError(f"No file {path}; give SLHA files, or folders of them.")
             found.append(path)
             continue
         names = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ENDINGS)]

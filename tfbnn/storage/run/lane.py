@@ -4,6 +4,7 @@ Readers take no lock, so that a writer is never disturbed.
 """
 
 import functools
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -162,17 +163,24 @@ def read_lane(place: LanePlace) -> LaneDraws:
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
-    """Read the draws that a checkpoint names."""
-    parts = [
-        segments.read(folder, index, digest.tobytes())
-        for index, digest in enumerate(checkpoint.digests)
-    ]
-    for part, length in zip(parts, checkpoint.lengths):
+    """Read the draws that a checkpoint names; the memory for them is taken once."""
+    arrays: dict[str, Array] = {}
+    start = 0
+    for index, length in enumerate(checkpoint.lengths.tolist()):
+        part = segments.read(folder, index, checkpoint.digests[index].tobytes())
+        if not arrays:
+            kinds = {name: (array.shape[1:], array.dtype) for name, array in part.items()}
+            total = checkpoint.num_draws
+            paths = [segments.path_of(folder, number) for number in range(len(checkpoint.lengths))]
+            if total > sum(map(os.path.getsize, filter(os.path.exists, paths))):
+                raise RunFolderError(f"{folder!r}: the segments do not hold {total} draws.")
+            arrays = {name: np.empty((total, *row), dtype) for name, (row, dtype) in kinds.items()}
         lengths = {array.shape[:1] for array in part.values()}
-        if schema.THETA not in part or lengths != {(length,)} or _rows(part) != _rows(parts[0]):
+        if schema.THETA not in part or lengths != {(length,)} or _rows(part) != _rows(arrays):
             raise RunFolderError(f"{folder!r}: the segments do not belong together.")
-    names = parts[0] if parts else ()
-    arrays = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        for name, array in arrays.items():
+            array[start : start + length] = part[name]
+        start += length
     return _lane_draws(arrays, checkpoint.counters)
 
 

@@ -249,7 +249,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(tmp_path, before):
         ("gauginos spectra --error pdf=-0.1", [">= 0"]),
         ("gauginos spectra --process 1000022", ["two PDG codes"]),
         ("gauginos spectra --process 1,2", ["no process (1, 2)", "tfbnn slha eval: error"]),
-        ("gauginos absent.slha", ["No file absent.slha"]),
+        ("gauginos absent.slha", ["absent.slha: No such file"]),
         ("gauginos gauginos", ["has no file that ends in one of"]),
         ("spectra spectra", ["has no processes.json"]),
         ("plain spectra -w other", ["order of the calculation", "qcd_order = 1"]),
