@@ -27,7 +27,6 @@ from scan_report import report
 from store import Store
 
 import tfbnn
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.hep import CrossSectionPredictor
 
@@ -129,14 +128,16 @@ def real(folder, num_points):
     split = table.select(["split"]).values[:, 0]
     values = table.select([*REAL_INPUTS, REAL_TARGET]).values
     folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "chi10chi10.csv", [*REAL_INPUTS, REAL_TARGET], values[split == 0])
+    scan_points.write_csv(
+        folder / "chi10chi10.csv", [*REAL_INPUTS, REAL_TARGET], values[split == 0]
+    )
     text = scan_points.DESCRIPTION
     (folder / "gauginos.toml").write_text(
         text.replace("qcd_order = 0", "qcd_order = 1")
         + scan_points.PROCESS.format(k=1, pid=scan_points.PIDS[1])
     )
     points = values[:num_points, :-1]
-    write_csv(folder / "points.csv", REAL_INPUTS, points)
+    scan_points.write_csv(folder / "points.csv", REAL_INPUTS, points)
     scan_points.write_spectra(folder, points[:, :1], points[:, None, 1:])
     pid, test = scan_points.PIDS[1], table.take(split == 2)
     return {(pid, pid): (test.select(REAL_INPUTS), test.select([REAL_TARGET]).values[:, 0])}

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.datasets._pair_production import pair_cross_section_fb
 from tfbnn.datasets.neutralino import (
     LIGHTEST_MASS_GEV,
@@ -48,6 +47,12 @@ model = "chi{k}0chi{k}0.h5"
 inputs = {{m_chi{k}0_GeV = "MASS {pid}", N{k}1 = "NMIX {k} 1", N{k}2 = "NMIX {k} 2", \
 N{k}3 = "NMIX {k} 3", N{k}4 = "NMIX {k} 4"}}
 """
+
+
+def write_csv(path, columns, values):
+    """Writes a table of numbers with every bit."""
+    header = ",".join(columns)
+    np.savetxt(path, values, fmt="%.17g", delimiter=",", header=header, comments="")
 
 
 def main(arguments=None):

@@ -181,11 +181,11 @@ def test_a_model_file_on_a_full_disk_leaves_the_older_one(
     write_model(synthetic_ensemble(), path)
     before = path.read_bytes()
 
-    def half(file, view, path):
-        file.write(view[: len(view) // 2])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(point, path):
+        if point == "writing":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(atomic, "_write_blocks", half)
+    monkeypatch.setattr(atomic, "_reached", full)
     with pytest.raises(OSError, match=r"No space left.* bytes were to be written.*model\.h5"):
         write_model(synthetic_ensemble((3, 4, 1)), path)
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["model.h5"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.support.builders import make_rows, synthetic_ensemble
-from tfbnn.data.csv_tables import write_csv
+from tests.support.tables import write_csv
 from tfbnn.fit.model import BayesianMLP
 
 QUICK = "--prior normal --layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 --verbose 0".split()

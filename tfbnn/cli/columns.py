@@ -2,13 +2,13 @@
 
 import argparse
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import NUMBERS, Coding
+from tfbnn.data.csv_tables import column_places
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table
@@ -23,7 +23,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import did_you_mean, warn
+from tfbnn.system.words import warn
 
 
 def fit_columns(
@@ -51,62 +51,35 @@ def fit_columns(
         return model.fit_rows(*checked, asked)
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Reader of the target columns of a classifier.
+def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -> Array:
+    """Read the target columns of a classifier.
 
-    Attributes:
+    Args:
+        table: The table.
         names: The columns.
-        are_text: Whether labels stay text even where they look like numbers: "1" of "1" and "x".
-        are_flags: Whether they are true or false, which formats without flags have as text.
-        texts: The labels that a fitted model knows, where they are text.
+        known: Labels that were there in the fit, whose kind these have. None: they are integers where
+            all of them are, see `label_numbers`.
+
+    Returns:
+        Array [N, K] of text or numbers.
     """
-
-    names: tuple[str, ...]
-    are_text: bool
-    are_flags: bool = False
-    texts: tuple[str, ...] = ()
-
-    @classmethod
-    def learn(cls, table: Table, names: Sequence[str]) -> "Labels":
-        """Labels are integers where the training table has nothing else, see `label_numbers`."""
-        labels = table.labels(names)
-        return cls(tuple(names), _numbers(labels) is None, labels.dtype.kind == "b")
-
-    @classmethod
-    def of_model(cls, model: SampledModel, names: Sequence[str]) -> "Labels":
-        """Labels of the kind that a fitted classifier knows."""
-        known = model.classes or ()
-        kind = np.array(known or [0]).dtype.kind
-        texts = tuple(map(str, known)) if kind == "U" else ()
-        return cls(tuple(names), kind == "U", kind == "b", texts)
-
-    def read(self, table: Table) -> Array:
-        """The labels [N, K]: text or numbers."""
-        labels = table.labels(self.names)
-        if labels.dtype.kind != "U":
-            return self._as_texts(labels) if self.are_text else labels
-        if self.are_flags:
-            words = np.char.lower(labels)
-            is_true: Array = words == "true"
-            if (is_true | (words == "false")).all():
-                return is_true
-        numbers = None if self.are_text else _numbers(labels)
-        return labels if numbers is None else numbers
-
-    def _as_texts(self, labels: Array) -> Array:
-        """Labels that are no text as the model writes them: true and false in its letters."""
-        spelled = {text.casefold(): text for text in self.texts}
-        words = [spelled.get(word.casefold(), word) for word in labels.astype(str).ravel().tolist()]
-        return np.array(words).reshape(labels.shape)
-
-
-def _numbers(labels: Array) -> Array | None:
-    """Labels [N, K] as numbers, or None where they are texts."""
+    labels, kind = table.labels(names), np.array(known or [0]).dtype.kind
     if labels.dtype.kind != "U":
-        return labels
-    numbers = label_numbers(labels.ravel().tolist())
-    return None if numbers is None else numbers.reshape(labels.shape)
+        return _spelled(labels, known) if kind == "U" else labels
+    if kind == "b":  # which formats without flags have as text
+        words = np.char.lower(labels)
+        is_true: Array = words == "true"
+        if (is_true | (words == "false")).all():
+            return is_true
+    numbers = None if kind == "U" else label_numbers(labels.ravel().tolist())
+    return labels if numbers is None else numbers.reshape(labels.shape)
+
+
+def _spelled(labels: Array, known: Sequence[str]) -> Array:
+    """Labels that are no text as the model writes them: true and false in its letters."""
+    spelled = {text.casefold(): text for text in known}
+    words = [spelled.get(word.casefold(), word) for word in labels.astype(str).ravel().tolist()]
+    return np.array(words).reshape(labels.shape)
 
 
 def coding_of(x: Table, options: FitOptions) -> Coding | None:
@@ -145,15 +118,9 @@ def feature_columns(
     """
     names, count = ensemble.column_names, ensemble.num_columns
     others = [name for name in available if name not in apart]
-    there = set(others)
-    missing = [name for name in names or () if name not in there]
-    if names is not None and not missing:
+    if names is not None and not {*names}.isdisjoint(others):
+        column_places(names, others, source)
         return list(names)
-    if names is not None and len(missing) < len(names):
-        raise ValueError(
-            f"{source} has no column {', '.join(missing)}; the model needs {', '.join(names)}."
-            f"{did_you_mean(missing[0], others)} Rename or add the columns."
-        )
     if len(others) != count:
         wanted = f" ({', '.join(names)})" if names is not None else ""
         raise ValueError(
@@ -238,21 +205,18 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
             f"The model has {model.spec.num_targets} targets, received {len(targets)}: "
             f"{', '.join(targets)}. Give --target once per target, in order."
         )
-    labels = Labels.of_model(model, targets) if model.spec.has_classes else None
+    names = targets if model.spec.has_classes else ()
     inputs = ModelInputs(model.posterior, args.data, [*targets, *noise])
-    names = labels.names if labels else ()
     table = read_table(
         args.data, inputs.pick, names, categories=inputs.categories, gaps=inputs.gaps
     )
-    y = labels.read(table) if labels else table.numbers(targets)
+    y = read_labels(table, names, model.classes or ()) if names else table.numbers(targets)
     return inputs.of(table), y, as_noise(table, noise)
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:
     """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
-    if not names:
-        return None
-    return one_as_vector(table.numbers(names))
+    return one_as_vector(table.numbers(names)) if names else None
 
 
 def one_as_vector(values: Array) -> Array:

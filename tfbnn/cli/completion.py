@@ -10,16 +10,12 @@ examples:
 """
 
 import argparse
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import Words
 from tfbnn.system.words import required
-
-# What the value of an option is called where it is a path: FOLDER, OUT.h5.
-_PATH = re.compile(r"FILE|FOLDER|PATH|DATA|DIR|\.\w")
 
 
 class Options:
@@ -44,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 action.choices[choice.dest].description = choice.help
         if isinstance(action.type, Words):
             action.choices = action.type.known
-        elif takes_path(action):
+        elif action.choices is None and action.nargs != 0:  # most are paths
             vars(action)["complete"] = shtab.FILE
     print(shtab.complete(program, shell=args.shell))
     return DONE
@@ -57,13 +53,3 @@ def all_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 yield from all_actions(command)
-
-
-def takes_path(action: argparse.Action) -> bool:
-    """Return whether the value of an argument or option is the path of a file or folder.
-
-    Arguments are, unless they have choices; of options the name of the value says so.
-    """
-    if action.choices is not None or action.nargs == 0:
-        return False
-    return not action.option_strings or bool(_PATH.search(str(action.metavar)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import FOLDER, MODEL, check_output
-from tfbnn.data.csv_tables import write_csv
+from tfbnn.data.tables import table_writer
 from tfbnn.datasets import Dataset, neutralino_pairs
 from tfbnn.fit.loading import load
 from tfbnn.posterior.sampled_model import SampledModel
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"tfbnn info {path}")
     print(f"tfbnn predict {path} {test} --quantiles 0.16,0.84")
     print(f"tfbnn report {path} {test} -o {page}")
-    print(f"tfbnn fit {train} --target {data.target_name} -o mine.h5")
-    print("    # as above, but until the draws are good enough")
-    print("tfbnn fit --help")
+    print(
+        f"tfbnn fit {train} --target {data.target_name} -o mine.h5    # until the draws are good enough"
+    )
     return DONE
 
 
@@ -90,14 +90,14 @@ def smear(exact: Dataset) -> Dataset:
 def _show_data(data: Dataset, train: str, test: str) -> None:
     _heading("1. The data")
     _paragraph(
-        f"{len(data)} supersymmetric models: the lightest neutralino's signed mass in GeV, its four "
-        "mixings N11 .. N14, and as target the leading-order cross section of p p -> chi10 chi10 at "
-        f"13 TeV, here from {data.y.min():.2g} to {data.y.max():.3g} fb. Each is smeared by "
-        f"{100 * _SMEARING:.0f} %. The network is told neither the formula nor this error."
+        f"{len(data)} supersymmetric models: the lightest neutralino's signed mass in GeV, its mixings N11 .. "
+        "N14, and as target the leading-order cross section of p p -> chi10 chi10 at 13 TeV, from "
+        f"{data.y.min():.2g} to {data.y.max():.3g} fb, each smeared by {100 * _SMEARING:.0f} %."
     )
     for path, (x, y) in ((train, data.train), (test, data.test)):
         columns = (*data.feature_names, data.target_name)
-        write_csv(path, columns, np.column_stack([x, y]), digits=9)
+        with table_writer(path, columns) as write:
+            write(np.column_stack([x, y]))
         print(f"{path}: {len(x)} rows")
 
 
@@ -105,15 +105,13 @@ def _fit(train: str, target: str, path: str) -> int:
     """Fit with nothing given but the lengths of the chains; return the exit code."""
     _heading("2. The network, sampled (the long part)")
     _paragraph(
-        "Many sets of weights are sampled: each network fits the data as well as the noise allows, and "
-        "where they differ, the prediction is uncertain. The noise is sampled, too. Only the length "
-        "of the chains is set by hand; the report says what else was chosen, and why."
+        "Each sampled network fits as well as the noise allows; where they differ, the prediction is "
+        "uncertain. Only the length of the chains is set by hand; the report says what was chosen, and why."
     )
     code = _command("fit", train, "--target", target, *LENGTHS, "-o", path)
     _paragraph(
-        "Four independent chains should find the same predictions. R-hat compares them: 1 is perfect, "
-        "an analysis asks for less than 1.01. ESS is the number of independent draws that the "
-        "correlated ones are worth. Lines with ! say what falls short, and what to do next."
+        "R-hat compares the chains: 1 is perfect. ESS is the number of independent draws that the correlated "
+        "ones are worth. Lines with ! say what falls short, and what to do next."
     )
     return code
 

@@ -17,7 +17,7 @@ from typing import Annotated
 
 from tfbnn.cli.console import DONE, import_tensorflow, print_json
 from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
-from tfbnn.cli.outputs import NEW_FOLDER, ONNX, check_output
+from tfbnn.cli.outputs import FOLDER, ONNX, check_output
 from tfbnn.data.tables import ending_of
 from tfbnn.diagnostics.wording import megabytes
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Export and print."""
     path: str = args.output
     ending = ending_of(path)
-    check_output(path, ONNX if ending else NEW_FOLDER, [args.model])
+    check_output(path, ONNX if ending else FOLDER, [args.model])
     model = load_model(args)
     if ending:
         model.to_onnx(path)

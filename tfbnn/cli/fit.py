@@ -26,14 +26,14 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.cli.columns import Labels, as_noise, coding_of, fit_columns, one_as_vector
+from tfbnn.cli.columns import as_noise, coding_of, fit_columns, one_as_vector, read_labels
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, kernel_argument, make_model
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.runs import own_folder, run_to_the_end
 from tfbnn.data.frames import listed
-from tfbnn.data.numbers import other_notation, told
+from tfbnn.data.numbers import is_other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -49,21 +49,15 @@ def run(args: argparse.Namespace) -> int:
     options = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**options)
     check_output(args.model_file, MODEL, [args.data, args.validation, options.get("output")])
-    if str(asked.output or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
-        raise ValueError(
-            f"--output {asked.output} has the name of a folder that a run keeps by itself and removes "
-            "when it has saved the model. Leave it out, or choose another name."
-        )
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
-    labels = Labels.learn(table, label_names) if label_names else None
-    num_classes = len(np.unique(labels.read(table))) if labels else 0
+    classes = np.unique(read_labels(table, label_names)).tolist() if label_names else []
     names = [*features, *targets, *noise]
     table, held_out = training_and_held_out(args, table, names, label_names, _groups(args, table))
     coding = coding_of(table.select(features), asked)
     num_inputs = len(features) if coding is None else coding.num_inputs
-    model = make_model(args, num_inputs, len(targets), num_classes)
+    model = make_model(args, num_inputs, len(targets), len(classes))
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
     say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
     options["began"] = asked.began
@@ -76,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
         """(x, y, noise or None); x is a Table, so that its names are remembered."""
-        y = labels.read(rows) if labels else rows.numbers(targets)
+        y = read_labels(rows, label_names, classes) if classes else rows.numbers(targets)
         return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
     options["validation_data"] = parts(held_out) if held_out is not None else None
@@ -134,7 +128,7 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
         name
         for name in words
         if len(values := set(table.column(name).astype(str))) == len(table)
-        and other_notation(told(values)) is None  # which a fit refuses
+        and not is_other_notation(told(values))  # which a fit refuses
     ]
     if names:
         warn(

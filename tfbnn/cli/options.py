@@ -143,6 +143,11 @@ def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
         return {"action": "store_true" if off else argparse.BooleanOptionalAction}
     if get_origin(kinds[0]) is Literal:
         return {"metavar": "NAME", "type": Words(get_args(kinds[0]))}
+    if kinds not in ARGUMENTS:
+        raise TypeError(
+            f"{owners[0].__name__}.{name} must be annotated as bool, int, float, str, Literal or Kernel, "
+            f"or one of them or None, received {annotation}: options are made of it."
+        )
     return dict(ARGUMENTS[kinds])
 
 
@@ -170,14 +175,7 @@ def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     annotation = get_type_hints(owner)[name]
     is_words = get_origin(annotation) is Literal
     members = () if is_words else get_args(annotation)
-    kinds = tuple(kind for kind in members or (annotation,) if kind is not NoneType)
-    known = (*ARGUMENTS, (bool,), (bool, str))
-    if kinds not in known and get_origin(kinds[0]) is not Literal:
-        raise TypeError(
-            f"{owner.__name__}.{name} must be annotated as bool, int, float, str, Literal or Kernel, "
-            f"or one of them or None, received {annotation}: options are made of it."
-        )
-    return kinds
+    return tuple(kind for kind in members or (annotation,) if kind is not NoneType)
 
 
 # What several commands have.

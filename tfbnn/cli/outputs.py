@@ -1,7 +1,7 @@
 """Check where commands may write before any work is done, so that nothing is lost by it.
 
-An output never replaces an input, a table never a model, a model nothing but a model and a report
-nothing but a report; the ending of its name says what it is.
+An output never replaces an input, a model nothing but a model and a report nothing but a
+report; the ending of its name says what it is.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
-from tfbnn.system.atomic import check_writable, is_page, open_text
+from tfbnn.system.atomic import check_place, check_writable, open_text
 from tfbnn.system.terminals import data_output
 
 # Standard output.
@@ -44,7 +44,6 @@ TABLE = Kind("a table", ENDINGS)
 ONNX = Kind("an ONNX file", (".onnx",))
 PAGE = Kind("a report", (".html", ".htm"))
 FOLDER = Kind("a folder of results")
-NEW_FOLDER = Kind("a SavedModel")
 
 
 def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()) -> None:
@@ -75,13 +74,8 @@ def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()
     run = RunFolder.around(path)
     if run is not None:
         raise ValueError(f"-o {path} lies in the run folder {run}. Choose another place.")
-    if kind in (FOLDER, NEW_FOLDER):
+    if kind is FOLDER:
         _check_folder(path)
-        if kind is NEW_FOLDER and os.path.isdir(path) and os.listdir(path):
-            raise ValueError(
-                f"-o {path} is a folder that holds something; {kind.name} goes into one of its own. "
-                "Choose another name."
-            )
     elif not (kind is TABLE and is_device(path)):
         _check_file(path, kind)
 
@@ -146,22 +140,14 @@ def _check_file(path: str, kind: Kind) -> None:
     if os.path.exists(path):
         if not os.path.isfile(path):
             raise ValueError(f"-o {path} is a device. Choose a file's name.")
-        found = _something_else(path, kind)
-        if found is not None:
+        if kind is PAGE:
+            check_place(path)
+        elif kind is MODEL and not is_sealed(path):
             raise ValueError(
-                f"-o {path} exists and is {found}; {kind.name} does not replace it. Remove it, or "
+                f"-o {path} exists and is no tfbnn model; a model does not replace it. Remove it, or "
                 "choose another name."
             )
     check_writable(path)
-
-
-def _something_else(path: str, kind: Kind) -> str | None:
-    """Name a file that an output of this kind does not replace; None for one that it does."""
-    if kind is PAGE:
-        return None if is_page(path) else "no report of tfbnn"
-    if kind is MODEL:
-        return None if is_sealed(path) else "no tfbnn model"
-    return "a tfbnn model" if is_sealed(path) else None
 
 
 def _is_in(path: str, other: str) -> bool:

@@ -27,14 +27,11 @@ from tfbnn.cli.options import (
 )
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
-from tfbnn.data.frames import listed
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table, table_of
-from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import warn
 
 _ROWS_AT_ONCE = 1000
 
@@ -52,7 +49,7 @@ class Options(ErrorBarOptions, ModelOptions):
 
     Attributes:
         points: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
-        output: File to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .h5, .parquet;
+        output: File to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .parquet;
             default: CSV on standard output.
         quantiles: Also these quantiles, for example 0.16,0.5,0.84.
         include_noise: Spread of a new observation; without it, of the function alone.
@@ -89,13 +86,6 @@ def run(args: argparse.Namespace) -> int:
     if has_labels:
         prefixes = target_prefixes(model.posterior, args.named)
         columns = [*(f"{prefix}class" for prefix in prefixes), *columns]
-        formulas = [label for label in model.classes or () if str(label).startswith("=")]
-        if formulas:
-            warn(
-                f"Class labels begin with '=', which spreadsheets compute: {listed(formulas)}. Import "
-                "these columns as text.",
-                DataWarning,
-            )
     if args.trust:
         columns.append("trust")
     twice = [name for name in args.keep if name in columns or args.keep.count(name) > 1]

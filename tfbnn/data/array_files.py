@@ -1,7 +1,5 @@
 """Tables of named arrays, as NPY, NPZ, HDF5 and Parquet files hold them. Nothing is ever unpickled."""
 
-import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,18 +13,6 @@ from tfbnn.system.words import required
 # (name, array), or None for what is no array of numbers, text or booleans; text is of str, never of
 # bytes. Names may come twice.
 Arrays = list[tuple[str, Array | None]]
-
-# A RuntimeError of zipfile says that the file is encrypted.
-_NUMPY_FAULTS = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    NotImplementedError,
-    MemoryError,
-    zlib.error,
-    zipfile.BadZipFile,
-)
 
 
 def read_numpy(path: str) -> Arrays:
@@ -50,7 +36,8 @@ def read_numpy(path: str) -> Arrays:
         if file.dtype.names is None:
             return [("column", decoded(file))]
         return [(name, decoded(file[name])) for name in file.dtype.names]
-    except _NUMPY_FAULTS as error:
+    except Exception as error:
+        # Whatever a damaged or crafted file provokes is a fault of the file.
         kind, function = ("NPZ", "savez") if is_npz else ("NPY", "save")
         raise ValueError(
             f"{path} is not a readable {kind} file ({error}). Write it with numpy.{function}."
@@ -105,11 +92,8 @@ def _of_arrow(column: Any) -> Array | None:
     from pyarrow import types
 
     kind = column.type
-    if types.is_temporal(kind):
-        dates: Array = np.asarray(column)
-        # Microseconds are the shortest of Python; dates are named and refused, not used.
-        is_array = dates.dtype.kind in "mM"
-        return dates.astype(f"{dates.dtype.kind}8[us]").astype(object) if is_array else dates
+    if types.is_temporal(kind):  # dates are named and refused, not used
+        return np.array(column.to_pylist(), dtype=object)
     if types.is_decimal(kind):
         # Each number by itself, as Python rounds it; missing ones become NaN.
         return np.array(column.to_pylist(), dtype=np.float64)

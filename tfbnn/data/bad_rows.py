@@ -38,17 +38,6 @@ class BadRowError(ValueError):
         column = f", column {self.column}{name}" if self.column is not None else ""
         return f"{self._found} in row {self.row}{line}{column}. {self._advice}"
 
-    def look_up(self, x: Any, names: Sequence[str] | None) -> None:
-        """Take what is not known yet: the line from the user's x, the column from the names of the inputs."""
-        line_of = getattr(x, "line_of", None)
-        if self.line is None and callable(line_of):
-            self.line = line_of(self.row)
-        names = column_names(x) if names is None else names
-        if self.column is None or names is None or self.name is not None:
-            return
-        if self.argument.endswith(("x", "X")):
-            self.name = names[self.column]
-
 
 @contextlib.contextmanager
 def places_named(
@@ -65,5 +54,10 @@ def places_named(
         yield
     except BadRowError as error:
         is_of_validation = validation_x is not None and error.argument.startswith("validation")
-        error.look_up(validation_x if is_of_validation else x, names)
+        rows = validation_x if is_of_validation else x
+        names = column_names(rows) if names is None else names
+        if error.line is None and hasattr(rows, "line_of"):
+            error.line = rows.line_of(error.row)
+        if error.name is None and names is not None and error.argument.endswith(("x", "X")):
+            error.name = None if error.column is None else names[error.column]
         raise

@@ -133,18 +133,17 @@ class Column:
     def from_json(cls, entry: Any) -> Column:
         """Rebuild what `to_json` wrote; ValueError for anything else."""
         try:
-            name, kind, values = entry["name"], entry["kind"], tuple(entry["values"])
-            fill, is_text = entry.get("fill"), kind == TEXTS
+            column = cls(entry["name"], entry["kind"], tuple(entry["values"]), entry.get("fill"))
+            values, fill, is_text = column.values, column.fill, column.kind == TEXTS
             is_sound = (
-                set(entry) - {"fill"} == {"name", "kind", "values"}
-                and isinstance(entry["values"], list)
-                and all(isinstance(text, str) for text in (name, *entry["values"]))
-                and kind in (NUMBERS, FLAGS, TEXTS)
+                column.to_json() == entry
+                and all(isinstance(text, str) for text in (column.name, *values))
+                and column.kind in (NUMBERS, FLAGS, TEXTS)
                 and is_text == bool(values)
-                and len(set(values)) == len(values) <= MOST_VALUES + ("fill" in entry)
+                and len(set(values)) == len(values) <= MOST_VALUES + (fill is not None)
                 and all(value and value == value.strip() for value in values)
             )
-            if is_sound and "fill" in entry:
+            if is_sound and fill is not None:
                 is_number = isinstance(fill, (int, float)) and bool(np.isfinite(fill))
                 is_sound = fill == MISSING in values if is_text else is_number
         except (AttributeError, LookupError, TypeError):
@@ -155,7 +154,7 @@ class Column:
                 f"{MOST_VALUES} different values and others with none, and a number, or the value "
                 f"{MISSING!r} of texts, for missing values, found {entry!r:.99}."
             )
-        return cls(name, kind, values, fill)
+        return column
 
     def _refuse(self, row: int, entries: Array, what: str, argument: str) -> None:
         entry = entries[row]
@@ -305,16 +304,6 @@ class Coding:
                 "in the table, and leave 'log10' out."
             )
 
-    def check_numbers(self, x: Any, argument: str) -> None:
-        """Refuse a nameless array that is not of coded numbers [N, D]."""
-        array = as_rectangle(x, argument, "numbers")
-        if array.ndim == 2 and (array.shape[1] != self.num_inputs or text_in(array) is not None):
-            raise ValueError(
-                f"{argument} must be a data frame with the columns [{listed(self.names)}], or the "
-                f"{self.num_inputs} numbers that they become, [{listed(self.input_names)}], received "
-                f"an array of shape {list(array.shape)} without names."
-            )
-
     def to_json(self) -> list[dict[str, Any]]:
         """JSON-able, as model files and run folders hold it."""
         return [column.to_json() for column in self.columns]
@@ -370,7 +359,13 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
         if array.shape[1:] == (len(coding.columns),):
             x, names = Table(coding.names, as_float_array(array, argument)), coding.names
     if names is None:
-        coding.check_numbers(x, argument)
+        array = as_rectangle(x, argument, "numbers")
+        if array.ndim == 2 and (array.shape[1] != coding.num_inputs or text_in(array) is not None):
+            raise ValueError(
+                f"{argument} must be a data frame with the columns [{listed(coding.names)}], or the "
+                f"{coding.num_inputs} numbers that they become, [{listed(coding.input_names)}], received "
+                f"an array of shape {list(array.shape)} without names."
+            )
     with places_named(names=coding.input_names):
         values = as_matrix(x, argument) if names is None else coding.encoded(x, argument)
     return Inputs(values, coding.input_names, coding)

@@ -22,16 +22,15 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
-from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import StrPath, open_text, replacing
-from tfbnn.system.words import did_you_mean, warn
+from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import did_you_mean
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
@@ -41,56 +40,89 @@ _QUOTED = re.compile('"[^"]*"')
 _BLANKS = " \r\n"
 
 
-class TextLines:
-    """The physical lines of a table, counted, without the comments and blank lines between rows.
+# Line number and cells.
+Line = tuple[int, list[str]]
+Lines = Sequence[Line]
+Names = Sequence[str]
+Test = Callable[[str], bool]
+
+TEXT_ADVICE = (
+    "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
+    "categorical or bernoulli"
+)
+
+
+def _never(name: str) -> bool:
+    return False
+
+
+class CsvRows:
+    """The rows of an open table, read as they are iterated over: (line number, cells).
+
+    A line of empty cells is a row. A blank line is none, but in a table of one column it may be a
+    row without its value, and is refused unless no row follows.
 
     Attributes:
         source: Name of the file, for messages.
-        columns: Names in the header; None where there is no line at all.
-        number: Number of the line that was read last, from 1.
-        blank: Number of the last blank line before that and after the row before, or 0.
-        separator: What stands between cells; None until the header is read.
+        columns: Names in the header.
     """
 
-    def __init__(self, lines: Iterable[str], source: str) -> None:
-        self.source, self.number, self.blank = source, 0, 0
-        lines = iter(lines)
+    def __init__(self, stream: Iterable[str], source: str) -> None:
+        self.source = source
+        # Numbers of the line that was read last, from 1, and of the last blank one since the row before.
+        self._number, self._blank = 0, 0
+        lines = iter(stream)
         # A spreadsheet's byte order mark survives on standard input.
         self._lines = itertools.chain(
             (line.removeprefix("\ufeff") for line in itertools.islice(lines, 1)), lines
         )
-        self._is_between_rows = True
-        self._comment = ""
-        self.separator: str | None = None
-        self._has_warned = False
-        self.columns: list[str] | None = None
+        self._is_between_rows, self._comment = True, ""
+        # What stands between cells; None until the header is read.
+        self._separator: str | None = None
         with self._readable():
             self.columns = self._header()
+        if all(is_number(name) for name in self.columns):
+            raise ValueError(
+                f"{source}, line {self._number}: expected a header line with the column "
+                "names, got only numbers; put the names of the columns in the first line."
+            )
 
-    def __iter__(self) -> Iterator[str]:
-        return self
+    def __iter__(self) -> Iterator[Line]:
+        count = len(self.columns)
+        for cells in self._rows():
+            if count == 1 and self._blank:
+                raise ValueError(
+                    f"{self.source}, line {self._blank}: expected a value, got a blank line "
+                    "between the rows of a table of one column; repair or remove the line."
+                )
+            if len(cells) != count:
+                raise ValueError(
+                    f"{self.source}, line {self._number}: expected {count} cells as in the header, got "
+                    f"{len(cells)}; repair the line, whose cells have "
+                    f"{SEPARATORS[self._separator or ',']} between."
+                )
+            yield self._number, cells
 
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        if self._is_between_rows:
-            self.blank = 0
-            while line[:1] in "# \t\r\n" and self._is_no_row(line):
-                line = next(self._lines)
-                self.number += 1
+    def _physical_lines(self) -> Iterator[str]:
+        """Yield lines, of those between rows neither comments nor blank ones."""
+        while (line := next(self._lines, None)) is not None:
+            self._number += 1
+            if self._is_between_rows and line[:1] in "# \t\r\n" and self._is_no_row(line):
+                continue
             self._is_between_rows = False
-        return line
+            yield line
 
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (number of its last line, cells) of every row after the header."""
-        reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in self)
-        if self.separator != WHITE_SPACE:
-            reader = csv.reader(self, delimiter=self.separator or ",", skipinitialspace=True)
-        self._is_between_rows = True
+    def _rows(self) -> Iterator[list[str]]:
+        """Yield the cells of every row from here on."""
+        lines = self._physical_lines()
+        reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in lines)
+        if self._separator != WHITE_SPACE:
+            reader = csv.reader(lines, delimiter=self._separator or ",", skipinitialspace=True)
+        self._is_between_rows, self._blank = True, 0
         with self._readable():
             for cells in reader:
-                yield self.number, cells
-                self._is_between_rows = True
+                yield cells
+                self._is_between_rows, self._blank = True, 0
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[None]:
@@ -98,40 +130,99 @@ class TextLines:
             yield
         except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
-                f"{self.source}, line {self.number + 1}: not a table in UTF-8 text ({error}). "
+                f"{self.source}, line {self._number + 1}: not a table in UTF-8 text ({error}). "
                 "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
             ) from error
 
+    def numbers(self, lines: Lines, names: Names, may_lack: Test = _never) -> Array:
+        """The named columns of some rows.
+
+        Args:
+            lines: List of (line number, cells), as iterated.
+            names: Column names.
+            may_lack: Tells of a name whether numbers may be missing; by default they may not.
+
+        Returns:
+            Array [len(lines), len(names)], float64; NaN for missing ones.
+
+        Raises:
+            ValueError: If a column is missing or there twice, or a cell is not a finite number.
+        """
+        places = column_places(names, self.columns, self.source)
+        picked = [[cells[place] for place in places] for _, cells in lines]
+        try:
+            values = np.array([[*map(float, row)] for row in picked])
+        except ValueError:
+            values = np.array(np.nan)
+        plain = all(only_plain_floats("".join(row)) for row in picked)
+        if not (plain and np.isfinite(values).all()):
+            values = self._odd_numbers(lines, names, places, may_lack)
+        return values.reshape(len(lines), len(places))
+
+    def texts(self, lines: Lines, names: Names, may_lack: Test = _never) -> dict[str, Array]:
+        """Return the named columns of some rows as they are written: dict name -> text array [N].
+
+        Args:
+            lines, names, may_lack: As in `numbers`; missing texts are "".
+
+        Raises:
+            ValueError: If a column is missing or there twice, or a cell is empty.
+        """
+        found = self.cells(lines, names)
+        for name in names:
+            column = found[name].tolist()
+            if may_lack(name):
+                found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
+            elif "" in column:
+                raise ValueError(
+                    f"{self.source}, line {lines[column.index('')][0]}, column {name}: expected a value, "
+                    "got an empty cell; repair or remove the row, or leave out the column."
+                )
+        return found
+
+    def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
+        """Return the named columns of some rows as `texts` does, empty cells too."""
+        places = column_places(names, self.columns, self.source)
+        return {
+            name: np.array([cells[place].strip() for _, cells in lines])
+            for name, place in zip(names, places)
+        }
+
+    def _odd_numbers(self, lines: Lines, names: Names, places: list[int], may_lack: Test) -> Array:
+        """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
+        values = np.full((len(lines), len(names)), np.nan)
+        for row, (line, cells) in enumerate(lines):
+            for column, (name, place) in enumerate(zip(names, places)):
+                if is_number(cell := decimal(cells[place])):
+                    values[row, column] = float(cell)
+                elif not (may_lack(name) and is_gap(cells[place])):
+                    raise ValueError(
+                        f"{self.source}, line {line}, column {name}: expected a finite number, "
+                        f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
+                    )
+        return values
+
     def _put_back(self, line: str) -> None:
         self._lines = itertools.chain([line], self._lines)
-        self.number -= 1
+        self._number -= 1
         self._is_between_rows = True
 
     def _is_no_row(self, line: str) -> bool:
-        if not line.strip(_BLANKS) or (self.separator == WHITE_SPACE and not line.strip()):
-            self.blank = self.number
+        if not line.strip(_BLANKS) or (self._separator == WHITE_SPACE and not line.strip()):
+            self._blank = self._number
             return True
         if not line.lstrip().startswith("#"):
             return False
         self._comment = line.lstrip("# \t")
-        if self.separator is not None and not self._has_warned:
-            self._warn_of_a_row(self.separator, self.columns or [])
         return True
 
-    def _warn_of_a_row(self, separator: str, columns: list[str]) -> None:
-        cells = split(self._comment, separator)
-        self._has_warned = len(cells) == len(columns) > 1 and _has_number(cells)
-        if self._has_warned:
-            warn(
-                f"{self.source}, line {self.number}, begins with # and is skipped as a comment, "
-                "though it has as many cells as the rows; quote its first cell if it is one.",
-                DataWarning,
-            )
-
-    def _header(self) -> list[str] | None:
-        first = next(self, None)
+    def _header(self) -> tuple[str, ...]:
+        lines = self._physical_lines()
+        first = next(lines, None)
         if first is None:
-            return None
+            raise ValueError(
+                f"{self.source} is empty; expected a header line with the column names."
+            )
         separator = separator_of(first)
         names = split(self._comment, separator_of(self._comment))
         cells = split(first, separator)
@@ -140,16 +231,16 @@ class TextLines:
         elif separator == WHITE_SPACE:
             names = cells
             self._is_between_rows = True  # comments and blank lines may follow
-            if (second := next(self, None)) is not None:
+            if (second := next(lines, None)) is not None:
                 self._put_back(second)
                 if len(split(second, separator_of(second))) == 1:
                     separator, names = ",", split(first, ",")
         else:
             self._put_back(first)
-            self.separator = separator
-            names = next(self.rows())[1]
-        self.separator = separator
-        return [name.strip() for name in names]
+            self._separator = separator
+            names = next(self._rows())
+        self._separator = separator
+        return tuple(name.strip() for name in names)
 
 
 def separator_of(line: str) -> str:
@@ -172,127 +263,6 @@ def split(line: str, separator: str) -> list[str]:
 
 def _has_number(cells: Iterable[str]) -> bool:
     return any(map(is_number, cells))
-
-
-# Line number and cells.
-Line = tuple[int, list[str]]
-Lines = Sequence[Line]
-Names = Sequence[str]
-
-TEXT_ADVICE = (
-    "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
-    "categorical or bernoulli"
-)
-
-
-class CsvRows:
-    """The rows of an open table, read as they are iterated over: (line number, cells).
-
-    A line of empty cells is a row. A blank line is none, but in a table of one column it may be a
-    row without its value, and is refused unless no row follows.
-
-    Attributes:
-        source: Name of the file, for messages.
-        columns: Names in the header.
-    """
-
-    def __init__(self, stream: Iterable[str], source: str) -> None:
-        self.source = source
-        self._lines = TextLines(stream, source)
-        if self._lines.columns is None:
-            raise ValueError(f"{source} is empty; expected a header line with the column names.")
-        self.columns = tuple(self._lines.columns)
-        if all(is_number(name) for name in self.columns):
-            raise ValueError(
-                f"{source}, line {self._lines.number}: expected a header line with the column "
-                "names, got only numbers; put the names of the columns in the first line."
-            )
-
-    def __iter__(self) -> Iterator[Line]:
-        count, lines = len(self.columns), self._lines
-        for line, cells in lines.rows():
-            if count == 1 and lines.blank:
-                raise ValueError(
-                    f"{self.source}, line {lines.blank}: expected a value, got a blank line "
-                    "between the rows of a table of one column; repair or remove the line."
-                )
-            if len(cells) != count:
-                raise ValueError(
-                    f"{self.source}, line {line}: expected {count} cells as in the header, got "
-                    f"{len(cells)}; repair the line, whose cells have {SEPARATORS[lines.separator or ',']} between."
-                )
-            yield line, cells
-
-    def numbers(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> Array:
-        """The named columns of some rows.
-
-        Args:
-            lines: List of (line number, cells), as iterated.
-            names: Column names.
-            may_lack: Of each whether numbers may be missing; none (default): they may not.
-
-        Returns:
-            Array [len(lines), len(names)], float64; NaN for missing ones.
-
-        Raises:
-            ValueError: If a column is missing or there twice, or a cell is not a finite number.
-        """
-        places = column_places(names, self.columns, self.source)
-        picked = [[cells[place] for place in places] for _, cells in lines]
-        try:
-            values = np.array([[*map(float, row)] for row in picked])
-        except ValueError:
-            values = np.array(np.nan)
-        plain = all(only_plain_floats("".join(row)) for row in picked)
-        if not (plain and np.isfinite(values).all()):
-            values = self._odd_numbers(lines, names, places, may_lack)
-        return values.reshape(len(lines), len(places))
-
-    def texts(self, lines: Lines, names: Names, may_lack: Sequence[bool] = ()) -> dict[str, Array]:
-        """Return the named columns of some rows as they are written: dict name -> text array [N].
-
-        Args:
-            lines, names, may_lack: As in `numbers`; missing texts are "".
-
-        Raises:
-            ValueError: If a column is missing or there twice, or a cell is empty.
-        """
-        found = self.cells(lines, names)
-        for name, may in itertools.zip_longest(names, may_lack):
-            column = found[name].tolist()
-            if may:
-                found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
-            elif "" in column:
-                raise ValueError(
-                    f"{self.source}, line {lines[column.index('')][0]}, column {name}: expected a value, "
-                    "got an empty cell; repair or remove the row, or leave out the column."
-                )
-        return found
-
-    def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
-        """Return the named columns of some rows as `texts` does, empty cells too."""
-        places = column_places(names, self.columns, self.source)
-        return {
-            name: np.array([cells[place].strip() for _, cells in lines])
-            for name, place in zip(names, places)
-        }
-
-    def _odd_numbers(
-        self, lines: Lines, names: Names, places: list[int], may_lack: Sequence[bool]
-    ) -> Array:
-        """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
-        lacking = may_lack or [False] * len(names)
-        values = np.full((len(lines), len(names)), np.nan)
-        for row, (line, cells) in enumerate(lines):
-            for column, (name, place) in enumerate(zip(names, places)):
-                if is_number(cell := decimal(cells[place])):
-                    values[row, column] = float(cell)
-                elif not (lacking[column] and is_gap(cells[place])):
-                    raise ValueError(
-                        f"{self.source}, line {line}, column {name}: expected a finite number, "
-                        f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
-                    )
-        return values
 
 
 @contextlib.contextmanager
@@ -327,14 +297,13 @@ class Writer(Protocol):
         """Take numbers [n, M], and columns [n] of any kind each, which stand before them."""
 
 
-def csv_writer(stream: TextIO, columns: Names, separator: str = ",", *, digits: int = 9) -> Writer:
+def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     """Return what writes the rows of a table to a stream, the names of the columns before the first.
 
     Args:
         stream: Open for writing.
         columns: L + M names.
         separator: What stands between cells.
-        digits: Significant digits of numbers; 9 (default) are more than any prediction is worth.
     """
     writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
     head = [columns]
@@ -349,24 +318,11 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",", *, digits: 
         if head:
             writer.writerow(head.pop())
         texts = [column.tolist() for column in labels]
-        numbers = ([f"{value:.{digits}g}" for value in column] for column in values.T.tolist())
+        # More digits than any prediction is worth.
+        numbers = ([f"{value:.9g}" for value in column] for column in values.T.tolist())
         writer.writerows(zip(*texts, *numbers))
 
     return write
-
-
-def write_csv(
-    path: StrPath, columns: Names, values: Any, labels: Sequence[Array] = (), *, digits: int = 17
-) -> None:
-    """Write a table of numbers [N, M], with columns [N] of labels before them, to a file at once.
-
-    Args:
-        path: File name, which the table gets once it is complete.
-        columns, values, labels: As of `csv_writer`.
-        digits: Significant digits; 17 (default) keep every bit.
-    """
-    with replacing(path) as temporary, open_text(temporary) as stream:
-        csv_writer(stream, columns, digits=digits)(values, labels)
 
 
 def column_places(

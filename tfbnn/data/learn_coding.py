@@ -18,7 +18,7 @@ from tfbnn.data.coding import (
     words_of,
 )
 from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
-from tfbnn.data.numbers import decimal, is_missing, is_number, other_notation, told
+from tfbnn.data.numbers import decimal, is_missing, is_number, is_other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
     DATES,
@@ -155,17 +155,11 @@ def _check_values(values: list[str], num_rows: int, what: str, is_category: bool
             "line --categories."
         )
     shown = told(values)
-    notation = None if is_category else other_notation(shown)
-    if notation == "dates":
+    if not is_category and is_other_notation(shown):
         raise ValueError(
-            f"{what} has dates, such as {shown[0]!r}, which are neither numbers nor categories. Pass numbers, "
-            "such as the year and the day of the year, or days since some date; or leave the column out."
-        )
-    if notation is not None:
-        raise ValueError(
-            f"{what} has numbers in another notation, such as {shown[0]!r}. Write digits with a decimal point "
-            "and nothing else; or where they are names, convert them to categories: astype('category'), on the "
-            "command line --categories."
+            f"{what} has dates, or numbers in another notation, such as {shown[0]!r}. Write digits with "
+            "a decimal point and nothing else, of dates the day of the year or days since some date; or "
+            "where they are names, to categories: astype('category'), on the command line --categories."
         )
     most = min(MOST_VALUES, max(2, num_rows // 2))
     if len(values) > most:

@@ -70,24 +70,21 @@ def told(texts: Iterable[str]) -> list[str]:
     return [text for text in texts if text not in ("-", "?") and not is_gap(text)]
 
 
-def other_notation(texts: Collection[str]) -> str | None:
-    """Say what all of the texts are, where there are some and that is dates or numbers in another
-    notation; else None.
+def is_other_notation(texts: Collection[str]) -> bool:
+    """Tell whether there are texts, and all are dates, or numbers in another notation.
 
     Such as 10%, $100, 1.100,00 or 100+-2. With a unit, as 100 GeV, they are three numbers at least, as two
     may be names (2WD, 4WD), and units without a blank before are the same (not 1st, 2nd, 3rd).
     """
     if not texts or any(len(text) > _LONGEST for text in texts):
-        return None
+        return False
     if all(map(_DATE.fullmatch, texts)):
-        return "dates"
+        return True
     matches = [match for match in map(_OTHER.fullmatch, texts) if match is not None]
     if len(matches) < len(texts):
-        return None
+        return False
     units = {" " if match["blank"] else match["unit"] for match in matches}
-    if len(units) > 1 or (units != {None} and len(set(texts)) < 3):
-        return None
-    return "numbers in another notation"
+    return units == {None} or (len(units) == 1 and len(set(texts)) >= 3)
 
 
 def only_plain_floats(text: str) -> bool:

@@ -95,10 +95,6 @@ class Density:
         """Return x f(x), in the shape of ``x`` (0 < x <= 1)."""
         return self.norm * x**self.rise * (1.0 - x) ** self.fall
 
-    def moment(self, order: float) -> float:
-        """Return the integral of ``x^order f(x)`` over 0 < x < 1 (1 is the momentum)."""
-        return self.norm * beta_function(self.rise + order, self.fall + 1.0)
-
 
 def beta_function(a: float, b: float) -> float:
     """Euler's beta function B(a, b) for positive a and b."""
@@ -275,18 +271,12 @@ def partonic_cross_section(
     return flux * 0.5 * s * velocity * (total @ weight)
 
 
-def pair_cross_section_fb(
-    mass: ArrayLike,
-    mixing: ArrayLike,
-    *,
-    squark_mass: float = SQUARK_MASS_GEV,
-) -> Array:
+def pair_cross_section_fb(mass: ArrayLike, mixing: ArrayLike) -> Array:
     """Cross section of pp -> chi10 chi10 at 13 TeV.
 
     Args:
         mass: Signed chi10 masses, GeV, shape [N].
         mixing: N11..N14, shape [N, 4].
-        squark_mass: Common squark mass, GeV.
 
     Returns:
         Array of shape [N], fb.
@@ -296,17 +286,6 @@ def pair_cross_section_fb(
     """
     mass = np.asarray(mass, dtype=np.float64)
     mixing = np.asarray(mixing, dtype=np.float64)
-    check_masses(mass)
-    luminosity = luminosity_table()
-    result = np.empty(mass.shape[0])
-    for start in range(0, mass.shape[0], ROWS_PER_CHUNK):
-        rows = slice(start, start + ROWS_PER_CHUNK)
-        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity, squark_mass)
-    return result
-
-
-def check_masses(mass: Array) -> None:
-    """Raise ValueError unless every |mass| (GeV) is in the range the formulas are made for."""
     size = np.abs(mass)
     bad = ~((size >= MIN_MASS_GEV) & (size <= MAX_MASS_GEV))
     if np.any(bad):
@@ -314,13 +293,16 @@ def check_masses(mass: Array) -> None:
             f"|mass| must be {MIN_MASS_GEV:g} to {MAX_MASS_GEV:g} GeV, got {size[bad][0]:g} GeV; "
             "drop such rows (lighter pairs reach the Z pole, whose width is left out)."
         )
+    luminosity = luminosity_table()
+    result = np.empty(mass.shape[0])
+    for start in range(0, mass.shape[0], ROWS_PER_CHUNK):
+        rows = slice(start, start + ROWS_PER_CHUNK)
+        result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity)
+    return result
 
 
 def _chunk_cross_section_fb(
-    mass: Array,
-    mixing: Array,
-    luminosity: tuple[Array, dict[Quark, Array]],
-    squark_mass: float,
+    mass: Array, mixing: Array, luminosity: tuple[Array, dict[Quark, Array]]
 ) -> Array:
     """The integral over tau for a few rows; arguments as in pair_cross_section_fb."""
     threshold = np.log(4.0 * mass**2 / BEAM_ENERGY_GEV**2)[:, None]
@@ -334,6 +316,6 @@ def _chunk_cross_section_fb(
     grid, densities = luminosity
     for quark, log_density in densities.items():
         rows = s, mass[:, None], mixing[:, None, :]
-        partonic = partonic_cross_section(*rows, quark, squark_mass=squark_mass)
+        partonic = partonic_cross_section(*rows, quark, squark_mass=SQUARK_MASS_GEV)
         integrand = integrand + np.exp(np.interp(log_tau, grid, log_density)) * partonic
     return FB_PER_INVERSE_GEV2 * ((integrand * 2.0 * length * node) @ weight)

@@ -18,14 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import column_names, column_names_of, plain_frame, refuse_other_order
+from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
     as_float_array,
     as_matrix,
     check_choice,
-    check_integer,
     refuse_units,
 )
 from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
@@ -40,10 +39,6 @@ from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
-
-# One row has no spread, by which inputs and targets are standardised.
-FEWEST_ROWS = 2
-
 
 Estimator = TypeVar("Estimator", bound=type)
 L = TypeVar("L", bound=Likelihood)
@@ -92,7 +87,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        for name in ("predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
+        for name in ("fit", "predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
             if name in vars(cls):
                 setattr(cls, name, explains_keywords(vars(cls)[name]))
 
@@ -131,7 +126,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             numbers = X
             if coding is not None:
                 numbers = as_inputs(plain_frame(X, "X"), "X", coding.num_inputs, coding).values
-        checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": FEWEST_ROWS}
+        # One row has no spread, by which inputs and targets are standardised.
+        checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         inputs, targets = validate_data(self, numbers, y, dtype=np.float64, **checks)
         if coding is not None:
             validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
@@ -166,7 +162,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             del of_fit[own]
         names = of_fit.keys() & signature(BayesianMLP).parameters.keys()
         of_model = {name: of_fit.pop(name) for name in names}
-        model = BayesianMLP([num_inputs, *self._hidden_layers(), num_outputs], **of_model)
+        hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes)).tolist()
+        model = BayesianMLP([num_inputs, *hidden, num_outputs], **of_model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
             run = model.fit_posterior(X, y, **of_fit)
@@ -201,18 +198,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             return self.model_.code_inputs(X)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _hidden_layers(self) -> list[int]:
-        """Widths of the hidden layers."""
-        sizes: Any = self.hidden_layer_sizes
-        if isinstance(sizes, Integral):
-            sizes = [sizes]
-        if not isinstance(sizes, (list, tuple, np.ndarray)):
-            raise TypeError(
-                "hidden_layer_sizes must be a width or several, such as 50 or (20, 20), received "
-                f"{sizes!r}."
-            )
-        return [check_integer("hidden_layer_sizes", width, minimum=1) for width in sizes]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing != REFUSE
@@ -235,19 +220,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
 
 def _refuse_dates(X: Any) -> None:
-    """Refuse inputs that are dates or have units, whose numbers scikit-learn would take."""
+    """Refuse arrays of dates, and inputs with units, whose numbers scikit-learn would take."""
     refuse_units(X, "X")
-    if _are_dates(getattr(X, "dtype", None)):
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         as_float_array(X, "X")
-    kinds = () if column_names(X) is None else getattr(X, "dtypes", ())
-    for place, kind in enumerate(kinds):
-        if _are_dates(kind):
-            name = X.columns[place]
-            as_float_array(np.asarray(X[[name]])[:, 0], f"column {name!r} of X")
-
-
-def _are_dates(kind: Any) -> bool:
-    return getattr(kind, "kind", None) in ("M", "m")
 
 
 def explains_settings(cls: Estimator) -> Estimator:
@@ -260,16 +236,3 @@ def explains_settings(cls: Estimator) -> Estimator:
 def named(given: Any, checked: Array) -> Any:
     """Targets with the names of a frame or series that they were given as, else as they are."""
     return given if column_names_of(given) else checked
-
-
-def refuse_more(fit: str, known: Sequence[str], unsupported: Mapping[str, Any]) -> None:
-    """Refuse what `fit` has no use for, by the name of which messages speak; a `sample_weight` of None
-    is none. The `known` keywords are what may have been meant.
-
-    Raises:
-        TypeError: Where there is one.
-    """
-    for name, value in unsupported.items():
-        if name != "sample_weight" or value is not None:
-            message = f"{fit}() got an unexpected keyword argument {name!r}."
-            raise TypeError(message + hint(name, known))

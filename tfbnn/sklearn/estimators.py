@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from tfbnn.sklearn.base import SampledEstimator, explains_settings, named, refuse_more
+from tfbnn.sklearn.base import SampledEstimator, explains_settings, named
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
 from tfbnn.system.arrays import Array
@@ -86,9 +86,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     y_transform: str | Sequence[str] | None = AUTO
     calibrate: bool | str = AUTO
 
-    def fit(
-        self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None, **unsupported: Any
-    ) -> Self:
+    def fit(self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None) -> Self:
         """Sample the posterior given the rows (X, y).
 
         Args:
@@ -99,7 +97,6 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
                 in what the fit holds out or leaves out. In searches it is metadata, too:
                 `set_fit_request(groups=True)`.
-            unsupported: Refused; see Raises.
 
         Returns:
             The estimator.
@@ -109,7 +106,6 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         beside = {"noise_scale": noise_scale, "groups": groups}
-        refuse_more("BayesianMLPRegressor.fit", [*beside], unsupported)
         likelihood: Regression = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
@@ -214,7 +210,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         probabilities = classifier.predict_proba(X_new)
     """
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Sample the posterior given the rows (X, y).
 
         Args:
@@ -222,7 +218,6 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             y: Labels [N] of two or more classes.
             groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
                 in what the fit holds out. In searches it is metadata: `set_fit_request(groups=True)`.
-            unsupported: Refused; see Raises.
 
         Returns:
             The estimator.
@@ -232,7 +227,6 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         beside = {"groups": groups}
-        refuse_more("BayesianMLPClassifier.fit", [*beside], unsupported)
         inputs, num_inputs, labels = self._rows(X, y, beside)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)

@@ -58,7 +58,10 @@ def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
     try:
         with _replacing(path) as file:
             for view in views:
-                _write_blocks(file, view, path)
+                while view:
+                    _reached("writing", path)
+                    # Fewer bytes than asked for may be taken where the disk or a limit ends.
+                    view = view[file.write(view[:_BLOCK]) :]
     except OSError as error:
         if error.errno is None:
             raise
@@ -221,13 +224,6 @@ def _new_temporary(folder: str) -> FileIO:
         file.close()
 
 
-def _write_blocks(file: FileIO, view: memoryview, path: StrPath) -> None:
-    while view:
-        _reached("writing", path)
-        # Fewer bytes than asked for may be taken where the disk or a limit ends.
-        view = view[file.write(view[:_BLOCK]) :]
-
-
 def _folder_of(path: StrPath) -> str:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -252,7 +248,7 @@ StrPath = str | os.PathLike[str]
 MARK = "<!DOCTYPE html>\n<!-- tfbnn report -->"
 
 
-def is_page(path: StrPath) -> bool:
+def _is_page(path: StrPath) -> bool:
     """Return whether a file is a page of ours."""
     with open(path, "rb") as file:
         return file.read(len(MARK)) == MARK.encode()
@@ -266,7 +262,7 @@ def check_place(path: StrPath) -> None:
         OSError: When it could not be written.
     """
     path = os.fspath(path)
-    if os.path.lexists(path) and not (os.path.isfile(path) and is_page(path)):
+    if os.path.lexists(path) and not (os.path.isfile(path) and _is_page(path)):
         raise FileExistsError(
             f"{path} exists and is no report of tfbnn; a report does not replace it. Remove it, or "
             "choose another name."

@@ -13,9 +13,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, NoReturn, TypeVar
 
@@ -192,35 +191,28 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> l
         return each_aside(function, items, count)
 
 
-def single_threaded_blas() -> AbstractContextManager[None]:
-    """A context in which BLAS calls, from any thread, use one thread each; needs threadpoolctl.
+_blas_lock = threading.Lock()
+_blas_limits: list[Any] = []
 
-    Threads may be in it at the same time, and leave in any order: the last one restores what was.
+
+@contextlib.contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """While active, BLAS calls, from any thread, use one thread each; needs threadpoolctl.
+
+    Threads may be in it at the same time, and leave in any order: the last one restores what was, as the
+    number of BLAS threads belongs to the whole process.
     """
-    return _blas
-
-
-class _SingleThreadedBlas:
-    """Counts who is inside, because the number of BLAS threads belongs to the whole process."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limits: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1 and (controller := _controller()) is not None:
-                self._limits = controller.limit(limits=1, user_api="blas")
-
-    def __exit__(self, *_: Any) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._limits is not None:
-                self._limits.restore_original_limits()
-
-
-_blas = _SingleThreadedBlas()
+    with _blas_lock:
+        controller = None if _blas_limits else _controller()
+        _blas_limits.append(controller and controller.limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            # Those who leave before take what is behind the limits of the first.
+            limits = _blas_limits.pop()
+            if limits is not None:
+                limits.restore_original_limits()
 
 
 @cache

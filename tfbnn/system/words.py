@@ -3,16 +3,11 @@
 import importlib
 import math
 import sys
-import unicodedata
 import warnings
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-# Control characters, halves of characters, separators of lines that are none on a terminal.
-_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
-# What turns the direction of the text that follows.
-_DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 _LAYOUT = "\n\t"
 
 
@@ -44,17 +39,10 @@ def without_controls(text: str) -> str:
     """
     if text.isascii() and text.translate(dict.fromkeys(map(ord, _LAYOUT))).isprintable():
         return text
-    return "".join(map(_shown, text))
-
-
-def _shown(character: str) -> str:
-    harmless = (
-        unicodedata.category(character) not in _CATEGORIES
-        and unicodedata.bidirectional(character) not in _DIRECTIONS
+    return "".join(
+        one if one.isprintable() or one in _LAYOUT else one.encode("unicode_escape").decode("ascii")
+        for one in text
     )
-    if harmless or character in _LAYOUT:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
-from tfbnn.data.csv_tables import write_csv
+from tests.support.tables import write_csv
 from tfbnn.data.tables import read_table
 
 

@@ -16,9 +16,9 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.tables import write_csv
 from tests.support.without_tensorflow import commands_without_tensorflow
 from tfbnn.cli import main
-from tfbnn.data.csv_tables import csv_writer, write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 
@@ -146,10 +146,8 @@ def test_predict_with_everything(run, folder):
 
 def test_predict_from_standard_input_in_pieces(run, folder, monkeypatch):
     x = np.random.default_rng(0).normal(size=(2500, 2))
-    stream = io.StringIO()
-    csv_writer(stream, ["a", "b"], digits=17)(x)
-    stream.seek(0)
-    monkeypatch.setattr(sys, "stdin", stream)
+    write_csv(folder / "many.csv", ["a", "b"], x)
+    monkeypatch.setattr(sys, "stdin", io.StringIO((folder / "many.csv").read_text()))
     code, out, err = run("predict named.h5 -")
     assert (code, err) == (0, "")
     mean, stddev = tfbnn.load(folder / "named.h5").predict(x)
@@ -191,7 +189,7 @@ def test_predict_with_known_noise(run, folder):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,c\n1,2\n", ["no column b", "a, b"]),
+        ("a,c\n1,2\n", ["no column b", "a, c"]),
         ("p,q,r\n1,2,3\n", ["2 feature columns", "received 3: p, q, r"]),
         ("a,b\n1,2\n3,x\n", ["bad.csv, line 3, column b", "'x'"]),
         ("a,b\n1,nan\n", ["line 2, column b"]),

@@ -10,8 +10,8 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import QUICK, check_refusal
+from tests.support.tables import write_csv
 from tfbnn.cli.fit import training_and_held_out
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
@@ -159,8 +159,8 @@ def test_fit(run, folder, engine, data, likelihood, classes):
         ("iris.csv --target label --likelihood bernoulli", ["2 different labels", "received 3"]),
         ("iris.csv --target a --likelihood categorical", ["whole numbers"]),
         ("iris.csv --target sort --likelihood categorical", ["no column sort"]),
-        ("iris.csv --target label --target a --likelihood categorical", ["one column of labels"]),
-        ("iris.csv --target label --likelihood categorical --noise-scale 1", ["--noise-scale"]),
+        ("iris.csv --target label --target a --likelihood categorical", ["one label per row"]),
+        ("iris.csv --target label --likelihood categorical --noise-scale 1", ["noise_scale"]),
         ("iris.csv --target label --likelihood categorical --y-transform log10", ["y_transform"]),
         ("iris.csv --target label", ["column label: expected numbers", "--likelihood categorical"]),
         ("gap.csv --target label --likelihood categorical", ["line 3", "label", "empty cell"]),

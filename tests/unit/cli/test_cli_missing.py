@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import tfbnn
-from tests.support.builders import synthetic_ensemble
 from tests.support.coded import FRAME, NUM_ROWS, TARGETS, coded_ensemble
 from tests.support.commands import QUICK, check_refusal
 from tfbnn.cli.fit import training_and_held_out
@@ -36,9 +35,6 @@ def folder(tmp_path_factory):
     table.assign(day=days).to_parquet(folder / "days.parquet")
     table.assign(y=table["y"].where(table.index != 8)).to_csv(folder / "y.csv", index=False)
     BayesianMLP.from_ensemble(coded_ensemble(GAPS, missing="indicator")).save(folder / "m.h5")
-    classes = synthetic_ensemble(likelihood=tfbnn.likelihoods.Bernoulli(), classes=("=1+1", "b"))
-    BayesianMLP.from_ensemble(classes).save(folder / "c.h5")
-    np.savez(folder / "points.npz", a=np.arange(3.0), b=np.arange(3.0))
     return folder
 
 
@@ -108,11 +104,3 @@ def test_words_for_missing_values_are_gaps_in_text_too(tmp_path):
     assert colour.values == ("blue", "missing", "none", "red") and colour.fill == "missing"
     with pytest.raises(ValueError, match="'colour' of x must have a value in every row, 12 have"):
         learn_coding(table, "x")
-
-
-def test_labels_that_spreadsheets_compute_are_said(run, folder):
-    code, out, err = run("predict c.h5 points.npz")
-    assert code == 0 and "begin with '=', which spreadsheets compute: '=1+1'" in " ".join(
-        err.split()
-    )
-    assert out.splitlines()[0].startswith("class,")

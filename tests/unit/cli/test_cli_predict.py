@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal
+from tests.support.tables import write_csv
 from tfbnn.cli import main
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.entries import X, Y
 from tfbnn.cli import fit as fit_command
-from tfbnn.cli.columns import Labels, fit_columns
+from tfbnn.cli.columns import fit_columns, read_labels
 from tfbnn.cli.parsing import Parser
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -30,7 +30,7 @@ def labels_of(folder, *cells):
     path = folder / "labels.csv"
     path.write_text("\n".join(["label,a", *(f"{cell},1.5" for cell in cells)]))
     table = read_table(path, labels=["label"])
-    return Labels.learn(table, ["label"]).read(table)[:, 0].tolist()
+    return read_labels(table, ["label"])[:, 0].tolist()
 
 
 @pytest.mark.parametrize(

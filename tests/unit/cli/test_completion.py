@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.commands import check_refusal
 from tfbnn.cli.app import parsers
-from tfbnn.cli.completion import all_actions, takes_path
+from tfbnn.cli.completion import all_actions
 
 pytest.importorskip("shtab")
 SHELLS = ("bash", "zsh", "tcsh")
@@ -77,28 +77,6 @@ def test_words_are_completed(complete):
 def test_files_are_completed(complete):
     for line in ("tfbnn predict mod", "tfbnn fit --validation mod", "tfbnn plot m.h5 -o mod"):
         assert complete(line) == ["model.h5"]
-    assert complete("tfbnn fit --num-chains mod") == []
-
-
-def test_what_takes_a_path():
-    program, _ = parsers()
-    found = {
-        option: takes_path(action)
-        for action in all_actions(program)
-        for option in action.option_strings or [action.metavar]
-    }
-    expected = {
-        "--output",
-        "--validation",
-        "--initial-state",
-        "--reference",
-        "-o",
-        "DATA",
-        "MODEL.h5",
-    }
-    assert {name for name in expected if found[name]} == expected
-    others = ("--layers", "--seed", "--json", "--until", "--quantiles", "--by", "--step-size")
-    assert not [name for name in others if found[name]]
 
 
 def test_without_shtab_the_message_names_the_extra(run, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.commands import check_refusal
-from tfbnn.data.csv_tables import write_csv
+from tests.support.tables import write_csv
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Categorical
 

@@ -5,7 +5,6 @@ import gzip
 import os
 import sys
 
-import h5py
 import numpy as np
 import pytest
 
@@ -38,9 +37,6 @@ def read_any(path):
     if ending == ".npz":
         with np.load(path) as file:
             return tuple(file), file["class"].tolist(), file["p"].tolist()
-    if ending in (".h5", ".hdf5"):
-        with h5py.File(path) as file:
-            return NAMES, file["class"].asstr()[()].tolist(), file["p"][()].tolist()
     if ending in (".parquet", ".pq"):
         parquet = pytest.importorskip("pyarrow.parquet")
         columns = parquet.read_table(path).to_pydict()
@@ -58,7 +54,7 @@ def test_every_format_holds_the_same(tmp_path, ending):
     assert os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("ending", [".npz", ".h5", ".parquet"])
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
 def test_what_is_no_text_keeps_every_bit_and_is_read_again(tmp_path, ending):
     values = np.random.default_rng(0).normal(size=(7, 2))
     write(tmp_path / f"t{ending}", [(values[:4], ()), (values[4:], ())], ("mean", "stddev"))
@@ -66,7 +62,7 @@ def test_what_is_no_text_keeps_every_bit_and_is_read_again(tmp_path, ending):
     np.testing.assert_array_equal(table.values, values)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".npz", ".h5"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".npz"])
 def test_a_table_that_is_not_finished_leaves_what_was_there(tmp_path, ending):
     path = tmp_path / f"t{ending}"
     path.write_text("before")
@@ -76,7 +72,7 @@ def test_a_table_that_is_not_finished_leaves_what_was_there(tmp_path, ending):
     assert path.read_text() == "before" and os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("ending", [".csv", ".npz", ".h5", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet"])
 def test_links_are_replaced_and_never_followed(tmp_path, ending):
     (tmp_path / "victim").write_text("mine")
     path = tmp_path / f"t{ending}"
@@ -85,14 +81,11 @@ def test_links_are_replaced_and_never_followed(tmp_path, ending):
     assert (tmp_path / "victim").read_text() == "mine" and not path.is_symlink()
 
 
-@pytest.mark.parametrize(
-    ("ending", "names"),
-    [(".npz", ("a", "a", "b")), (".h5", ("a/b", "c", "d")), (".parquet", ("a", "b", "a"))],
-)
-def test_names_that_a_format_cannot_hold(tmp_path, ending, names):
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_names_that_a_format_cannot_hold(tmp_path, ending):
     with (
         pytest.raises(ValueError, match="Write a .csv file"),
-        table_writer(tmp_path / f"t{ending}", names),
+        table_writer(tmp_path / f"t{ending}", ("a", "b", "a")),
     ):
         pytest.fail("refused before any row is asked for")
 

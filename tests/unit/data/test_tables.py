@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tfbnn.data.csv_tables import CsvRows, csv_writer, open_csv, write_csv
+from tests.support.tables import write_csv
+from tfbnn.data.csv_tables import CsvRows, csv_writer, open_csv
 from tfbnn.data.frames import column_names
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table
@@ -272,16 +273,12 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         read_table(path)
 
 
-def test_write_csv_keeps_every_bit(tmp_path):
-    path = tmp_path / "t.csv"
-    values = np.random.default_rng(0).standard_normal((50, 3)) * 10.0 ** np.arange(-150, 150, 100)
-    write_csv(path, NAMES, values)
-    np.testing.assert_array_equal(read_table(path).values, values)
+def test_numbers_are_written_with_nine_digits():
     stream = io.StringIO()
-    write = csv_writer(stream, ["a"], digits=3)
+    write = csv_writer(stream, ["a"])
     write([[1 / 3]])
     write([[2.0]])
-    assert stream.getvalue() == "a\n0.333\n2\n"
+    assert stream.getvalue() == "a\n0.333333333\n2\n"
     with pytest.raises(ValueError, match=r"shape \[N, 2\]"):
         csv_writer(stream, ["a", "b"])([[1.0]])
 

@@ -2,14 +2,11 @@
 
 import gzip
 import itertools
-import warnings
 
 import numpy as np
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv
-from tfbnn.data.tables import read_table
-from tfbnn.exceptions import DataWarning
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -119,12 +116,6 @@ def test_blank_lines_after_the_last_row_of_one_column():
     assert read("a\n1\n2\n\n\n")[2] == [[1.0], [2.0]]
 
 
-def test_a_comment_that_may_be_a_row_is_said():
-    with pytest.warns(DataWarning, match="t.csv, line 3, begins with # .* as many cells"):
-        _, lines, values = read("color,b\n1,2\n#ff0000,3\n# 7,8\n3,4\n")
-    assert values == VALUES and lines == [2, 5]
-
-
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.gz", "t.DAT.GZ"])
 def test_compressed_text(tmp_path, name):
     path = tmp_path / name
@@ -143,16 +134,3 @@ def test_the_rows_before_a_damage_are_read_as_they_come():
     assert len(list(itertools.islice(rows, 5))) == 5
     with pytest.raises(ValueError, match="line 7"):
         next(rows)
-
-
-def test_a_first_row_that_looks_like_numbers_is_said(tmp_path):
-    path = tmp_path / "iris.csv"
-    path.write_text("5.1,3.5,1.4,0.2,a\n4.9,3.0,1.4,0.2,a\n6.2,3.4,5.4,2.3,b\n")
-    with pytest.warns(DataWarning, match="first row is taken for the names.*'5.1', '3.5'"):
-        read_table(path, texts=True)
-    wavelengths = "sample,400.5,410.5,420.5,430.5,440.5\na,1,2,3,4,5\n"
-    for text in (wavelengths, "country,2019,2020\na,1,2\n", "9,8,7,y\n1,2,3,4\n"):
-        path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert len(read_table(path, texts=True)) == 1

@@ -8,7 +8,7 @@ checks; for them there is `tfbnn.storage.model.untrusted`.
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
@@ -26,23 +26,11 @@ _INTEGERS = (h5t.STD_I32LE, h5t.STD_I64LE)
 _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES}
 
 
-class OpenedFile(NamedTuple):
-    """A file that holds nothing but what is known.
-
-    Attributes:
-        version: Of its format.
-        datasets: Dict name -> h5py.Dataset of all of the schema, none of them read yet.
-    """
-
-    version: int
-    datasets: dict[str, h5py.Dataset]
-
-
 @contextlib.contextmanager
 def opened_datasets(
     file: BinaryIO, max_bytes: int, kind: FileKind = schema.MODEL
-) -> Iterator[OpenedFile]:
-    """Yields the `OpenedFile` of a file that is open already.
+) -> Iterator[tuple[int, dict[str, h5py.Dataset]]]:
+    """Yield the version of an open file's format, and its datasets by name, none of them read yet.
 
     Args:
         file: Open binary file, whose seal has been checked.
@@ -61,8 +49,16 @@ def opened_datasets(
         datasets = _find_datasets(root, kind)
         counts = [_check_dataset(name, node, kind) for name, node in datasets.items()]
         declared, stored = map(sum, zip(*counts))
-        _check_totals(declared, stored, size, max_bytes)
-        yield OpenedFile(version, {name: h5py.Dataset(node) for name, node in datasets.items()})
+        if declared > max_bytes:
+            raise ModelFileError(
+                f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "
+                "max_bytes (--trusted in the command line) if you know where the file comes from."
+            )
+        if stored > size:
+            raise ModelFileError(
+                f"its arrays claim {stored} bytes of a file of {size}: expected no overlap."
+            )
+        yield version, {name: h5py.Dataset(node) for name, node in datasets.items()}
 
 
 def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
@@ -217,15 +213,3 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
             f"{name} must not expand {schema.MAX_EXPANSION} times, found {stored} bytes for {declared}."
         )
     return declared, stored
-
-
-def _check_totals(declared: int, stored: int, file_size: int, max_bytes: int) -> None:
-    if declared > max_bytes:
-        raise ModelFileError(
-            f"its arrays take {declared} bytes, expected at most {max_bytes}. Pass a larger "
-            "max_bytes (--trusted in the command line) if you know where the file comes from."
-        )
-    if stored > file_size:
-        raise ModelFileError(
-            f"its arrays claim {stored} bytes of a file of {file_size}: expected no overlap."
-        )
