@@ -49,6 +49,11 @@ def run(args: argparse.Namespace) -> int:
     options = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**options)
     check_output(args.model_file, MODEL, [args.data, args.validation, options.get("output")])
+    if str(asked.output or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
+        raise ValueError(
+            f"--output {asked.output} has the name of a folder that a run keeps by itself and removes "
+            "when it has saved the model. Leave it out, or choose another name."
+        )
     targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)

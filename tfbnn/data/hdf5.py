@@ -6,12 +6,14 @@ memory holds, and call filters loaded from libraries. Model files, which allow l
 """
 
 import math
+import os
 from collections.abc import Collection, Iterator
 
 import h5py
+import numpy as np
 from h5py import h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
-from tfbnn.data.array_files import Arrays
+from tfbnn.data.array_files import Arrays, decoded
 from tfbnn.system.arrays import Array
 
 MAX_CHUNK_BYTES = 64 * 2**20
@@ -21,6 +23,8 @@ _TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
 # Of a text of any length there is its length, 4 bytes, and where it is: an address and a number.
 _REFERENCE_BYTES = 4 + 8 + 4
+# What texts of one reading may take: each may be as long as the file, whatever others are.
+_TEXT_BYTES = 2**30
 
 
 def is_hard_link(group: h5g.GroupID, name: bytes) -> bool:
@@ -81,7 +85,7 @@ def read_hdf5(path: str, texts: bool = False) -> Arrays:
     try:
         with h5py.File(path, "r") as file:
             root = h5o.open(file.id, b"/")
-            found = list(_root_datasets(root, texts))
+            found = list(_root_datasets(root, texts, os.path.getsize(path)))
     except (OSError, RuntimeError, KeyError, ValueError, MemoryError) as error:
         raise ValueError(f"{path} is not a readable HDF5 file ({error}).") from error
     if all(array is None for _, array in found):
@@ -92,7 +96,7 @@ def read_hdf5(path: str, texts: bool = False) -> Arrays:
     return found
 
 
-def _root_datasets(root: h5g.GroupID, texts: bool) -> Iterator[tuple[str, Array | None]]:
+def _root_datasets(root: h5g.GroupID, texts: bool, size: int) -> Iterator[tuple[str, Array | None]]:
     for key in root:
         name = key.decode(errors="replace")
         if not is_hard_link(root, key):
@@ -104,7 +108,7 @@ def _root_datasets(root: h5g.GroupID, texts: bool) -> Iterator[tuple[str, Array 
                 fault = size_fault(node)
             if fault is not None:
                 raise ValueError(f"{name} {fault}")
-            yield name, _read(h5py.Dataset(node)) if is_column else None
+            yield name, _read(h5py.Dataset(node), size) if is_column else None
 
 
 def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:
@@ -117,7 +121,19 @@ def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:
     return texts and space.get_simple_extent_ndims() == 1 and is_text
 
 
-def _read(dataset: h5py.Dataset) -> Array:
-    is_text = h5py.check_string_dtype(dataset.dtype) is not None
-    array: Array = dataset.asstr()[()] if is_text else dataset[()]
-    return array
+def _read(dataset: h5py.Dataset, size: int) -> Array:
+    """The array of a dataset in a file of `size` bytes.
+
+    Texts of any length lie in the file by themselves, and any number of entries may name one of
+    them: so they are read a few at a time, until they are more than the file can hold.
+    """
+    kind = h5py.check_string_dtype(dataset.dtype)
+    if kind is None or kind.length is not None:
+        return decoded(dataset[()])
+    step, texts, taken = max(1, _TEXT_BYTES // size), [], 0
+    for start in range(0, len(dataset), step):
+        texts += dataset[start : start + step].tolist()
+        taken += sum(map(len, texts[start:]))
+        if taken > size:
+            raise ValueError(f"{dataset.name[1:]} has texts that are longer than the file")
+    return np.array([text.decode("utf-8") for text in texts], dtype=object)

@@ -60,6 +60,7 @@ def contents(folder):
         (f"{FIT} -o foreign.h5", "no tfbnn model"),
         (f"{FIT} -o run/run.h5", "run folder"),
         (f"{FIT} --output new -o new/bnn.h5", "lies in it"),
+        (f"{FIT} --output bnn.h5.run -o bnn.h5", "keeps by itself"),
         (f"{FIT} -o {'x' * 300}.h5", "name too long"),
         ("resume run -o run/bnn.h5", "lies in it"),
         ("resume run -o foreign.h5", "no tfbnn model"),

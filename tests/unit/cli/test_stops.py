@@ -201,6 +201,11 @@ def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
     assert "could not be removed" in capsys.readouterr().err
 
 
+def test_a_folder_of_the_user_has_another_name(run, folder):
+    code, _, err = run("fit rows.csv --target y --layers 5 --output any.h5.run")
+    assert code == 2 and "choose another name" in err
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, tfbnn.StartError, tfbnn.ChainError])
 def test_an_end_before_the_beginning_leaves_no_folder(tmp_path, model, error):
     path = str(tmp_path / "bnn.h5")

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.support.coded import FRAME, TARGETS, with_text, write_everywhere
+from tfbnn.data import hdf5
 from tfbnn.data.bad_rows import BadRowError, places_named
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.learn_coding import learn_coding
@@ -141,3 +142,21 @@ def test_hdf5_has_labels_in_words_too(tmp_path):
         file["a"], file["label"] = [1.0, 2.0], ["naïve λ", "b"]
     table = read_table(tmp_path / "t.h5", labels=["label"])
     assert table.labels(["label"])[:, 0].tolist() == ["naïve λ", "b"]
+
+
+def test_texts_that_hdf5_names_again_and_again_fill_no_memory(tmp_path, monkeypatch):
+    """Every entry refers to the one long text of the file, as no writer makes them."""
+    path, count = tmp_path / "t.h5", 50
+    with h5py.File(path, "w") as file:
+        file["a"] = ["x" * 10_000] * 2
+        offset = file["a"].id.get_offset()
+        file.create_dataset("b", data=["y"] * count, dtype=h5py.string_dtype())
+        start = file["b"].id.get_offset()
+    data = bytearray(path.read_bytes())
+    data[start : start + 16 * count] = data[offset : offset + 16] * count
+    path.write_bytes(data)
+    monkeypatch.setattr(hdf5, "_TEXT_BYTES", 3 * len(data))
+    with pytest.raises(ValueError, match="b has texts that are longer than the file"):
+        read_table(path, texts=True)
+    with h5py.File(path, "r") as file:
+        assert file["b"][count - 1] == b"x" * 10_000

@@ -362,3 +362,11 @@ def test_arrays_of_a_loaded_model_are_read_only(saved):
     for array in (ensemble.draws, ensemble.chain_weights, ensemble.sample_stats["lp"]):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
+
+
+@pytest.mark.parametrize("name", ["m.keras", "M.ONNX", "m.pkl"])
+def test_endings_of_other_formats_are_refused(synthetic_ensemble, tmp_path, name):
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble())
+    with pytest.raises(ValueError, match=r"end in \.h5.*to_onnx, to_savedmodel and to_keras"):
+        model.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())

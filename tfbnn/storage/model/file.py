@@ -23,6 +23,8 @@ from tfbnn.storage.model.untrusted import read_foreign
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
+_ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
+
 
 def write_model(ensemble: Ensemble, path: StrPath) -> None:
     """Writes an ensemble to `path`, replacing what is there only once the new file is complete.
@@ -33,9 +35,15 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
 
     Raises:
         FileNotFoundError: When the folder does not exist.
+        ValueError: For a name with the ending of another format.
         ModelFileError: For an ensemble that contradicts itself: it could not be loaded.
         OSError: When the file cannot be written.
     """
+    if os.fspath(path).lower().endswith(_ENDINGS_OF_OTHERS):
+        raise ValueError(
+            f"Model files end in .h5, received {os.fspath(path)!r}. to_onnx, to_savedmodel and to_keras "
+            "write for other programs."
+        )
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
     try:
         from_arrays(arrays, custom=own_classes_in(ensemble.spec))
