@@ -152,10 +152,10 @@ model = "y.h5"
     ("options", "word"),
     [
         ("--kernel gibbs", "gibbs"),
-        ("--kernel hmc --max-tree-depth 3", "unexpected keyword argument 'max_tree_depth'"),
+        ("--kernel hmc --max-tree-depth 3", "--max-tree-depth is no setting of the kernel hmc"),
         ("--kernel hmc --step-size -1", "step_size"),
-        ("--kernel hmc --inner nuts", "unexpected keyword argument 'inner'"),
-        ("--kernel repriorised --max-tree-depth 3", "unexpected keyword argument"),
+        ("--kernel hmc --inner nuts", "--inner is no setting of the kernel hmc"),
+        ("--kernel repriorised --max-tree-depth 3", "--max-tree-depth is no setting"),
         ("--kernel repriorised --collapse-readout --regulariser 1", "collapse_readout"),
         ("--output named.h5", "named.h5"),
         ("--resume", "resume=True"),

@@ -256,11 +256,19 @@ def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
             )
         return {}
     settings = resolve_kernel(args.kernel)
+    known = set(settings.__dataclass_fields__)
     if isinstance(settings, ComposedKernel):
         inner = resolve_kernel(asked.get("inner", settings.inner))
-        own = inner.__dataclass_fields__.keys() - settings.__dataclass_fields__.keys()
-        inside = {name: asked.pop(name) for name in own & asked.keys()}
+        known_inside = set(inner.__dataclass_fields__)
+        inside = {name: asked.pop(name) for name in list(asked) if name in known_inside - known}
         asked["inner"] = dataclasses.replace(inner, **inside)
+        known |= known_inside
+    for name in asked:
+        if name not in known:
+            raise ValueError(
+                f"{flag(name)} is no setting of the kernel {args.kernel}, which has "
+                f"{', '.join(map(flag, filter(known.__contains__, _kernel_settings())))}. Leave it out."
+            )
     return {"kernel": dataclasses.replace(settings, **asked)}
 
 
@@ -275,8 +283,20 @@ def make_model(
         num_classes: Number of different labels, for class likelihoods.
     """
     names = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
-    likelihood = likelihoods.OPTIONS[args.likelihood](**given(args, ["noise_scale"]))
-    sizes = [num_features, *args.layers, likelihood.num_outputs(num_targets, num_classes)]
+    scale, kind = given(args, ["noise_scale"]), likelihoods.OPTIONS[args.likelihood]
+    if scale and kind.noise_scale is None:
+        raise ValueError(
+            f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
+            "scale besides the network. Leave it out."
+        )
+    likelihood = kind(**scale)
+    num_outputs = likelihood.num_outputs(num_targets, num_classes)
+    if likelihood.num_targets(num_outputs) != num_targets:
+        raise ValueError(
+            f"--likelihood {args.likelihood} takes one column of labels, received {num_targets} "
+            "targets. Fit one model per target."
+        )
+    sizes = [num_features, *args.layers, num_outputs]
     return BayesianMLP(sizes, prior=_prior(args), likelihood=likelihood, **given(args, names))
 
 

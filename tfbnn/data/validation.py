@@ -21,7 +21,6 @@ from tfbnn.system.arrays import Array, mapped_file
 from tfbnn.system.words import did_you_mean, name_of, warn
 
 Limit = float | None
-_HOLDS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 FILL_ADVICE = (
     "Drop or fill these rows (SimpleImputer of scikit-learn), or fit with missing='indicator', on the "
@@ -188,10 +187,18 @@ def check_number(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number:
         raise TypeError(f"{name} must be a number, received {name}={value!r}.")
-    limits = {">": above, ">=": minimum, "<": below, "<=": maximum}
-    given = {sign: limit for sign, limit in limits.items() if limit is not None}
-    if not np.isfinite(value) or not all(_HOLDS[sign](value, given[sign]) for sign in given):
-        wanted = " and ".join(f"{sign} {limit}" for sign, limit in given.items()) or "finite"
+    limits = [
+        (holds(value, limit), f"{sign} {limit}")
+        for sign, holds, limit in (
+            (">", operator.gt, above),
+            (">=", operator.ge, minimum),
+            ("<", operator.lt, below),
+            ("<=", operator.le, maximum),
+        )
+        if limit is not None
+    ]
+    if not np.isfinite(value) or not all(ok for ok, _ in limits):
+        wanted = " and ".join(text for _, text in limits) or "finite"
         raise ValueError(f"{name} must be {wanted}, received {name}={value}.")
     return float(value)
 
@@ -358,11 +365,24 @@ def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array
         array = np.where(np.frompyfunc(is_missing, 1, 1)(array).astype(bool), np.nan, array)
     try:
         return array.astype(np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} must be a rectangular array of numbers, received others ({error}). Convert to float "
-            "first."
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
         ) from error
+    except (TypeError, ValueError) as error:
+        place, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))
+        raise TypeError(
+            f"{name} must be a rectangular array of numbers, received {type(entry).__name__} in "
+            f"{_where(place, names)}: {entry!r:.60}. Convert to float first."
+        ) from error
+
+
+def _is_float(entry: Any) -> bool:
+    try:
+        np.float64(entry)
+    except (TypeError, ValueError):
+        return False
+    return np.ndim(entry) == 0
 
 
 def _refuse_non_finite(

@@ -295,5 +295,5 @@ def test_what_is_no_number_is_named_by_row_and_column():
         rows_to_fit(spec, flags.to_numpy(), Y, None, None)
     odd = FRAME.astype(object)
     odd.iloc[4, 1] = {1.0}
-    with pytest.raises(TypeError, match="received others .*'set'"):
+    with pytest.raises(TypeError, match=r"set in row 4, column 1 \('mix'\): \{1.0\}"):
         rows_to_fit(spec, odd, Y, None, None)

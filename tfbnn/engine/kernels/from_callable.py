@@ -83,7 +83,13 @@ class CallableKernel(Kernel):
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:
-        kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
+        try:
+            kernel = self.function(lambda theta: tf.reduce_sum(theta, axis=-1))
+        except TypeError as error:
+            raise TypeError(
+                "A callable kernel must take one argument, target_log_prob_fn, received "
+                f"{self.function!r}: {error}"
+            ) from error
         if not isinstance(kernel, tfp.mcmc.TransitionKernel):
             raise TypeError(
                 "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
