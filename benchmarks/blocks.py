@@ -7,8 +7,8 @@ from tfbnn.engine.running.threads import compile_block
 from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.posterior.provenance import Provenance
+from tfbnn.run.config import Beginning, FitConfig, Starts
 from tfbnn.run.counters import Clock
-from tfbnn.run.definition import Beginning, FitDefinition, Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.plan import make_plan
 from tfbnn.run.stores import MemoryStore
@@ -61,7 +61,7 @@ def make_lane(
     )
     chains = list(range(len(theta)))
     rows = Rows(x, y, None, None)
-    definition = FitDefinition(
+    config = FitConfig(
         spec=spec,
         rows=rows,
         validation=None,
@@ -72,8 +72,8 @@ def make_lane(
         temperatures=kernel.temperatures,
         provenance=Provenance(),
     )
-    plan = make_plan(kernel, definition, [chains], block_length)
-    program = make_program(kernel, definition, data, plan)
+    plan = make_plan(kernel, config, [chains], block_length)
+    program = make_program(kernel, config, data, plan)
     store, starts = MemoryStore(), Starts(theta, "given")
     store.begin(plan, Beginning(starts, theta[:, 0], plan.layout))
     with store.sink(0, Clock()) as memory:

@@ -173,7 +173,7 @@ def test_the_rule_sees_a_room_that_does_not(module, source):
         ("engine.kernels.hmc", "from tfbnn.engine.basis.libraries import tfp"),
         ("cli.fit", "from tfbnn.fit.model import BayesianMLP\nimport numpy as np"),
         ("kernels", "from tfbnn.engine.kernels import HMC"),
-        ("run.stores", "from tfbnn.run.definition import RunDefinition"),
+        ("run.stores", "from tfbnn.run.config import RunConfig"),
         ("sklearn.base", "from sklearn.base import BaseEstimator"),
     ],
 )

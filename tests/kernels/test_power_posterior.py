@@ -8,7 +8,7 @@ import tensorflow as tf
 from scipy import special, stats
 
 import tfbnn
-from tests.support.builders import definition_of
+from tests.support.builders import config_of_run
 from tests.support.kernels.ladder_checks import (
     INNER,
     TEMPERATURES,
@@ -44,7 +44,7 @@ from tfbnn.kernels import (
     PowerPosterior,
     UnderdampedLangevin,
 )
-from tfbnn.run.definition import Starts
+from tfbnn.run.config import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
 from tfbnn.run.stores import MemoryStore
@@ -260,7 +260,7 @@ def evidences(num_temperatures=20, num_chains=20):
     y = y[:, None]
     numbers = {"num_chains": num_chains, "num_results": 2000, "num_burnin_steps": 500, "seed": 2}
     result = driver.run_chains(
-        definition_of(spec, x, y, settings.temperatures, **numbers),
+        config_of_run(spec, x, y, settings.temperatures, **numbers),
         settings,
         make_data(x, y, None, "float64"),
         Starts(draw_prior(spec, 1, num_chains), "draws of the prior"),

@@ -8,7 +8,7 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.arviz_data import Posterior
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
-from tfbnn.run.definition import FitDefinition
+from tfbnn.run.config import FitConfig
 from tfbnn.run.options import Sampling
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.rows import Rows
@@ -113,11 +113,11 @@ def synthetic_ensemble(
     )
 
 
-def definition_of(spec, x, y, temperatures=(1.0,), **sampling):
-    """The FitDefinition of a run on rows, as far as its draws depend on it from given starts on."""
+def config_of_run(spec, x, y, temperatures=(1.0,), **sampling):
+    """The FitConfig of a run on rows, as far as its draws depend on it from given starts on."""
     rows = Rows(x, y, None, None)
     sampling = Sampling(**sampling)
-    return FitDefinition(
+    return FitConfig(
         spec=spec,
         rows=rows,
         validation=None,

@@ -23,23 +23,23 @@ class FakeEngine:
         self.calls.append(("pretrain", args, kwargs))
         raise AssertionError("pretraining was reached")
 
-    def run_chains(self, definition, settings, data, starts, *args):
+    def run_chains(self, config, settings, data, starts, *args):
         from tfbnn.run.counters import Seconds
-        from tfbnn.run.result import SamplingResult
+        from tfbnn.run.result import Result
 
-        self.calls.append(("run_chains", (definition, settings, data), args))
-        kept = definition.sampling.num_results if self.num_kept is None else self.num_kept
+        self.calls.append(("run_chains", (config, settings, data), args))
+        kept = config.sampling.num_results if self.num_kept is None else self.num_kept
         theta = starts.theta
         shape, chains = (len(theta), kept), np.zeros(len(theta))
         noise = np.random.default_rng(0).normal(size=(*shape, theta.shape[1]))
         names = ("lp", "acceptance_rate", "step_size", "energy")
-        return SamplingResult(
+        return Result(
             draws=(theta[:, None] + 0.1 * noise).astype(theta.dtype),
             sample_stats={name: noise[..., 0].copy() for name in names}
             | {"n_steps": np.ones(shape, int), "diverging": np.zeros(shape, bool)},
             acceptance_rate=chains,
             num_divergent=chains,
-            num_sampled=np.full(len(theta), kept * definition.sampling.stride),
+            num_sampled=np.full(len(theta), kept * config.sampling.stride),
             num_gradients={"warmup": chains, "sampling": chains},
             step_size=chains,
             start_log_prob=chains,

@@ -20,7 +20,7 @@ from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock, Counters, Seconds
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.description import read_definition
+from tfbnn.run.description import read_config
 from tfbnn.run.events import Event, current_phase
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
@@ -53,7 +53,7 @@ class Cluster(Executor):
         """Return that of the run in the folder, or of a worker; tasks compare it with theirs."""
         folder = RunFolder.find(str(options.output))
         if folder is not None:
-            return read_definition(folder).environment
+            return read_config(folder).environment
         return dict(self._client.submit(tasks.environment, pure=False).result())
 
     def crew(

@@ -16,11 +16,11 @@ from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED, Provenance
-from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_fit_definition
+from tfbnn.run.config import FitConfig
+from tfbnn.run.description import read_fit_config
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
-from tfbnn.run.result import SamplingResult
+from tfbnn.run.result import Result
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
 from tfbnn.spec.rows import (
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
 
 
 def make_ensemble(
-    definition: FitDefinition,
-    result: SamplingResult,
+    config: FitConfig,
+    result: Result,
     ladder: Ladder | None,
 ) -> Ensemble:
     """The Ensemble of the draws of a run.
 
     Args:
-        definition: FitDefinition.
-        result: SamplingResult.
+        config: FitConfig.
+        result: Result.
         ladder: Ladder of a PowerPosterior, or None.
     """
     cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
-    until = definition.sampling.until
+    until = config.sampling.until
     return Ensemble(
-        **_described(definition),
-        row_digests=_digests(definition),
+        **_described(config),
+        row_digests=_digests(config),
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        training_inputs=definition.transformed.inputs(definition.spec.earlier),
-        provenance=definition.provenance.stating(
-            num_results_requested=definition.sampling.num_results,
-            num_divergent=_divergent(result, definition.sampling.stride),
+        training_inputs=config.transformed.inputs(config.spec.earlier),
+        provenance=config.provenance.stating(
+            num_results_requested=config.sampling.num_results,
+            num_divergent=_divergent(result, config.sampling.stride),
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
@@ -71,7 +71,7 @@ def make_ensemble(
     )
 
 
-def _divergent(result: SamplingResult, stride: int) -> int:
+def _divergent(result: Result, stride: int) -> int:
     """Divergent transitions of the draws; of thinned ones that were cut about, by the share of all."""
     if stride == 1 and "diverging" in result.sample_stats:
         return int(np.sum(result.sample_stats["diverging"]))
@@ -80,31 +80,31 @@ def _divergent(result: SamplingResult, stride: int) -> int:
     return round(float(np.sum(result.num_divergent * shares)))
 
 
-def _digests(definition: FitDefinition) -> Array:
+def _digests(config: FitConfig) -> Array:
     """Return digests of the rows of the fit, and of earlier fits that its prior stands for."""
-    digests, earlier = row_digests(definition.rows), definition.spec.earlier
+    digests, earlier = row_digests(config.rows), config.spec.earlier
     if earlier is None or earlier.digests is None:
         return digests
     return merged_digests(digests, earlier.digests.values.astype(digests.dtype))
 
 
-def is_pretrained(definition: FitDefinition) -> bool:
+def is_pretrained(config: FitConfig) -> bool:
     """Return whether the chains of a run start from networks that were fitted to its rows."""
-    settings = definition.pretraining
+    settings = config.pretraining
     return settings is not None and bool(settings.epochs or settings.newton_iterations)
 
 
-def unsampled_ensemble(definition: FitDefinition, theta: Array, result: SamplingResult) -> Ensemble:
+def unsampled_ensemble(config: FitConfig, theta: Array, result: Result) -> Ensemble:
     """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
-    what = PRETRAINED if is_pretrained(definition) else GIVEN_STARTS
+    what = PRETRAINED if is_pretrained(config) else GIVEN_STARTS
     origin = f"{what}: {result.ended or 'the run was stopped before its first draw'}"
-    return without_chains(definition, networks, result.start_log_prob[:, None], origin)
+    return without_chains(config, networks, result.start_log_prob[:, None], origin)
 
 
 def without_chains(
-    definition: FitDefinition,
-    result: SamplingResult,
+    config: FitConfig,
+    result: Result,
     log_prob: Array,
     origin: str,
     mode: Array | None = None,
@@ -114,8 +114,8 @@ def without_chains(
     What a kernel would say of a draw is NaN, or nothing, there.
 
     Args:
-        definition: FitDefinition.
-        result: SamplingResult with draws [C, S, P], but of a run that sampled nothing.
+        config: FitConfig.
+        result: Result with draws [C, S, P], but of a run that sampled nothing.
         log_prob: Log densities of the draws [C, S], NaN where nobody knows.
         origin: What the draws are, see `Provenance.not_sampled`.
         mode: As in `Ensemble`.
@@ -129,7 +129,7 @@ def without_chains(
         result,
         sample_stats={name: v.astype(STATISTICS[name].dtype) for name, v in statistics.items()},
     )
-    ensemble = make_ensemble(definition, result, None)
+    ensemble = make_ensemble(config, result, None)
     provenance = ensemble.provenance.stating(not_sampled=origin)
     return replace(ensemble, provenance=provenance, mode=mode)
 
@@ -142,8 +142,8 @@ def define(
     environment: dict[str, Any],
     stated: dict[str, Any],
     **others: Any,
-) -> FitDefinition:
-    """The FitDefinition of a fit with nothing left open, which a file can hold.
+) -> FitConfig:
+    """The FitConfig of a fit with nothing left open, which a file can hold.
 
     Args:
         chosen: Chosen.
@@ -155,7 +155,7 @@ def define(
         ValueError: When no file could hold the model.
     """
     options, pretraining = chosen.options, chosen.options.settled_pretraining
-    definition = FitDefinition(
+    config = FitConfig(
         spec=chosen.spec,
         rows=rows,
         validation=validation,
@@ -176,12 +176,12 @@ def define(
         **others,
     )
     # What it would learn of the rows again, with the same warnings.
-    definition.__dict__["transformed"] = chosen.transformed
-    _check_can_be_saved(definition)
-    return definition
+    config.__dict__["transformed"] = chosen.transformed
+    _check_can_be_saved(config)
+    return config
 
 
-def _check_can_be_saved(definition: FitDefinition) -> None:
+def _check_can_be_saved(config: FitConfig) -> None:
     """Refuses a run whose model no file could hold, before anything is sampled.
 
     Raises:
@@ -190,7 +190,7 @@ def _check_can_be_saved(definition: FitDefinition) -> None:
     from tfbnn.storage.model.contents import check_can_be_written
 
     try:
-        check_can_be_written(ensemble_without_draws(definition))
+        check_can_be_written(ensemble_without_draws(config))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
@@ -199,29 +199,29 @@ def _check_can_be_saved(definition: FitDefinition) -> None:
         ) from error
 
 
-def ensemble_without_draws(definition: FitDefinition) -> Ensemble:
+def ensemble_without_draws(config: FitConfig) -> Ensemble:
     """Return the Ensemble of a run as it is known before there are draws."""
     nothing = np.empty(0)
     return Ensemble(
-        **_described(definition),
+        **_described(config),
         draws=nothing,
         sample_stats={},
         chain_weights=nothing,
         training_inputs=TrainingInputs(nothing, nothing, nothing, nothing, nothing),
-        provenance=definition.provenance,
+        provenance=config.provenance,
     )
 
 
-def _described(definition: FitDefinition) -> dict[str, Any]:
+def _described(config: FitConfig) -> dict[str, Any]:
     """Fields of the Ensemble that are known before there are draws."""
-    rows, validation, earlier = definition.rows, definition.validation, definition.spec.earlier
-    transformed = definition.transformed
+    rows, validation, earlier = config.rows, config.validation, config.spec.earlier
+    transformed = config.transformed
     seen = rows.x if validation is None else validation.x
     if earlier is not None:
         seen = np.concatenate([transformed.x_pipeline.inverse(earlier.x.values), seen])
     return {
         "x_reference": reference_rows(seen),
-        "spec": definition.spec,
+        "spec": config.spec,
         "x_pipeline": transformed.x_pipeline,
         "y_pipeline": transformed.y_pipeline,
         "feature_names": rows.feature_names,
@@ -232,11 +232,11 @@ def _described(definition: FitDefinition) -> dict[str, Any]:
     }
 
 
-def measure_ladder(definition: FitDefinition, result: SamplingResult) -> Ladder | None:
+def measure_ladder(config: FitConfig, result: Result) -> Ladder | None:
     """The Ladder of a PowerPosterior by its log likelihoods, or None without them."""
     if result.rung_log_likelihood is None:
         return None
-    return Ladder.measure(definition.temperatures, result.rung_log_likelihood)
+    return Ladder.measure(config.temperatures, result.rung_log_likelihood)
 
 
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
@@ -257,10 +257,10 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
 
     folder = RunFolder.open(path)
     try:
-        definition = read_fit_definition(folder, custom)
-        arrays = to_arrays(_committed_ensemble(folder, definition))
+        config = read_fit_config(folder, custom)
+        arrays = to_arrays(_committed_ensemble(folder, config))
         # What is refused in a model file is refused here.
-        return from_arrays(arrays, custom=custom), definition.rows
+        return from_arrays(arrays, custom=custom), config.rows
     except (NotFittedError, RunFolderError, MemoryError):
         raise
     except Exception as error:
@@ -270,14 +270,14 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
         ) from error
 
 
-def _committed_ensemble(folder: RunFolder, definition: FitDefinition) -> Ensemble:
+def _committed_ensemble(folder: RunFolder, config: FitConfig) -> Ensemble:
     result = committed_result(folder, fewest=1)
     if result is None:
         raise NotFittedError(
             f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
             "or go on with it: tfbnn resume."
         )
-    return make_ensemble(definition, result, measure_ladder(definition, result))
+    return make_ensemble(config, result, measure_ladder(config, result))
 
 
 def read_run(
@@ -288,7 +288,7 @@ def read_run(
     max_seconds: float | None = None,
     custom: Sequence[Any] = (),
     **options: Any,
-) -> tuple[FitDefinition, FitOptions]:
+) -> tuple[FitConfig, FitOptions]:
     """Read the folder of a run as the arguments of a fit that goes on with it.
 
     Args:
@@ -299,8 +299,8 @@ def read_run(
     from tfbnn.engine.kernels.registry import kernel_from_json
     from tfbnn.storage import RunFolder
 
-    definition = read_fit_definition(RunFolder.open(folder), custom)
-    begun = definition.sampling
+    config = read_fit_config(RunFolder.open(folder), custom)
+    begun = config.sampling
     if until == "auto" and num_results is None:
         until = begun.until
     if num_results is None and (until is None) == (begun.until is None):
@@ -308,16 +308,16 @@ def read_run(
     if max_seconds is not None:
         begun_until = until if isinstance(until, Until) else Until()
         until = replace(begun_until, max_seconds=max_seconds)
-    return definition, FitOptions(
-        kernel=kernel_from_json(definition.kernel),
-        pretraining=definition.pretraining,
-        calibrate=definition.calibrate,
-        effort=definition.effort,
-        initial_state=definition.initial_state,
-        likelihood_power=definition.spec.likelihood_power,
+    return config, FitOptions(
+        kernel=kernel_from_json(config.kernel),
+        pretraining=config.pretraining,
+        calibrate=config.calibrate,
+        effort=config.effort,
+        initial_state=config.initial_state,
+        likelihood_power=config.spec.likelihood_power,
         output=folder,
         resume=True,
-        column_names=definition.provenance.column_names,
+        column_names=config.provenance.column_names,
         num_results="auto" if num_results is None else num_results,
         until=until,
         **begun.numbers,

@@ -22,12 +22,12 @@ from tfbnn.fit.choices.choose import choose
 from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
+from tfbnn.run.config import FitConfig, Starts
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import FitDefinition, Starts
 from tfbnn.run.events import Columns, History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import SamplingResult, nothing_sampled
+from tfbnn.run.result import Result, nothing_sampled
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
@@ -157,17 +157,17 @@ def fit_baseline(
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
     began = time.perf_counter()
-    definition = _settle(spec, rows, validation, name, options)
+    config = _settle(spec, rows, validation, name, options)
     seconds = Seconds(startup=time.perf_counter() - began)
     found, ensemble, agreement, interrupted = None, None, None, False
     try:
         with single_threaded_blas():  # or the last bits would depend on the number of cores
-            found = _search(definition, options)
+            found = _search(config, options)
         stopped = found.stopped or found.starts.interrupted
-        ensemble = _networks(definition, name, found, stopped)
+        ensemble = _networks(config, name, found, stopped)
         if name == LAPLACE and not stopped:
-            ensemble = _normal(definition, found)
-        agreement = check_rows(ensemble, definition.transformed.train)
+            ensemble = _normal(config, found)
+        agreement = check_rows(ensemble, config.transformed.train)
     except KeyboardInterrupt:
         if found is None or ensemble is None:
             raise
@@ -204,21 +204,21 @@ class _Found(NamedTuple):
     data: Any
     starts: Starts
     log_prob: Array
-    nothing: SamplingResult
+    nothing: Result
     stopped: bool
     history: dict[str, Columns]
 
 
-def _search(definition: FitDefinition, options: FitOptions) -> _Found:
+def _search(config: FitConfig, options: FitOptions) -> _Found:
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import starts_of
     from tfbnn.engine.starts.find import log_prob_of
 
-    spec, history = definition.spec, History()
+    spec, history = config.spec, History()
     notify = Notifier(options.verbose, options.callbacks, history=history)
-    data = make_data(*definition.transformed.train, spec.dtype)
+    data = make_data(*config.transformed.train, spec.dtype)
     try:
-        starts = starts_of(definition, data, notify)
+        starts = starts_of(config, data, notify)
     finally:
         notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
@@ -234,8 +234,8 @@ def _search(definition: FitDefinition, options: FitOptions) -> _Found:
 
 def _settle(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
-) -> FitDefinition:
-    """The definition of a run without a kernel."""
+) -> FitConfig:
+    """The FitConfig of a run without a kernel."""
     _check(spec, name, options)
     check_early_stopping(options.pretraining, validation)
     from tfbnn.engine.density.densities import check_own_densities
@@ -256,7 +256,7 @@ def _settle(
     )
 
 
-def _networks(definition: FitDefinition, name: str, found: _Found, stopped: bool) -> Ensemble:
+def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ensemble:
     """The networks of the search, a chain each, so that all have one weight."""
     theta = found.starts.theta
     if stopped or name == LAPLACE:
@@ -264,16 +264,16 @@ def _networks(definition: FitDefinition, name: str, found: _Found, stopped: bool
     else:
         label = f"{name}: {_NETWORKS[name].format(len(theta))}"
     result = replace(found.nothing, draws=theta[:, None])
-    return without_chains(definition, result, found.log_prob[:, None], label)
+    return without_chains(config, result, found.log_prob[:, None], label)
 
 
-def _normal(definition: FitDefinition, found: _Found) -> Ensemble:
+def _normal(config: FitConfig, found: _Found) -> Ensemble:
     """The normal distribution around the network of the search: draws [1, S, P]."""
     from tfbnn.engine.density.laplace import laplace_draws
 
-    spec, sampling, mode = definition.spec, definition.sampling, found.starts.theta[0]
+    spec, sampling, mode = config.spec, config.sampling, found.starts.theta[0]
     count = sampling.num_results
     draws = awaited(laplace_draws, spec, mode, found.data, count, sampling.seed)
     unknown = np.full((1, count), np.nan)
     result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
-    return without_chains(definition, result, unknown, _NORMAL, mode)
+    return without_chains(config, result, unknown, _NORMAL, mode)

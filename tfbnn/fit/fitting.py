@@ -30,16 +30,16 @@ from tfbnn.fit.job import (
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import diagnose_ensemble
+from tfbnn.run.config import Starts
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import Starts
 from tfbnn.run.events import History
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import Run
-from tfbnn.run.result import SamplingResult
+from tfbnn.run.result import Result
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
@@ -59,7 +59,7 @@ def fit(
     options: FitOptions,
     keep: Keep,
     executor: Executor | None = None,
-) -> tuple[Run, SamplingResult]:
+) -> tuple[Run, Result]:
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
     Args:
@@ -79,7 +79,7 @@ def fit(
     job = _settle(spec, rows, validation, options, executor)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
     starts, result = _sample(job, executor)
-    ladder = measure_ladder(job.definition, result) if result.draws.shape[1] else None
+    ladder = measure_ladder(job.config, result) if result.draws.shape[1] else None
     ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
     run = Run(
         **_as_run(job, result),
@@ -98,7 +98,7 @@ def _judged(
     job: Job,
     rows: Rows,
     starts: Starts,
-    result: SamplingResult,
+    result: Result,
     ladder: Ladder | None,
     keep: Keep,
 ) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
@@ -108,23 +108,23 @@ def _judged(
     """
     uncalibrated: tuple[str, ...] = ()
     if not result.draws.shape[1]:
-        if (is_pretrained(job.definition) or result.ended) and not result.failures:
-            keep(unsampled_ensemble(job.definition, starts.theta, result))
+        if (is_pretrained(job.config) or result.ended) and not result.failures:
+            keep(unsampled_ensemble(job.config, starts.theta, result))
         return None, None, uncalibrated
-    ensemble = make_ensemble(job.definition, result, ladder)
+    ensemble = make_ensemble(job.config, result, ladder)
     keep(ensemble)
     if result.interrupted:
         return ensemble, None, uncalibrated
-    if job.definition.calibrate:
+    if job.config.calibrate:
         ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
         keep(ensemble)
     return ensemble, _diagnose(ensemble, job, keep), uncalibrated
 
 
-def _as_run(job: Job, result: SamplingResult) -> dict[str, Any]:
+def _as_run(job: Job, result: Result) -> dict[str, Any]:
     """Fields of a Run that say what was run, and what the chains did."""
-    settings, sampling = job.settings, job.definition.sampling
-    accept_target, accept_reason = settings.accept_target(job.definition.spec)
+    settings, sampling = job.settings, job.config.sampling
+    accept_target, accept_reason = settings.accept_target(job.config.spec)
     return dict(
         kernel=describe_settings(settings),
         num_chains=len(result.draws),
@@ -138,7 +138,7 @@ def _as_run(job: Job, result: SamplingResult) -> dict[str, Any]:
         num_divergent=result.num_divergent,
         num_gradients=result.num_gradients,
         geometry=job.geometry,
-        choices=job.definition.provenance.choices or (),
+        choices=job.config.provenance.choices or (),
         ended=result.ended,
         until=None if sampling.until is None else str(sampling.until),
         folder=_folder_of(job.options),
@@ -154,29 +154,29 @@ def _folder_of(options: FitOptions) -> str | None:
     return None if output is None or RunFolder.around(output) is None else str(output)
 
 
-def _sample(job: Job, executor: Executor) -> tuple[Starts, SamplingResult]:
+def _sample(job: Job, executor: Executor) -> tuple[Starts, Result]:
     """Find starts, unless a run folder has them, and run the chains."""
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import run, starts_of
 
-    definition, options, settings = job.definition, job.options, job.settings
-    deadline = Deadline(options.limit, options.began, partial(seconds_to_end, definition))
+    config, options, settings = job.config, job.options, job.settings
+    deadline = Deadline(options.limit, options.began, partial(seconds_to_end, config))
     notify = Notifier(options.verbose, options.callbacks, deadline, job.history)
 
     def find(data: Any) -> Starts:
         if not executor.is_elsewhere:  # whose speed is not known
-            notify.progress.say(time_to_take(definition, settings))
-        return starts_of(definition, data, notify)
+            notify.progress.say(time_to_take(config, settings))
+        return starts_of(config, data, notify)
 
-    data = partial(make_data, *definition.transformed.train, definition.spec.dtype)
-    return run(definition, settings, options, notify, job.rule, data, find, executor=executor)
+    data = partial(make_data, *config.transformed.train, config.spec.dtype)
+    return run(config, settings, options, notify, job.rule, data, find, executor=executor)
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
     rows, judged = (
-        job.definition.transformed,
-        judged_predictions(ensemble, job.definition.validation),
+        job.config.transformed,
+        judged_predictions(ensemble, job.config.validation),
     )
     diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
@@ -225,7 +225,7 @@ def _settle(
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling, chosen.transformed.train)
     stated = {} if given is None else {"initial_state": given.text}
-    definition = define(
+    config = define(
         chosen,
         rows,
         validation,
@@ -246,8 +246,8 @@ def _settle(
         effort=options.effort,
         initial_state=given,
     )
-    rule = make_rule(definition, is_budget=sampling.num_results == budget)
-    return Job(definition, settings, geometry, options, rule, History())
+    rule = make_rule(config, is_budget=sampling.num_results == budget)
+    return Job(config, settings, geometry, options, rule, History())
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

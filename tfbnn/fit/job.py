@@ -20,13 +20,13 @@ from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
+from tfbnn.run.config import FitConfig
 from tfbnn.run.cost import estimated_seconds, most_results
-from tfbnn.run.definition import FitDefinition
 from tfbnn.run.events import History
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
-from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.run.result import Kept, Result
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.network_spec import NetworkSpec
@@ -63,13 +63,13 @@ def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tup
     return replace(ensemble, calibration=found), ()
 
 
-def seconds_to_end(definition: FitDefinition, num_results: int) -> float:
+def seconds_to_end(config: FitConfig, num_results: int) -> float:
     """About how long calibration and diagnosis of so many draws per chain take."""
-    draws = num_results * definition.sampling.num_chains
-    calibrated = min(definition.num_rows, _MOST_ROWS) if definition.calibrate else 0
-    seen = calibrated + min(definition.num_rows, _MOST_SEEN)
-    judged = min(definition.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
-    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * definition.spec.num_products * _SECONDS_OF_A_FLOP
+    draws = num_results * config.sampling.num_chains
+    calibrated = min(config.num_rows, _MOST_ROWS) if config.calibrate else 0
+    seen = calibrated + min(config.num_rows, _MOST_SEEN)
+    judged = min(config.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
+    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.num_products * _SECONDS_OF_A_FLOP
     return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
 
 
@@ -89,17 +89,17 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
     return None if ensemble.calibration is None else ensemble.calibration.checked
 
 
-def make_rule(definition: FitDefinition, is_budget: bool) -> StoppingRule | None:
+def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
     """The StoppingRule of a run, or None of one that just has a number of draws.
 
     Args:
-        definition: FitDefinition.
+        config: FitConfig.
         is_budget: Whether its most draws are what a run can afford.
     """
-    sampling = definition.sampling
+    sampling = config.sampling
     if sampling.until is None:
         return None
-    without_draws = ensemble_without_draws(definition)
+    without_draws = ensemble_without_draws(config)
     x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
 
     def measure(kept: Kept) -> Agreement:
@@ -113,7 +113,7 @@ class Job(NamedTuple):
     """A fit once all that was left open is settled.
 
     Attributes:
-        definition: FitDefinition.
+        config: FitConfig.
         settings: Its kernel, with a definite preconditioner.
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
@@ -121,7 +121,7 @@ class Job(NamedTuple):
         history: What takes down the events of the run.
     """
 
-    definition: FitDefinition
+    config: FitConfig
     settings: Any
     geometry: str
     options: FitOptions
@@ -137,12 +137,12 @@ _ROUNDING_LIMIT = 0.05
 
 def notes(
     job: Job,
-    result: SamplingResult,
+    result: Result,
     ensemble: Ensemble | None,
     ladder: Ladder | None,
 ) -> Iterator[str]:
     """Labels of what was sampled, gaps of a ladder, short warm-up and float32."""
-    spec, sampling = job.definition.spec, job.definition.sampling
+    spec, sampling = job.config.spec, job.config.sampling
     yield from spec.notes
     yield from filter(None, (job.settings.bias_note, spec.coarsening_note))
     if ladder is not None:
@@ -167,10 +167,10 @@ def notes(
 
 def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     """A remark on numerical precision, where the noise is small for float32."""
-    spec = job.definition.spec
+    spec = job.config.spec
     if spec.dtype == "float64":
         return None
-    _, y, noise = job.definition.transformed.train
+    _, y, noise = job.config.transformed.train
     scale = np.inf if noise is None else float(np.median(noise))
     if spec.layout.num_noise:
         learned = float(np.exp(np.median(ensemble.log_noise_scale)))
@@ -209,17 +209,17 @@ def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int)
     return seconds if sampling.limit is None else min(seconds, sampling.limit)
 
 
-def time_to_take(definition: FitDefinition, settings: Planned) -> str:
+def time_to_take(config: FitConfig, settings: Planned) -> str:
     """A sentence on how long a run will take at most, and on what may end it before.
 
     Args:
-        definition: FitDefinition.
+        config: FitConfig.
         settings: Its kernel, with a definite preconditioner.
     """
-    sampling, pretraining = definition.sampling, definition.pretraining
-    seconds = _seconds(definition.spec, settings, sampling, pretraining, definition.num_rows)
+    sampling, pretraining = config.sampling, config.pretraining
+    seconds = _seconds(config.spec, settings, sampling, pretraining, config.num_rows)
     until = sampling.until
-    path = _path(definition, settings)
+    path = _path(config, settings)
     draws = f"{sampling.num_chains} chains x {sampling.num_results} draws"
     if until is None:
         return f"About {_about(seconds)} after compiling: {draws}.{path}"
@@ -229,12 +229,12 @@ def time_to_take(definition: FitDefinition, settings: Planned) -> str:
     return f"About {_about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 
-def _path(definition: FitDefinition, settings: Planned) -> str:
+def _path(config: FitConfig, settings: Planned) -> str:
     """A sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
-    num_rows, pretraining = definition.num_rows, definition.pretraining
+    num_rows, pretraining = config.num_rows, config.pretraining
     if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
         return ""
-    gradients = settings.work(definition.spec)
+    gradients = settings.work(config.spec)
     return (
         f" Starts are sought on {pretraining.search_rows} of {num_rows} rows; chains see all rows in "
         f"each of about {gradients:.3g} gradients per transition (full batch)."

@@ -156,6 +156,6 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Cal
     """
     from tfbnn.fit.assemble import read_run
 
-    definition, arguments = read_run(folder, **options)
-    model = _class_of(definition.spec).from_spec(definition.spec)
-    return model, partial(model.fit_rows, definition.rows, definition.validation, arguments)
+    config, arguments = read_run(folder, **options)
+    model = _class_of(config.spec).from_spec(config.spec)
+    return model, partial(model.fit_rows, config.rows, config.validation, arguments)

@@ -1,1 +1,1 @@
-"""Arguments, definition, plan, store, progress, result and report of a run."""
+"""Arguments, configuration, plan, store, progress, result and report of a run."""

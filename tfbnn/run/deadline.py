@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tfbnn.run.events import Event
-from tfbnn.run.result import SamplingResult
+from tfbnn.run.result import Result
 
 # Largest shares of the limit, and of what is left of it when the phase begins.
 _SEARCH, _SEARCH_OF_LEFT = 1 / 4, 1 / 3
@@ -72,7 +72,7 @@ class Deadline:
         return self.is_over(getattr(event, "num_kept", 0))
 
 
-def in_time(result: SamplingResult, out_of_time: str | None) -> SamplingResult:
+def in_time(result: Result, out_of_time: str | None) -> Result:
     """A result that says so where the time was over, in these words, before the run was."""
     if out_of_time is None or result.ended is not None:
         return result

@@ -10,14 +10,14 @@ from tfbnn.data.coding import Coding
 from tfbnn.data.transforms import Pipeline
 from tfbnn.exceptions import RunFolderError
 from tfbnn.posterior.provenance import Provenance
-from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import (
+from tfbnn.run.config import (
     Beginning,
-    FitDefinition,
+    FitConfig,
     Layout,
-    RunDefinition,
+    RunConfig,
     Starts,
 )
+from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 INITIAL_STATE = "initial state"
 
 
-def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
+def config_to_json(config: RunConfig) -> dict[str, Any]:
     """JSON of everything but the arrays, of which it has hashes and names."""
-    sampling, given = definition.sampling, definition.initial_state
+    sampling, given = config.sampling, config.initial_state
     about: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
-    if isinstance(definition, FitDefinition):
-        rows, held_out, pretraining = definition.rows, definition.validation, definition.pretraining
+    if isinstance(config, FitConfig):
+        rows, held_out, pretraining = config.rows, config.validation, config.pretraining
         about = {
             "feature_names": rows.feature_names and list(rows.feature_names),
             "vector_target": rows.vector_target,
-            "calibrate": definition.calibrate,
-            "effort": definition.effort,
-            "provenance": definition.provenance.to_json(),
+            "calibrate": config.calibrate,
+            "effort": config.effort,
+            "provenance": config.provenance.to_json(),
         }
         fixed = {
             "training rows": data_hash(rows),
@@ -60,34 +60,34 @@ def definition_to_json(definition: RunDefinition) -> dict[str, Any]:
         }
     return {
         **_extent(sampling),
-        "temperatures": list(definition.temperatures),
+        "temperatures": list(config.temperatures),
         "initial_state": None if given is None else given.text,
         **about,
         "fixed": {
-            "spec": definition.spec.to_json(),
-            "kernel": definition.kernel,
+            "spec": config.spec.to_json(),
+            "kernel": config.kernel,
             "initial_state": None if given is None else array_hash(given.theta),
             "numbers": sampling.numbers,
-            "environment": definition.environment,
+            "environment": config.environment,
             **fixed,
         },
     }
 
 
-def definition_to_arrays(definition: RunDefinition) -> dict[str, Array]:
+def config_to_arrays(config: RunConfig) -> dict[str, Array]:
     """Dict name -> array of the rows, and of the starts that were given."""
     arrays: dict[str, Array] = {}
-    if isinstance(definition, FitDefinition):
-        arrays |= _row_arrays("training", definition.rows)
-        if definition.validation is not None:
-            arrays |= _row_arrays("validation", definition.validation)
-    if definition.initial_state is not None:
-        arrays[INITIAL_STATE] = definition.initial_state.theta
+    if isinstance(config, FitConfig):
+        arrays |= _row_arrays("training", config.rows)
+        if config.validation is not None:
+            arrays |= _row_arrays("validation", config.validation)
+    if config.initial_state is not None:
+        arrays[INITIAL_STATE] = config.initial_state.theta
     return arrays
 
 
-def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinition:
-    """The definition of the run in a folder, of a model or a log density.
+def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
+    """Read the RunConfig of the run in a folder, of a model or a log density.
 
     The functions of the latter are not there: what a file names is not called.
 
@@ -118,9 +118,9 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
             else Starts(folder.arrays[INITIAL_STATE], str(given)),
         )
         if DensitySpec.describes(fixed["spec"]):
-            return RunDefinition(spec=DensitySpec.from_json(fixed["spec"]), **common)
+            return RunConfig(spec=DensitySpec.from_json(fixed["spec"]), **common)
         spec = spec_from_json(fixed["spec"], custom)
-        return FitDefinition(spec=spec, **common, **_read_fit(description, fixed, folder.arrays))
+        return FitConfig(spec=spec, **common, **_read_fit(description, fixed, folder.arrays))
     except OwnClassError as error:
         raise RunFolderError(f"{folder.path!r}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -130,15 +130,15 @@ def read_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> RunDefinit
         ) from error
 
 
-def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDefinition:
-    """Read the definition of a run that has to be one of a model; arguments as of `read_definition`.
+def read_fit_config(folder: RunFolder, custom: Sequence[Any] = ()) -> FitConfig:
+    """Read the FitConfig of a run that has to be one of a model; arguments as of `read_config`.
 
     Raises:
-        RunFolderError: As `read_definition`, and for a log density.
+        RunFolderError: As `read_config`, and for a log density.
     """
-    definition = read_definition(folder, custom)
-    if isinstance(definition, FitDefinition):
-        return definition
+    config = read_config(folder, custom)
+    if isinstance(config, FitConfig):
+        return config
     raise RunFolderError(
         f"{folder.path!r} holds draws of a log density, and no model. To go on with it, or to read "
         "what is there, call tfbnn.sample with the same log_prob, output= this folder, resume=True."
@@ -148,7 +148,7 @@ def read_fit_definition(folder: RunFolder, custom: Sequence[Any] = ()) -> FitDef
 def _read_fit(
     description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """Read the fields that only a FitDefinition has, but for its spec."""
+    """Read the fields that only a FitConfig has, but for its spec."""
     names, classes, pretraining = (
         description["feature_names"],
         fixed["classes"],
@@ -202,20 +202,18 @@ def take_down_end(folder: RunFolder, text: str) -> None:
     folder.replace_description(folder.description | {"ended": text})
 
 
-def make_run(
-    make: Callable[..., RunFolder], definition: RunDefinition, beginning: Beginning
-) -> RunFolder:
+def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Beginning) -> RunFolder:
     """Makes the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
     start: dict[str, Any] = {"text": starts.text, "seconds": seconds}
-    content = definition_to_json(definition) | {
+    content = config_to_json(config) | {
         "start": start,
         "plan": {"groups": layout.groups, "length": layout.length},
         "in_workers": in_workers,
     }
     arrays = {"theta": starts.theta, "start_log_prob": log_prob}
-    return make(content, arrays | definition_to_arrays(definition), len(layout.groups))
+    return make(content, arrays | config_to_arrays(config), len(layout.groups))
 
 
 def read_beginning(folder: RunFolder) -> Beginning:
@@ -247,15 +245,15 @@ def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
     return all(folder.description.get(key) == entry for key, entry in _extent(sampling).items())
 
 
-def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
+def check_same_run(folder: RunFolder, config: RunConfig) -> None:
     """Refuses to go on with a run as another one.
 
     Raises:
         RunFolderError: Names what differs.
     """
-    fixed = definition_to_json(definition)["fixed"]
+    fixed = config_to_json(config)["fixed"]
     _refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
-    asked = definition.sampling.num_results
+    asked = config.sampling.num_results
     if folder.description["fixed"]["kernel"].get("keep_rungs") and asked > wanted_results(folder):
         raise RunFolderError(
             f"The run in {folder.path!r} keeps the draws of all rungs, to which this release cannot "
@@ -266,9 +264,9 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
     committed = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
     most = max(0 if found is None else found.num_draws for found in committed)
     least = most if was_open else wanted_results(folder)
-    if definition.sampling.until is None and asked < least:
+    if config.sampling.until is None and asked < least:
         there = ""
-        if isinstance(definition, FitDefinition):
+        if isinstance(config, FitConfig):
             there = "; tfbnn.load takes what is there"
         raise RunFolderError(
             f"The run in {folder.path!r} has num_results={least}, received {asked}. It can "
@@ -276,18 +274,18 @@ def check_same_run(folder: RunFolder, definition: RunDefinition) -> None:
         )
 
 
-def check_environment(folder: RunFolder, definition: RunDefinition, here: dict[str, Any]) -> None:
+def check_environment(folder: RunFolder, config: RunConfig, here: dict[str, Any]) -> None:
     """Refuses to go on under other versions, or on another kind of device.
 
     Args:
         folder: RunFolder.
-        definition: The RunDefinition in it.
+        config: The RunConfig in it.
         here: What `tfbnn.engine.basis.seeds.describe_environment` says.
 
     Raises:
         RunFolderError: Names what differs.
     """
-    _refuse_differences(folder, definition.environment, here)
+    _refuse_differences(folder, config.environment, here)
 
 
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfbnn.engine.basis.adaptation import adaptation_windows
+from tfbnn.run.config import Layout, RunConfig
 from tfbnn.run.counters import Counters
-from tfbnn.run.definition import Layout, RunDefinition
 from tfbnn.spec.density_spec import Sampled
 
 ADAPTING_SHARE = 0.8
@@ -140,19 +140,19 @@ class Plan:
 
 
 def make_plan(
-    settings: Planned, definition: RunDefinition, groups: list[list[int]], length: int | None = None
+    settings: Planned, config: RunConfig, groups: list[list[int]], length: int | None = None
 ) -> Plan:
     """The plan of a run.
 
     Args:
         settings: Its kernel, with a definite preconditioner.
-        definition: RunDefinition.
+        config: RunConfig.
         groups: Lists of chains, a lane each.
         length: Transitions per block, at most; by default as many as `block_length` says.
     """
-    sampling = definition.sampling
+    sampling = config.sampling
     if length is None:
-        length = block_length(definition.spec, settings, len(groups[0]), sampling.num_transitions)
+        length = block_length(config.spec, settings, len(groups[0]), sampling.num_transitions)
     legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
     is_open = sampling.until is not None
     return Plan(groups, length, legs, sampling.num_results, sampling.stride, is_open)

@@ -49,7 +49,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingResult(Ending):
+class Result(Ending):
     """The draws and the numbers of a run, all NumPy, and how it ended.
 
     Attributes:
@@ -83,8 +83,8 @@ class SamplingResult(Ending):
     readouts: Readouts | None = None
 
 
-def nothing_sampled(start_log_prob: Array, interrupted: bool) -> SamplingResult:
-    """The SamplingResult of a run whose chains [C] have not begun."""
+def nothing_sampled(start_log_prob: Array, interrupted: bool) -> Result:
+    """The Result of a run whose chains [C] have not begun."""
     chains = range(len(start_log_prob))
     kept = Kept(np.empty((len(chains), 0, 0)), {}, [Counters.nothing(chains)])
     return gather_result(kept, start_log_prob, Seconds(), Ending(interrupted))
@@ -92,12 +92,12 @@ def nothing_sampled(start_log_prob: Array, interrupted: bool) -> SamplingResult:
 
 def gather_result(
     kept: Kept, start_log_prob: Array, seconds: Seconds, ending: Ending = Ending()
-) -> SamplingResult:
-    """The SamplingResult of lanes that have kept draws."""
+) -> Result:
+    """The Result of lanes that have kept draws."""
     lanes, statistics = kept.counters, dict(kept.statistics)
     statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
-    return SamplingResult(
+    return Result(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
         readouts=pop_readouts(statistics),

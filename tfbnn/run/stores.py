@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tfbnn.exceptions import RunFolderError
+from tfbnn.run.config import Beginning, RunConfig
 from tfbnn.run.counters import Clock, Counters, Seconds
-from tfbnn.run.definition import Beginning, RunDefinition
 from tfbnn.run.description import (
     check_same_run,
     extend_run,
@@ -31,7 +31,7 @@ from tfbnn.run.description import (
 )
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
-from tfbnn.run.result import Ending, Kept, SamplingResult, gather_result
+from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ class MemoryStore:
         """Return the seconds of the run so far, by the commits of some lanes."""
         return Seconds()
 
-    def committed_result(self, fewest: int) -> SamplingResult | None:
+    def committed_result(self, fewest: int) -> Result | None:
         """Return what is committed, or None with fewer than `fewest` draws per chain."""
         return None
 
-    def finished_result(self) -> SamplingResult | None:
+    def finished_result(self) -> Result | None:
         """Return what is committed, if that is all that the run is to have."""
         return None
 
@@ -163,19 +163,19 @@ class FolderStore:
 
     def __init__(
         self,
-        definition: RunDefinition,
+        config: RunConfig,
         folder: RunFolder | None,
         commit_interval: float,
         make: Callable[..., RunFolder] | None = None,
     ) -> None:
         """
         Args:
-            definition: RunDefinition.
+            config: RunConfig.
             folder: RunFolder of a run that has begun, or None.
             commit_interval: As in `fit_posterior`.
             make: Makes the folder of one that has not, as `RunFolder.reserved` yields it.
         """
-        self._definition, self._make, self.commit_interval = definition, make, commit_interval
+        self._definition, self._make, self.commit_interval = config, make, commit_interval
         self.found: Beginning | None = None
         if folder is not None:
             self.folder, self.found = folder, read_beginning(folder)
@@ -198,10 +198,10 @@ class FolderStore:
     def seconds(self, lanes: Sequence[int]) -> Seconds:
         return Seconds.committed(committed_counters(self.folder, lanes))
 
-    def committed_result(self, fewest: int) -> SamplingResult | None:
+    def committed_result(self, fewest: int) -> Result | None:
         return None if self.found is None else committed_result(self.folder, fewest)
 
-    def finished_result(self) -> SamplingResult | None:
+    def finished_result(self) -> Result | None:
         sampling = self._definition.sampling
         if sampling.until is None:
             return self.committed_result(sampling.num_results)
@@ -284,14 +284,14 @@ def _num_committed(folder: RunFolder, lanes: Sequence[int]) -> int:
 
 def result_of(
     store: Store, plan: Plan, start_log_prob: Array, seconds: Seconds, ending: Ending
-) -> SamplingResult:
+) -> Result:
     """Return the result of the lanes that did not fail, or of all where every one did."""
     lanes = range(len(plan.groups))
     healthy = [lane for lane in lanes if tuple(plan.groups[lane]) not in ending.failures]
     return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
 
 
-def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
+def committed_result(folder: RunFolder, fewest: int) -> Result | None:
     """Return what a run has committed, or None with fewer than `fewest` draws per chain."""
     if _num_committed(folder, range(folder.num_lanes)) < fewest:
         return None
@@ -304,7 +304,7 @@ def committed_result(folder: RunFolder, fewest: int) -> SamplingResult | None:
 
 
 @contextmanager
-def open_store(definition: RunDefinition, options: FitOptions) -> Iterator[Store]:
+def open_store(config: RunConfig, options: FitOptions) -> Iterator[Store]:
     """Yield the store of a run.
 
     While it is open, no other process begins a run in a folder where this one has not begun yet.
@@ -331,8 +331,8 @@ def open_store(definition: RunDefinition, options: FitOptions) -> Iterator[Store
                 "another folder."
             )
         else:
-            check_same_run(folder, definition)
-        store = FolderStore(definition, folder, options.commit_interval, make)
+            check_same_run(folder, config)
+        store = FolderStore(config, folder, options.commit_interval, make)
         yield store
     if store.ended is not None:  # the folder is not reserved any more
         take_down_end(store.folder, store.ended)

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import tfbnn
-from tests.support.builders import definition_of
+from tests.support.builders import config_of_run
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.kernels.registry import (
@@ -77,7 +77,7 @@ def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
     kernel = kernel or SMALL.get(name) or resolve_kernel(name)
     settings, _ = kernel.resolve(spec, len(x))
     theta = draw_prior(spec, 1, 2)
-    definition = definition_of(
+    config = config_of_run(
         spec,
         x,
         np.sin(2 * x),
@@ -88,9 +88,9 @@ def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
         num_steps_between_results=stride - 1,
         jit_compile=jit_compile,
     )
-    plan = make_plan(settings, definition, [[0, 1]], BLOCK)
+    plan = make_plan(settings, config, [[0, 1]], BLOCK)
     data = make_data(x, np.sin(2 * x), None, spec.dtype)
-    program = make_program(settings, definition, data, plan)
+    program = make_program(settings, config, data, plan)
     return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
 
 

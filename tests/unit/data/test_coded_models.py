@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfbnn
-from tests.support.builders import definition_of, plain_spec
+from tests.support.builders import config_of_run, plain_spec
 from tests.support.coded import (
     COLOURS,
     FRAME,
@@ -29,9 +29,9 @@ from tfbnn.hep.process import Process
 from tfbnn.priors import ARD, Normal
 from tfbnn.run.description import (
     check_same_run,
-    definition_to_arrays,
-    definition_to_json,
-    read_definition,
+    config_to_arrays,
+    config_to_json,
+    read_config,
 )
 from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
@@ -183,23 +183,23 @@ def test_a_model_that_chains_start_from_has_coded_the_columns():
 def test_a_run_folder_keeps_the_code(tmp_path):
     spec = spec_of()
     rows = prepare_rows(spec, FRAME, TARGETS, None)
-    definition = replace(definition_of(spec, rows.x, rows.y), rows=rows)
-    content = definition_to_json(definition)
-    RunFolder.create(tmp_path / "run", content, definition_to_arrays(definition), 1)
-    found = read_definition(RunFolder.open(tmp_path / "run")).rows
+    config = replace(config_of_run(spec, rows.x, rows.y), rows=rows)
+    content = config_to_json(config)
+    RunFolder.create(tmp_path / "run", content, config_to_arrays(config), 1)
+    found = read_config(RunFolder.open(tmp_path / "run")).rows
     assert found.coding == rows.coding and found.feature_names == INPUTS
     np.testing.assert_array_equal(found.x, rows.x)
     # The same numbers of other colours are another run.
-    check_same_run(RunFolder.open(tmp_path / "run"), definition)
+    check_same_run(RunFolder.open(tmp_path / "run"), config)
     azure = FRAME.assign(colour=FRAME["colour"].replace("blue", "azure"))
-    other = replace(definition, rows=prepare_rows(spec, azure, TARGETS, None))
+    other = replace(config, rows=prepare_rows(spec, azure, TARGETS, None))
     np.testing.assert_array_equal(other.rows.x, rows.x)
     with pytest.raises(RunFolderError, match="cannot go on as another one: coding is"):
         check_same_run(RunFolder.open(tmp_path / "run"), other)
     # Runs of releases that coded nothing.
     del content["fixed"]["coding"]
-    RunFolder.create(tmp_path / "old", content, definition_to_arrays(definition), 1)
-    assert read_definition(RunFolder.open(tmp_path / "old")).rows.coding is None
+    RunFolder.create(tmp_path / "old", content, config_to_arrays(config), 1)
+    assert read_config(RunFolder.open(tmp_path / "old")).rows.coding is None
 
 
 @pytest.mark.tensorflow

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.builders import definition_of, make_rows, plain_spec
+from tests.support.builders import config_of_run, make_rows, plain_spec
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.description import (
     check_same_run,
-    definition_to_arrays,
-    definition_to_json,
-    read_fit_definition,
+    config_to_arrays,
+    config_to_json,
+    read_fit_config,
 )
 from tfbnn.spec.rows import prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
@@ -19,14 +19,14 @@ from tfbnn.storage import RunFolder
 
 @pytest.fixture
 def described(tmp_path):
-    """Function (y [9] or [9, 1], change of the description) -> the FitDefinition out of a folder."""
+    """Function (y [9] or [9, 1], change of the description) -> the FitConfig out of a folder."""
 
     def described(y, change=lambda description: description):
         spec, x = plain_spec((2, 3, 1)), make_rows(9, 2, 1)[0]
-        definition = replace(definition_of(spec, x, y), rows=prepare_rows(spec, x, y, None))
-        description, arrays = definition_to_json(definition), definition_to_arrays(definition)
+        config = replace(config_of_run(spec, x, y), rows=prepare_rows(spec, x, y, None))
+        description, arrays = config_to_json(config), config_to_arrays(config)
         RunFolder.create(tmp_path / "run", change(description), arrays, 1)
-        return read_fit_definition(RunFolder.open(tmp_path / "run"))
+        return read_fit_config(RunFolder.open(tmp_path / "run"))
 
     return described
 
@@ -49,13 +49,13 @@ def test_runs_of_releases_that_did_not_say_it_keep_a_column(described):
 def test_a_run_keeps_the_power_of_its_likelihood(tmp_path):
     """Also where nothing says it, as in runs of releases that had no other than 1."""
     x, y = make_rows(9, 2, 1)
-    whole = definition_of(plain_spec((2, 3, 1)), x, y)
+    whole = config_of_run(plain_spec((2, 3, 1)), x, y)
     coarse = replace(whole, spec=replace(whole.spec, likelihood_power=0.1))
     for name, begun, other in (("whole", whole, coarse), ("coarse", coarse, whole)):
-        content = definition_to_json(begun)
+        content = config_to_json(begun)
         assert ("likelihood_power" in content["fixed"]["spec"]) is (begun is coarse)
-        folder = RunFolder.create(tmp_path / name, content, definition_to_arrays(begun), 1)
-        assert read_fit_definition(folder).spec == begun.spec
+        folder = RunFolder.create(tmp_path / name, content, config_to_arrays(begun), 1)
+        assert read_fit_config(folder).spec == begun.spec
         check_same_run(folder, begun)
         powers = [d.spec.likelihood_power for d in (begun, other)]
         with pytest.raises(
@@ -78,12 +78,12 @@ def test_a_run_keeps_which_rows_belong_together(tmp_path):
     x, y = make_rows(9, 2, 1)
     spec = plain_spec((2, 3, 1))
     rows, _ = rows_to_fit(spec, x, y, None, None, groups=list("aabbccdde"))
-    without = replace(definition_of(spec, x, y), rows=replace(rows, groups=None))
+    without = replace(config_of_run(spec, x, y), rows=replace(rows, groups=None))
     grouped = replace(without, rows=rows)
     folder = RunFolder.create(
-        tmp_path / "run", definition_to_json(grouped), definition_to_arrays(grouped), 1
+        tmp_path / "run", config_to_json(grouped), config_to_arrays(grouped), 1
     )
-    found = read_fit_definition(folder)
+    found = read_fit_config(folder)
     np.testing.assert_array_equal(found.rows.groups, [0, 0, 1, 1, 2, 2, 3, 3, 4])
     check_same_run(folder, found)
     with pytest.raises(RunFolderError, match="the groups of rows differ"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.builders import definition_of, plain_spec
+from tests.support.builders import config_of_run, plain_spec
 from tfbnn.kernels import HMC, PowerPosterior
 from tfbnn.run.cost import estimated_seconds
 from tfbnn.run.plan import Leg, Plan, block_length, make_legs, make_plan
@@ -41,15 +41,15 @@ def test_folds_of_different_length_have_the_same_blocks():
     """Else each would compile a program of its own."""
     spec = plain_spec([2, 4, 1])
     plans = [
-        make_plan(HMC(), definition_of(spec, x, x[:, :1], num_chains=1), [[0]])
+        make_plan(HMC(), config_of_run(spec, x, x[:, :1], num_chains=1), [[0]])
         for x in (np.zeros([9, 2]), np.zeros([100_000, 2]))
     ]
     assert plans[0] == plans[1] and plans[0].block_length > 1
 
 
 def test_a_begun_run_keeps_the_length_of_its_blocks():
-    definition = definition_of(plain_spec([2, 4, 1]), np.zeros([9, 2]), np.zeros([9, 1]))
-    assert make_plan(HMC(), definition, [[0]], 3).block_length == 3
+    config = config_of_run(plain_spec([2, 4, 1]), np.zeros([9, 2]), np.zeros([9, 1]))
+    assert make_plan(HMC(), config, [[0]], 3).block_length == 3
 
 
 def test_more_rows_take_longer():

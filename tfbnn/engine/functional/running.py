@@ -15,12 +15,12 @@ from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
 from tfbnn.engine.running.driver import check_same_density, run
+from tfbnn.run.config import RunConfig, Starts
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import RunDefinition, Starts
 from tfbnn.run.events import History
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import Kept, SamplingResult
+from tfbnn.run.result import Kept, Result
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.stores import Store
 from tfbnn.spec.density_spec import DensitySpec, Function
@@ -85,9 +85,7 @@ def _check_independence(label: str, function: Function, theta: Array) -> None:
         )
 
 
-def settle(
-    spec: DensitySpec, theta: Array, options: FitOptions
-) -> tuple[RunDefinition, Kernel, str]:
+def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunConfig, Kernel, str]:
     """(What decides the draws, the kernel with a definite preconditioner, a line on the latter).
 
     Raises:
@@ -102,7 +100,7 @@ def settle(
             f"{type(settings).__name__} tempers the likelihood and not the prior: log_prob must be a "
             "pair (log_prior, log_likelihood), received one function."
         )
-    definition = RunDefinition(
+    config = RunConfig(
         spec=spec,
         kernel=kernel_to_json(asked),
         sampling=options.sampling(budget=0),
@@ -110,29 +108,29 @@ def settle(
         temperatures=settings.temperatures,
         initial_state=Starts(theta, "given as initial_state"),
     )
-    return definition, settings, geometry
+    return config, settings, geometry
 
 
 def run_density(
     spec: DensitySpec,
     theta: Array,
-    definition: RunDefinition,
+    config: RunConfig,
     settings: Kernel,
     options: FitOptions,
     quantities: Callable[[Array], Any] | None,
-) -> tuple[SamplingResult, History]:
+) -> tuple[Result, History]:
     """Runs the chains, or goes on with them; what came of it, and its history.
 
     Args:
         spec, theta: The log density and its starts.
-        definition, settings: As `settle` made them.
+        config, settings: As `settle` made them.
         options: FitOptions.
         quantities: What `until` judges, as in `tfbnn.sample`.
 
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    history, until = History(), definition.sampling.until
+    history, until = History(), config.sampling.until
     deadline = Deadline(options.limit, options.began)
     notify = Notifier(options.verbose, options.callbacks, deadline, history)
 
@@ -141,10 +139,10 @@ def run_density(
 
     rule = None
     if until is not None:
-        rule = StoppingRule(until, definition.sampling.num_results, measure)
+        rule = StoppingRule(until, config.sampling.num_results, measure)
     data = partial(no_rows, spec.dtype)
     _, result = run(
-        definition,
+        config,
         settings,
         options,
         notify,

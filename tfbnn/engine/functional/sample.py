@@ -124,12 +124,12 @@ def sample(
     from tfbnn.engine.functional.running import make_density_spec, run_density, settle
 
     spec = make_density_spec(log_prob, theta)
-    definition, settings, geometry = settle(spec, theta, options)
+    config, settings, geometry = settle(spec, theta, options)
     with signals_interrupt():
-        result, history = run_density(spec, theta, definition, settings, options, quantities)
+        result, history = run_density(spec, theta, config, settings, options, quantities)
     if result.interrupted and not result.failures:
         raise KeyboardInterrupt
-    samples = Samples.of_run(definition, settings, geometry, result, quantities, history.to_dict())
+    samples = Samples.of_run(config, settings, geometry, result, quantities, history.to_dict())
     if not result.failures:
         if not samples.is_enough:
             verdict = f"{samples.verdict[0].upper()}{samples.verdict[1:]}"

@@ -14,7 +14,7 @@ from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, text_width, wrapped
 from tfbnn.exceptions import NotFittedError
 from tfbnn.run.evidence import Ladder, LogEvidence
-from tfbnn.run.result import SamplingResult
+from tfbnn.run.result import Result
 from tfbnn.run.until import Until
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
@@ -73,15 +73,15 @@ def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
 
 
 if TYPE_CHECKING:
-    from tfbnn.run.definition import RunDefinition
+    from tfbnn.run.config import RunConfig
     from tfbnn.run.events import Columns
 
 _NOTEBOOK_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Samples(SamplingResult):
-    """Draws of a log density, with all that a `SamplingResult` has.
+class Samples(Result):
+    """Draws of a log density, with all that a `Result` has.
 
     C chains, S draws per chain, P coordinates.
 
@@ -118,18 +118,18 @@ class Samples(SamplingResult):
     @classmethod
     def of_run(
         cls,
-        definition: RunDefinition,
+        config: RunConfig,
         settings: Any,
         geometry: str,
-        result: SamplingResult,
+        result: Result,
         quantities: Callable[[Array], Any] | None,
         history: dict[str, Columns],
     ) -> Samples:
         """Return those of a run that has ended; arguments as in `tfbnn.engine.functional.running`."""
         ladder = None
         if result.rung_log_likelihood is not None and result.draws.shape[1]:
-            ladder = Ladder.measure(definition.temperatures, result.rung_log_likelihood)
-        sampling = definition.sampling
+            ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
+        sampling = config.sampling
         own = {
             "seconds": asdict(result.seconds),
             "notes": (*result.notes, *(() if ladder is None else ladder.notes())),

@@ -10,9 +10,9 @@ from tfbnn.engine.running.crew import Notify
 from tfbnn.engine.running.driver import open_lanes
 from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
+from tfbnn.run.config import FitConfig, Layout, RunConfig
 from tfbnn.run.counters import Clock
-from tfbnn.run.definition import FitDefinition, Layout, RunDefinition
-from tfbnn.run.description import check_environment, read_beginning, read_definition
+from tfbnn.run.description import check_environment, read_beginning, read_config
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
@@ -51,17 +51,17 @@ def advance_lane(
         Exception: What made a block or a commit fail; the last commit is intact.
     """
     folder = RunFolder.open(path)
-    definition = read_definition(folder)
-    check_environment(folder, definition, describe_environment())
+    config = read_config(folder)
+    check_environment(folder, config, describe_environment())
     if num_results is not None:
-        sampling = replace(definition.sampling, num_results=num_results)
-        definition = replace(definition, sampling=sampling)
-    store = FolderStore(definition, folder, commit_interval)
+        sampling = replace(config.sampling, num_results=num_results)
+        config = replace(config, sampling=sampling)
+    store = FolderStore(config, folder, commit_interval)
     (counters,) = committed_counters(folder, [index])
-    if counters.transition >= definition.sampling.num_transitions:
+    if counters.transition >= config.sampling.num_transitions:
         return True
     beginning, clock = read_beginning(folder), Clock(store.seconds([index]))
-    program = _program_of(definition, beginning.layout)
+    program = _program_of(config, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
         (lane,) = open_lanes(stack, program, store, [index], beginning.starts.theta, clock)
         ending = Threads([lane], clock).run(store, None, notify)
@@ -72,10 +72,10 @@ def advance_lane(
     return lane.leg is None
 
 
-def _program_of(definition: RunDefinition, layout: Layout) -> Program:
-    settings = kernel_from_json(definition.kernel)
-    settings, _ = settings.resolve(definition.spec, definition.num_rows)
-    data = no_rows(definition.spec.dtype)
-    if isinstance(definition, FitDefinition):
-        data = make_data(*definition.transformed.train, definition.spec.dtype)
-    return make_program(settings, definition, data, plan_chains(settings, definition, layout))
+def _program_of(config: RunConfig, layout: Layout) -> Program:
+    settings = kernel_from_json(config.kernel)
+    settings, _ = settings.resolve(config.spec, config.num_rows)
+    data = no_rows(config.spec.dtype)
+    if isinstance(config, FitConfig):
+        data = make_data(*config.transformed.train, config.spec.dtype)
+    return make_program(settings, config, data, plan_chains(settings, config, layout))

@@ -18,12 +18,12 @@ from tfbnn.engine.sampling.lane import Lane
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
+from tfbnn.run.config import Beginning, FitConfig, RunConfig, Starts
 from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.deadline import Deadline, in_time
-from tfbnn.run.definition import Beginning, FitDefinition, RunDefinition, Starts
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import SamplingResult, nothing_sampled
+from tfbnn.run.result import Result, nothing_sampled
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.stores import Sink, Store, open_store, result_of
 from tfbnn.spec.density_spec import DensitySpec, Sampled
@@ -33,24 +33,22 @@ from tfbnn.system.words import warn
 
 
 def starts_of(
-    definition: FitDefinition,
+    config: FitConfig,
     data: Data,
     notify: Notifier,
 ) -> Starts:
     """The Starts of a run: those that were given or that a search finds.
 
     Args:
-        definition: FitDefinition.
+        config: FitConfig.
         data: Tensors of the training rows.
         notify: Notifier; when it asks to stop, they are as good as they are then.
     """
-    pretraining, sampling = definition.pretraining, definition.sampling
-    if definition.initial_state is not None:
-        return definition.initial_state
+    pretraining, sampling = config.pretraining, config.sampling
+    if config.initial_state is not None:
+        return config.initial_state
     with notify.within(notify.deadline.for_search()):
-        return find_starts(
-            definition.spec, definition.transformed, data, pretraining, sampling, notify
-        )
+        return find_starts(config.spec, config.transformed, data, pretraining, sampling, notify)
 
 
 class Executor:
@@ -90,7 +88,7 @@ class Executor:
 
 
 def run(
-    definition: RunDefinition,
+    config: RunConfig,
     settings: Kernel,
     options: FitOptions,
     notify: Notifier,
@@ -100,11 +98,11 @@ def run(
     *,
     check: Callable[[Store], None] = lambda store: None,
     executor: Executor = Executor(),
-) -> tuple[Starts, SamplingResult]:
+) -> tuple[Starts, Result]:
     """Begin a run, or go on with the one in its folder.
 
     Args:
-        definition: RunDefinition.
+        config: RunConfig.
         settings: Its kernel, with a definite preconditioner.
         options: FitOptions.
         notify: Notifier, which is closed.
@@ -118,7 +116,7 @@ def run(
         StartError: When a chain cannot move from its start.
         RunFolderError, RunLockedError: When the folder is damaged or in use.
     """
-    with open_store(definition, options) as store:
+    with open_store(config, options) as store:
         starts = None
         if store.found is not None:
             check(store)
@@ -131,14 +129,14 @@ def run(
             with single_threaded_blas():
                 starts = starts or find(tensors)
                 result = run_chains(
-                    definition, settings, tensors, starts, store, notify, rule, executor
+                    config, settings, tensors, starts, store, notify, rule, executor
                 )
         except KeyboardInterrupt:
             # Before the chains moved, in this process.
             if starts is None:
                 raise
             result = store.committed_result(fewest=1) or nothing_sampled(
-                log_prob_of(definition.spec, tensors, starts.theta), interrupted=True
+                log_prob_of(config.spec, tensors, starts.theta), interrupted=True
             )
             result = replace(result, interrupted=True)
         finally:
@@ -147,7 +145,7 @@ def run(
 
 
 def run_chains(
-    definition: RunDefinition,
+    config: RunConfig,
     settings: Kernel,
     data: Data,
     starts: Starts,
@@ -155,13 +153,13 @@ def run_chains(
     notify: Notifier,
     rule: StoppingRule | None = None,
     executor: Executor = Executor(),
-) -> SamplingResult:
+) -> Result:
     """Warm up and sample all chains.
 
     A chain that fails does not end the others: the result then has their draws and names it.
 
     Args:
-        definition, settings, rule, executor: As in `run`.
+        config, settings, rule, executor: As in `run`.
         data: Tensors of its training rows, if it has any.
         starts: Where the chains start.
         store: Where draws go, and what there is of the run to go on from.
@@ -173,18 +171,18 @@ def run_chains(
     """
     if starts.interrupted or notify.stopped:
         # Networks to predict with need no compiled program.
-        log_prob = log_prob_of(definition.spec, data, starts.theta)
+        log_prob = log_prob_of(config.spec, data, starts.theta)
         return store.committed_result(fewest=1) or nothing_sampled(log_prob, starts.interrupted)
     clock, found = Clock(), store.found
     notify.announce("compile")
     with clock.measure("compile"):
         layout = None if found is None else found.layout
-        plan = plan_chains(settings, definition, layout, many_devices=executor.is_elsewhere)
-        program = make_program(settings, definition, data, plan)
+        plan = plan_chains(settings, config, layout, many_devices=executor.is_elsewhere)
+        program = make_program(settings, config, data, plan)
         start_log_prob = awaited(check_starts, program, starts.theta)
-        if found is not None and definition.spec.own_names:
+        if found is not None and config.spec.own_names:
             then = found.start_log_prob
-            refuse_other_values(definition.spec, start_log_prob, then, "the starts")
+            refuse_other_values(config.spec, start_log_prob, then, "the starts")
     if found is not None and found.in_workers and not executor.is_elsewhere:
         warn(
             "The run was begun with one thread per operation, as on a cluster, and goes on with several: "

@@ -24,7 +24,7 @@ from tfbnn.engine.density.value_and_gradient import (
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.block import make_block
 from tfbnn.engine.starts.check import check_start
-from tfbnn.run.definition import Layout, RunDefinition
+from tfbnn.run.config import Layout, RunConfig
 from tfbnn.run.plan import Plan, make_plan
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
@@ -86,7 +86,7 @@ class Program:
 
 def plan_chains(
     settings: Kernel,
-    definition: RunDefinition,
+    config: RunConfig,
     layout: Layout | None = None,
     *,
     many_devices: bool = False,
@@ -95,31 +95,31 @@ def plan_chains(
 
     Args:
         settings: Its kernel, with a definite preconditioner.
-        definition: RunDefinition.
+        config: RunConfig.
         layout: That of a run that goes on; by default it follows from the settings and the device.
         many_devices: Whether there are several to share, so that a GPU is not to have all chains.
     """
     if layout is None:
-        num_chains, num_rows = definition.sampling.num_chains, definition.num_rows
-        tiny = 0 < num_rows * definition.spec.num_parameters < _TINY
+        num_chains, num_rows = config.sampling.num_chains, config.num_rows
+        tiny = 0 < num_rows * config.spec.num_parameters < _TINY
         together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
         # What a plain function costs is not known: a cheap one wants company, others every core.
         most = num_chains if num_rows else num_cores()
         groups = chain_groups(num_chains, apart=not together, many_devices=many_devices, most=most)
-        return make_plan(settings, definition, groups)
-    return make_plan(settings, definition, *layout)
+        return make_plan(settings, config, groups)
+    return make_plan(settings, config, *layout)
 
 
-def make_program(settings: Kernel, definition: RunDefinition, data: Data, plan: Plan) -> Program:
+def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) -> Program:
     """The Program of a run; nothing is compiled yet.
 
     Args:
-        settings, definition: As in `plan_chains`.
+        settings, config: As in `plan_chains`.
         data: Tensors of the training rows, not in pieces yet. Very many are cut into pieces, which XLA
             compiles then, and not what is around them, which has little to do.
         plan: Plan.
     """
-    spec, sampling = definition.spec, definition.sampling
+    spec, sampling = config.spec, config.sampling
     dtypes: dict[str, Any] = {name: kind.dtype for name, kind in STATISTICS.items()}
     if len(settings.temperatures) > 1:
         dtypes["rung_log_likelihood"] = np.float64

@@ -22,8 +22,8 @@ from tfbnn.engine.starts.judge import Judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, follow_rows, pretrain
+from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.density_spec import Sampled

@@ -14,7 +14,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.keras.describing import describe
 from tfbnn.engine.keras.making import check_keras_model, plain_stack
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.run.definition import Starts
+from tfbnn.run.config import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron

@@ -12,8 +12,8 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.judge import Judge
 from tfbnn.engine.starts.newton import NewtonState, NoiseFloor, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
+from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Starts
 from tfbnn.run.events import NewtonEvent
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec

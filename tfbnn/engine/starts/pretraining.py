@@ -25,9 +25,9 @@ from tfbnn.engine.starts.adam import (
     start_adam,
 )
 from tfbnn.engine.starts.check import draw_starts, misfits, with_residual_noise
+from tfbnn.run.config import Starts
 from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
-from tfbnn.run.definition import Starts
 from tfbnn.run.events import PretrainingEvent
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier

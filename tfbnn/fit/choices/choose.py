@@ -14,9 +14,9 @@ from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
 from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
 from tfbnn.fit.choices.rules import Sizes
+from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.definition import FitDefinition
-from tfbnn.run.description import read_fit_definition
+from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
@@ -192,7 +192,7 @@ def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Pilot | None:
 
 
 def as_begun(
-    spec: NetworkSpec, options: FitOptions, begun: FitDefinition
+    spec: NetworkSpec, options: FitOptions, begun: FitConfig
 ) -> tuple[NetworkSpec, FitOptions]:
     """Model and options in which that is settled which is open here, and was chosen for the run.
 
@@ -225,11 +225,11 @@ def as_begun(
     return spec, replace(options, **settled)
 
 
-def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitDefinition | None:
-    """The definition of the run that a fit is to go on with, or None where it begins one."""
+def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:
+    """The RunConfig that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage import RunFolder
 
     if not options.resume or options.output is None:
         return None
     folder = RunFolder.find(options.output)
-    return None if folder is None else read_fit_definition(folder, own_classes_in(spec))
+    return None if folder is None else read_fit_config(folder, own_classes_in(spec))

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfbnn
-from tests.support.builders import definition_of
+from tests.support.builders import config_of_run
 from tests.support.engine_checks import small_blocks
 from tests.support.specs import setting
 from tfbnn.engine.basis.compile import compiled
@@ -92,10 +92,10 @@ def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expect
     spec, data, _ = setting("gaussian_learned", rows=NUM_ROWS)
     rows = np.zeros((NUM_ROWS, 1))
     sampling = {"num_chains": 2, "num_results": 1, "num_burnin_steps": 1, "seed": 0}
-    definition = definition_of(spec, rows, rows, **sampling, jit_compile=jit_compile)
+    config = config_of_run(spec, rows, rows, **sampling, jit_compile=jit_compile)
     settings, _ = kernel.resolve(spec, NUM_ROWS)
-    plan = program_module.plan_chains(settings, definition)
-    program = program_module.make_program(settings, definition, data, plan)
+    plan = program_module.plan_chains(settings, config)
+    program = program_module.make_program(settings, config, data, plan)
     assert hasattr(program.turn, "locked") is expected
 
 

@@ -17,7 +17,7 @@ from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.judge import Judge, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
-from tfbnn.run.definition import Starts
+from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows

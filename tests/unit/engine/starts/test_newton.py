@@ -20,7 +20,7 @@ from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.newton import DenseCurvature, ProductCurvature, RowCurvature, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton
 from tfbnn.kernels import HMC
-from tfbnn.run.definition import Starts
+from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.builders import definition_of, plain_spec
+from tests.support.builders import config_of_run, plain_spec
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import kernel_to_json
@@ -67,8 +67,8 @@ def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
     )  # fmt: skip
     sizes = [sizes_of(one, 30, FitOptions()).num_rows for one in (spec, spec.after(kept))]
     assert sizes == [30, 90]
-    definition = definition_of(spec.after(kept), X, WIDE)
-    assert (spec.num_earlier, definition.num_rows) == (0, 60 + len(X))
+    config = config_of_run(spec.after(kept), X, WIDE)
+    assert (spec.num_earlier, config.num_rows) == (0, 60 + len(X))
 
 
 def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
@@ -191,7 +191,7 @@ def test_only_auto_is_auto(name):
 def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
     """An older release had other defaults; what the user gave is compared, not taken."""
     old = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(3.0)), dtype="float32")
-    begun = definition_of(old, X, WIDE, num_burnin_steps=77)
+    begun = config_of_run(old, X, WIDE, num_burnin_steps=77)
     said = [Choice(name, "", "") for name in ("prior", "parameterization", "scale_prior", *ALL)]
     begun = replace(begun, kernel=kernel_to_json(HMC(num_leapfrog_steps=3)))
     asked = BayesianMLP([2, 4, 1], x_transform=None).spec, FitOptions()

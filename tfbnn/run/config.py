@@ -1,4 +1,4 @@
-"""Definitions of a run, as its folder holds them: a resumed run needs nothing else."""
+"""Settled settings of a run, as its folder holds them: a resumed run needs nothing else."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +31,7 @@ class Starts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunDefinition:
+class RunConfig:
     """All that decides the draws of a run: choices of the caller, and the environment.
 
     Attributes:
@@ -57,8 +57,8 @@ class RunDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitDefinition(RunDefinition):
-    """The definition of a fit of a model to rows.
+class FitConfig(RunConfig):
+    """All that is settled of a fit of a model to rows.
 
     Attributes besides those:
         spec: NetworkSpec.
@@ -101,7 +101,7 @@ class Layout(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Facts of a run at its beginning, besides its definition.
+    """Facts of a run at its beginning, besides its configuration.
 
     Attributes:
         starts: Where its chains start.
