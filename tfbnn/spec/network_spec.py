@@ -26,12 +26,10 @@ from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.own_classes import (
     check_settings,
     import_name,
-    own_classes_in,
-    own_settings,
     with_custom,
     without_layers,
 )
-from tfbnn.spec.own_densities import CustomNoise
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior
 from tfbnn.spec.priors import EarlierRows, HalfNormal, LayerPrior, ScalePrior, WeightPrior
 from tfbnn.system.arrays import Array
 
@@ -198,9 +196,20 @@ class NetworkSpec(ABC):
         return replace(self, earlier=None, likelihood_power=1.0)
 
     @property
+    def own_settings(self) -> list[CustomPrior | CustomNoise]:
+        """The priors of all layers and the likelihood that are of a user's own."""
+        settings = (*(prior for prior, _, _ in self.weight_groups()), self.likelihood)
+        return [one for one in settings if isinstance(one, (CustomPrior, CustomNoise))]
+
+    @property
+    def own_classes(self) -> tuple[type, ...]:
+        """The classes of these settings, each once."""
+        return tuple(dict.fromkeys(map(type, self.own_settings)))
+
+    @property
     def own_names(self) -> tuple[str, ...]:
         """Names of the classes that its user defined, "module:name" each."""
-        return tuple(map(import_name, own_classes_in(self)))
+        return tuple(map(import_name, self.own_classes))
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -395,8 +404,8 @@ def check_priors(spec: NetworkSpec) -> None:
     Raises:
         TypeError, ValueError: Naming the weights, or the prior.
     """
-    registry = with_custom(REGISTRY, own_classes_in(spec))
-    for settings in own_settings(spec):
+    registry = with_custom(REGISTRY, spec.own_classes)
+    for settings in spec.own_settings:
         check_settings(settings, registry)
     for (name, shape, prior), slot in zip(spec.variables, spec.layout.slots):
         if prior.shape not in (None, shape):

@@ -8,7 +8,7 @@ whoever has a class of layers has done so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 if TYPE_CHECKING:
-    from tfbnn.spec.network_spec import NetworkSpec
+    pass
 
 
 def import_name(thing: Any) -> str:
@@ -48,18 +48,6 @@ class Classes(dict[str, type]):
             f"{name} in it is no prior or likelihood of tfbnn but a class of its author, and files hold "
             f"no code. In Python import it and pass custom=[{name}] to tfbnn.load or tfbnn.resume"
         )
-
-
-def own_settings(spec: NetworkSpec) -> Iterator[CustomPrior | CustomNoise]:
-    """Yield the priors of all layers and the likelihood of a model that are of a user's own."""
-    for settings in (*(prior for prior, _, _ in spec.weight_groups()), spec.likelihood):
-        if isinstance(settings, (CustomPrior, CustomNoise)):
-            yield settings
-
-
-def own_classes_in(spec: NetworkSpec) -> tuple[type, ...]:
-    """The classes of a user's own in a model, each once."""
-    return tuple(dict.fromkeys(map(type, own_settings(spec))))
 
 
 def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:

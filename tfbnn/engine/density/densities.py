@@ -18,7 +18,6 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.layout import LayerSlot
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own_classes import own_settings
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
 from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
@@ -130,7 +129,7 @@ def check_own_densities(spec: NetworkSpec) -> None:
         TypeError, ValueError: For tensors of another shape or dtype, for values and gradients that are
             not finite at draws, for noise without moments.
     """
-    for own in own_settings(spec):
+    for own in spec.own_settings:
         generator = np.random.default_rng(0)
         if isinstance(own, CustomNoise):
             values = own.quantile(generator.uniform(size=_PROBED))

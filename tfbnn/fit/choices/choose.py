@@ -20,7 +20,6 @@ from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own_classes import own_classes_in
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
@@ -232,4 +231,4 @@ def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:
     if not options.resume or options.output is None:
         return None
     folder = RunFolder.find(options.output)
-    return None if folder is None else read_fit_config(folder, own_classes_in(spec))
+    return None if folder is None else read_fit_config(folder, spec.own_classes)

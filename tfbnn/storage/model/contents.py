@@ -24,7 +24,7 @@ from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own_classes import OwnClassError, own_classes_in
+from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import MAX_REFERENCE_ROWS
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.schema import parse_json, to_json
@@ -153,7 +153,7 @@ def check_can_be_written(ensemble: Ensemble) -> None:
     """
     array = encode_metadata(ensemble, None)
     _check_length(array, schema.MAX_METADATA_BYTES - schema.RESERVED_METADATA_BYTES)
-    decode_metadata(array, schema.FORMAT_VERSION, own_classes_in(ensemble.spec))
+    decode_metadata(array, schema.FORMAT_VERSION, ensemble.spec.own_classes)
     check_metadata(ensemble)
 
 

@@ -14,7 +14,6 @@ import h5py
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.own_classes import own_classes_in
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.allow_list import opened_datasets
 from tfbnn.storage.format.sealing import check_seal, write_sealed
@@ -46,7 +45,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
         )
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
     try:
-        from_arrays(arrays, custom=own_classes_in(ensemble.spec))
+        from_arrays(arrays, custom=ensemble.spec.own_classes)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"The model is not saved: no file of it could be loaded: {error}"
