@@ -47,7 +47,7 @@ def test_info_tells_of_the_calibration(run, folder):
     assert run("calibrate named.h5 new.csv --by stddev -o grouped.h5")[0] == 0
     out = run("info grouped.h5")[1]
     assert re.search(r"Calibrated +by \d+ held-out rows, in 2 groups by stddev", out)
-    assert "group 2 of 2 error bars, by length, changed in length by" in out
+    assert "the longer half of the error bars changed in length by" in out
     assert json.loads(run("info grouped.h5 --json")[1])["calibration"]["by"] == "stddev"
     assert json.loads(run("info named.h5 --json")[1])["calibration"] is None
 

@@ -312,10 +312,11 @@ class Calibration:
     def _group_text(self, number: int) -> str:
         if self.by == "trust":
             return f"error bars {('inside the training inputs', 'at their edge')[number]}"
-        count = len(self.groups)
-        return (
-            "error bars" if count == 1 else f"group {number + 1} of {count} error bars, by length,"
-        )
+        parts = {2: ("shorter half", "longer half"), 3: ("shortest", "middle", "longest")}
+        if len(self.groups) == 1:
+            return "error bars"
+        part = parts[len(self.groups)][number]
+        return f"the {part}{' third' * (len(self.groups) == 3)} of the error bars"
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
         """Return the values of a function of each distribution [B, K, ...]."""
