@@ -68,7 +68,7 @@ the other on one machine. Compared by dtype, shape and bytes are
 
 Not compared are
 
-- words: sentences in reports, warnings and JSON, of which the numbers and the verdict are compared;
+- words: sentences in reports, warnings and JSON, {words};
 - advice, which is a sentence after "Next:" with its numbers and names of folders;
 - times, dates, and the chance name of a run;
 - where draws in run folders are cut into segments, which goes by the clock: all segments of a chain
@@ -92,6 +92,11 @@ def main(arguments=None):
     parser.add_argument("--new", type=Path, default=HERE.parent, help="default: this checkout")
     parser.add_argument("--cases", help="names with commas between, to be printed; default: all")
     parser.add_argument("--keep", type=Path, help="folder of what the old checkout comes to")
+    parser.add_argument(
+        "--without-words",
+        action="store_true",
+        help="leave out numbers in sentences, of reports too",
+    )
     options = parser.parse_args(arguments)
     target = options.output if options.cases else output_folder(options)
     chosen = options.cases or (QUICK if options.quick else None)
@@ -103,9 +108,10 @@ def main(arguments=None):
         run_side(options.new, new, *chosen, "--files", old.resolve())
         sides = [read_json(folder / "side.json") for folder in (old, new)]
         cases = [name for name in sides[1]["cases"] if name in sides[0]["cases"]]
-        compared = {name: compare(old / name, new / name) for name in cases}
+        with_words = not options.without_words
+        compared = {name: compare(old / name, new / name, with_words) for name in cases}
         names = options.old_revision or revision(checked_out), revision(options.new)
-    text = report(names, [side["kernels"] for side in sides], compared)
+    text = report(names, [side["kernels"] for side in sides], compared, with_words)
     if target:
         keep("same_bits.md", text, target)
     else:
@@ -178,12 +184,12 @@ class Compared(NamedTuple):
     added: list
 
 
-def compare(old, new):
-    """A Compared of the folders of a case."""
+def compare(old, new, with_words=True):
+    """A Compared of the folders of a case; without words, numbers in sentences are left out."""
     paths = old / "found.npz", new / "found.npz", new / "of_others.npz"
     raw = [load(path) for path in paths]
     failures = [str(side["failure"]).splitlines()[-1] for side in raw if "failure" in side]
-    expected, found, of_old = map(facts, raw)
+    expected, found, of_old = (facts(side, with_words) for side in raw)
     own = {name: array for name, array in expected.items() if name.startswith(OF_FILES)}
     resumed = {name: array for name, array in found.items() if name.startswith(RESUMED)}
     whole = {name: found.get(name.split("/", 1)[1]) for name in resumed}
@@ -229,8 +235,11 @@ def text_difference(old, new):
     return f"{pair[0].strip()[-200:]!r} became {pair[1].strip()[-200:]!r}"
 
 
-def report(names, kernels, compared):
+def report(names, kernels, compared, with_words=True):
     """The page that is kept, of pairs (old, new) of revisions and kernels, and of dict case -> Compared."""
+    words = "of which the numbers and the verdict are compared"
+    if not with_words:
+        words = "but for the verdict; their numbers are not compared, entries of JSON are"
     lines, listed = [], []
     for name, (found, of_old, differences, *_) in compared.items():
         kinds = Counter(re.split("/| entry ", key)[0] for key in found)
@@ -253,7 +262,7 @@ def report(names, kernels, compared):
         ),
         "kernels": one_side_only("kernels", *map(set, kernels)),
     }
-    introduction = INTRODUCTION.format(old=names[0], new=names[1], **left_out)
+    introduction = INTRODUCTION.format(old=names[0], new=names[1], words=words, **left_out)
     parts = [f"{introduction}\n{total}", markdown(header, lines)]
     return "\n\n".join(parts + ["\n".join(listed)] * bool(listed))
 

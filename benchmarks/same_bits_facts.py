@@ -21,11 +21,16 @@ _FINDINGS = ("verdict",)
 _ENTRY = " entry "
 
 
-def facts(found):
+class _Words(np.ndarray):
+    """The numbers of a sentence."""
+
+
+def facts(found, with_words=True):
     """What is compared of one side of a case.
 
     Args:
         found: Dict name -> array, texts among them.
+        with_words: Whether the numbers in sentences are; those of a run are entries of JSON, too.
 
     Returns:
         Dict name -> array without texts, and with one array for all segments of a chain group. An
@@ -42,10 +47,12 @@ def facts(found):
             if quantity:
                 segments.setdefault(f"{folder}/segments/{quantity}", []).append(array)
         elif kind in _JSON:
-            entries = _entries(json.loads(str(array)))
-            result |= {f"{name}{_ENTRY}{path}": entry for path, entry in entries}
+            for path, entry in _entries(json.loads(str(array))):
+                is_number = with_words or not isinstance(entry, _Words)
+                result[f"{name}{_ENTRY}{path}"] = entry if is_number else np.array("sentence")
         elif kind in _TEXTS:
-            result[name] = _numbers(str(array), is_ordered=kind != "warnings")
+            if with_words:
+                result[name] = _numbers(str(array), is_ordered=kind != "warnings")
         else:
             result[name] = array
     return result | {name: np.concatenate(arrays) for name, arrays in segments.items()}
@@ -81,7 +88,7 @@ def _entries(value, path=""):
         for index, entry in enumerate(value):
             yield from _entries(entry, f"{path}/{index}")
     elif isinstance(value, str) and " " in value:
-        yield path, _numbers(value)
+        yield path, _numbers(value).view(_Words)
     else:
         yield path, np.array("null" if value is None else value)
 
