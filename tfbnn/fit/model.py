@@ -27,7 +27,7 @@ from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
-from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -77,6 +77,7 @@ class SampledNetwork(SampledModel):
     ) -> None:
         is_earlier = isinstance(prior, FromPosterior)
         spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
+        check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
 

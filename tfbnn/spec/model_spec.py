@@ -24,6 +24,7 @@ from tfbnn.spec.network_spec import (
     NetworkSpec,
     Readout,
     check_likelihood_power,
+    check_prior_sizes,
     check_priors,
     common_settings,
 )
@@ -261,4 +262,6 @@ def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
             f"config must be a dict with the entries {sorted(_NAMES)}, as get_config() gives them, received "
             f"{config!r:.200}."
         )
-    return _made(config, custom)
+    spec = _made(config, custom)
+    check_prior_sizes(spec)
+    return spec

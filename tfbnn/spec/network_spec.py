@@ -444,6 +444,39 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
     return names
 
 
+# Room, in powers of two, between the largest size and the largest number with a square: for draws
+# that are larger than their scale, and for sums of them.
+_ROOM = 4
+
+
+def check_prior_sizes(spec: NetworkSpec) -> None:
+    """Refuse priors and noise whose scales the dtype of the model cannot square, either way.
+
+    Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
+    It is asked of new models only: files are read whatever they say.
+
+    Raises:
+        ValueError: Naming the prior, and the sizes that the dtype can do with.
+    """
+    numbers = np.finfo(spec.dtype)
+    limit = 2.0 ** (numbers.maxexp // 2 - _ROOM)
+    checked: list[WeightPrior | ScalePrior] = [prior for _, _, prior in spec.variables]
+    if spec.noise_prior is not None:
+        checked.append(spec.noise_prior)
+    sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior in checked for size in prior.sizes]
+    noise = spec.likelihood.noise_scale
+    if noise is not None and not isinstance(noise, str):
+        # Targets are divided by it, and only that is squared.
+        low, high = float(np.sqrt(numbers.tiny)), float(numbers.max)
+        sizes += [(size, low, high, "noise_scale") for size in np.ravel(noise).tolist()]
+    for size, low, high, what in sizes:
+        if not low <= size <= high:
+            raise ValueError(
+                f"The sizes of {what} must lie between {low:.2g} and {high:.2g} for {spec.dtype}, "
+                f"received {size:.3g}. Rescale inputs or targets, or use dtype='float64'."
+            )
+
+
 def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
     """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
     layout = spec.layout

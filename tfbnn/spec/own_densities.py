@@ -149,6 +149,10 @@ class CustomPrior(WeightPrior):
         """
         return _spread_of_draws(self)
 
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (self.spread,)
+
 
 @lru_cache(maxsize=256)
 def _spread_of_draws(prior: CustomPrior) -> float:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, isfinite, prod
+from math import inf, isfinite, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,12 @@ _DRAWS_FOR_MEDIAN = 40_001
 
 
 class ScalePrior(ABC):
-    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this."""
+    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this.
+
+    Attributes:
+        sizes: Typical values of s, or of what else is squared: the dtype of a model has to be able
+            to (`tfbnn.spec.network_spec`). By default those of its setting `scale`, if it has one.
+    """
 
     scale: float | None = None
 
@@ -39,6 +44,10 @@ class ScalePrior(ABC):
     def __post_init__(self) -> None:
         if type(self).scale is not None:  # the class has such a setting
             check_number("scale", self.scale, above=0)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return () if self.scale is None else (self.scale,)
 
     @property
     def median(self) -> float:
@@ -62,6 +71,7 @@ class WeightPrior(ABC):
         is_normal: Whether the weights are N(0, s^2), s the scale.
         is_even: Whether weights of either sign have one density, whatever their place.
         shape: Shape of the kernel or bias that it is for, or None where it suits all.
+        sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
     """
 
     is_own: ClassVar[bool] = False
@@ -82,6 +92,12 @@ class WeightPrior(ABC):
         if self.scale_prior is None:
             return 0
         return num_inputs if self.per_input else 1
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        if self.scale_prior is not None:
+            return self.scale_prior.sizes
+        return () if self.scale is None else (self.scale,)
 
     @property
     def has_scale(self) -> bool:
@@ -246,6 +262,10 @@ class InverseGamma(ScalePrior):
         check_number("concentration", self.concentration, above=0)
         super().__post_init__()
 
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (sqrt(self.scale),)  # of a standard deviation: `scale` is of its square
+
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.sqrt(self.scale / generator.gamma(self.concentration, size=shape))
 
@@ -260,6 +280,11 @@ class LogNormal(ScalePrior):
     def __post_init__(self) -> None:
         check_number("loc", self.loc)
         super().__post_init__()
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        with np.errstate(over="ignore"):
+            return (float(np.exp(self.loc)), self.scale)
 
     @property
     def median(self) -> float:
@@ -318,6 +343,12 @@ class Normal(WeightPrior):
     @property
     def has_scale(self) -> bool:
         return self.shape is None and self.loc == 0
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        scales, largest = entries(self.scale), float(np.abs(entries(self.loc)).max())
+        of_scales = float(scales.min()), float(scales.max())
+        return (*of_scales, largest) if largest else of_scales
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return entries(self.loc) + entries(self.scale) * generator.standard_normal(shape)
@@ -402,6 +433,10 @@ class Uniform(WeightPrior):
     @property
     def limits(self) -> tuple[float, float]:
         return self.low, self.high
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        return (self.high - self.low, max(abs(self.low), abs(self.high)))
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return generator.uniform(self.low, self.high, size=shape)

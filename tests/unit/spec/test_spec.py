@@ -1,6 +1,7 @@
 """The description of a model: validation of its arguments, JSON, the places in theta."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tfbnn
 from tests.support.builders import make_rows, plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import check_prior_sizes
 from tfbnn.spec.rows import TransformedRows, prepare_rows
 
 WEIGHT_PRIORS = [
@@ -176,6 +178,48 @@ def test_scales_of_priors_must_be_positive_numbers(cls, scale, error):
 def test_other_settings_of_priors_and_likelihoods_are_checked(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+EXTREME = [
+    lambda size: priors.Normal(size),
+    lambda size: priors.Laplace(size),
+    lambda size: priors.HierarchicalNormal(priors.HalfCauchy(size)),
+    lambda size: priors.HierarchicalNormal(priors.HalfNormal(size)),
+    lambda size: priors.HierarchicalNormal(priors.InverseGamma(scale=size**2)),
+    lambda size: priors.HierarchicalNormal(priors.LogNormal(np.log(size))),
+    lambda size: priors.HierarchicalNormal(priors.LogNormal(scale=size)),
+    lambda size: priors.Uniform(-size, size),
+    lambda size: {"kernel": priors.Normal(), "bias": priors.Normal(size)},
+]
+
+
+@pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
+@pytest.mark.parametrize("size", [1e-60, 1e-19, 1e19, 1e60])
+def test_priors_of_sizes_that_the_dtype_cannot_square_are_refused(prior, size):
+    with pytest.raises(ValueError, match="sizes of.*for float32.*dtype='float64'"):
+        tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
+    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size), dtype="float64")
+
+
+@pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
+@pytest.mark.parametrize("size", [1e-17, 1e17])
+def test_large_and_small_priors_that_float32_can_square_are_taken(prior, size):
+    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_float64_has_its_limits_too(size):
+    for settings in (
+        {"prior": priors.Normal(size)},
+        {"likelihood": likelihoods.Gaussian(scale_prior=priors.HalfNormal(size))},
+    ):
+        with pytest.raises(ValueError, match="sizes of.*for float64"):
+            tfbnn.BayesianMLP([2, 3, 1], dtype="float64", **settings)
+
+
+def test_a_file_may_say_what_a_new_model_may_not():
+    spec = plain_spec([2, 3, 1], prior=priors.Laplace(1e30), dtype="float32")
+    assert ModelSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize("cls", [likelihoods.Gaussian, likelihoods.StudentT])
@@ -367,13 +411,17 @@ def test_summary_shows_every_layer_and_the_number_of_parameters():
         ("float64", 1e-300, True),
     ],
 )
-def test_noise_of_rows_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
-    """Log densities would be -inf or nan."""
+def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
+    """Of the model, and of rows: log densities would be -inf or nan."""
     x, y = make_rows(9, 2, 1)
+    noisy = plain_spec((2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
+    fixed = partial(check_prior_sizes, noisy)
     spec = plain_spec((2, 1), dtype=dtype)
     rows = prepare_rows(spec, x, y, np.full(9, scale))
-    if not is_refused:
-        TransformedRows.learn(spec, rows, None)
-        return
-    with pytest.raises(ValueError, match=f"noise_scale .* {dtype}"):
-        TransformedRows.learn(spec, rows, None)
+    of_rows = partial(TransformedRows.learn, spec, rows, None)
+    for make in (fixed, of_rows):
+        if not is_refused:
+            make()
+            continue
+        with pytest.raises(ValueError, match=f"noise_scale .* {dtype}"):
+            make()
