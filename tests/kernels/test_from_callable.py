@@ -1,4 +1,4 @@
-"""Kernels that users build: any results, and bias that is told."""
+"""Kernels that users build: any results, bias that is told, and words for what cannot work."""
 
 from typing import NamedTuple
 
@@ -137,3 +137,34 @@ def test_a_run_says_that_it_is_biased_and_what_it_does_not_know():
     assert "Step size    unknown\n" in report
     assert "BIASED draws: the kernel says of itself that it is not calibrated" in report
     assert "not calibrated" in model.posterior.provenance.bias
+
+
+class NoSeed(Walk):
+    def one_step(self, current_state, previous_kernel_results):
+        return current_state, previous_kernel_results
+
+
+class Listing(Walk):
+    def one_step(self, current_state, previous_kernel_results, seed=None):
+        state, results = super().one_step(current_state, previous_kernel_results, seed)
+        return [state], results
+
+
+class Growing(Walk):
+    def one_step(self, current_state, previous_kernel_results, seed=None):
+        state, results = super().one_step(current_state, previous_kernel_results, seed)
+        return state, (results, results)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pack", "words"),
+    [
+        (NoSeed, Named, "previous_kernel_results and seed, received NoSeed"),
+        (Listing, Named, "must return a state like the one"),
+        (Growing, lambda *_: (), r"results like those of bootstrap_results, \(\), received"),
+        (Walk, lambda *_: (None,), r"must be tensors, or nested .* received \(None,\)"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_was_expected(kernel, pack, words):
+    with pytest.raises(TypeError, match=words):
+        one_transition(CallableKernel(lambda target: kernel(target, pack)))

@@ -1,5 +1,6 @@
 """Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -47,7 +48,18 @@ class WatchedKernel(TransitionKernel):
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], CallableResults)."""
         after, inner = self.kernel.one_step(z, before.inner, seed=seed)
-        return after, self._results(after, _tensors(inner))
+        inner = _tensors(inner)
+        if _signature(after) != _signature(z):
+            raise TypeError(
+                "one_step of a callable kernel must return a state like the one it was given, "
+                f"{_signature(z)}, received {_signature(after)}."
+            )
+        if _signature(inner) != _signature(before.inner):
+            raise TypeError(
+                "one_step of a callable kernel must return results like those of bootstrap_results, "
+                f"{_signature(before.inner)}, received {_signature(inner)}."
+            )
+        return after, self._results(after, inner)
 
     def _results(self, z: Tensor, inner: Results) -> CallableResults:
         found = _find(inner, "target_log_prob", z.shape[:1])
@@ -71,7 +83,7 @@ class CallableKernel(Kernel):
         function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
 
     Raises:
-        TypeError: When the function takes other arguments, or returns something else.
+        TypeError: When the function does not take one argument, or returns something else.
     """
 
     function: Callable[[LogDensity], TransitionKernel]
@@ -94,6 +106,12 @@ class CallableKernel(Kernel):
             raise TypeError(
                 "A callable kernel must return a tfp.mcmc.TransitionKernel, received "
                 f"{self.function!r}, which returns {kernel!r}."
+            )
+        if not _takes_seed(kernel.one_step):
+            raise TypeError(
+                "one_step of a callable kernel must take current_state, previous_kernel_results and "
+                f"seed, received {type(kernel).__name__} with the arguments "
+                f"{inspect.signature(kernel.one_step)}. Draw its random numbers from the seed."
             )
         object.__setattr__(self, "_is_calibrated", bool(kernel.is_calibrated))
 
@@ -140,9 +158,25 @@ class CallableKernel(Kernel):
         )
 
 
+def _takes_seed(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters
+    return "seed" in parameters or any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+
+
 def _tensors(results: Results) -> Results:
     """Kernel results with a tensor for every entry: numbers of Python do not pass a loop."""
-    return tf.nest.map_structure(tf.convert_to_tensor, results)
+    try:
+        return tf.nest.map_structure(tf.convert_to_tensor, results)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            "The results of a callable kernel must be tensors, or nested in tuples, lists and dicts "
+            f"of them, received {results!r}: {error}"
+        ) from error
+
+
+def _signature(values: Any) -> Any:
+    """Structure, types and shapes."""
+    return tf.nest.map_structure(lambda value: f"{value.dtype.name}{value.shape}", values)
 
 
 def _field(results: Results, name: str) -> Any:
