@@ -12,10 +12,15 @@ TRAIN = 0
 VALIDATION = 1
 TEST = 2
 
+SPLIT_CODES = (TRAIN, VALIDATION, TEST)
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A table of features and one target, with its split into three parts.
+
+    Inputs are converted to the types below and checked, so a data set that exists has
+    matching lengths and known split codes.
 
     Attributes:
         x: Features, float64 array of shape [N, D]. The unit of a column, where it has one,
@@ -24,6 +29,9 @@ class Dataset:
         feature_names: The D column names of ``x``, in order.
         target_name: The name of ``y``.
         split: Integer array of shape [N]: 0 train, 1 validation, 2 test.
+
+    Raises:
+        ValueError: If shapes do not match or a split code is not 0, 1 or 2.
     """
 
     x: Array
@@ -31,6 +39,14 @@ class Dataset:
     feature_names: tuple[str, ...]
     target_name: str
     split: Array
+
+    def __post_init__(self) -> None:
+        # object.__setattr__ is the only way to store the converted arrays in a frozen class.
+        object.__setattr__(self, "x", np.asarray(self.x, dtype=np.float64))
+        object.__setattr__(self, "y", np.asarray(self.y, dtype=np.float64))
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+        object.__setattr__(self, "split", np.asarray(self.split))
+        self._check()
 
     @property
     def train(self) -> tuple[Array, Array]:
@@ -54,8 +70,25 @@ class Dataset:
         rows = self.split == code
         return self.x[rows], self.y[rows]
 
+    def _check(self) -> None:
+        rows, columns = np.shape(self.x)[:1], len(self.feature_names)
+        wanted = {"x": (*rows, columns), "y": rows, "split": rows}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape or not rows:
+                raise ValueError(
+                    f"{name} must have shape {list(shape)}, for {columns} feature_names and as many rows "
+                    f"as x has, received {list(np.shape(getattr(self, name)))}."
+                )
+        codes = np.unique(self.split)
+        if codes.dtype.kind not in "iu" or not np.isin(codes, SPLIT_CODES).all():
+            raise ValueError(
+                "split must hold the integers 0 for train, 1 for validation and 2 for test, received "
+                f"{codes}."
+            )
+
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")
+SPLIT_NAME = "split"
 
 
 def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Dataset:
@@ -81,15 +114,10 @@ def read_cross_sections(path: StrPath, target: str = "nlo_alphas_up_fb") -> Data
             are no rows.
     """
     wanted = (*FEATURE_NAMES, target)
-    table = read_table(path, lambda names: [*wanted, *({"split"} & {*names})])
+    table = read_table(path, lambda names: [*wanted, *({SPLIT_NAME} & {*names})])
     split = np.full(len(table), TRAIN)
-    if "split" in table.columns:
-        codes = table.column("split")
-        if not np.isin(codes, (TRAIN, VALIDATION, TEST)).all():
-            raise ValueError(
-                "split must hold the integers 0 for train, 1 for validation and 2 for test, received "
-                f"{np.unique(codes)}."
-            )
-        split = codes.astype(int)
+    if SPLIT_NAME in table.columns:
+        codes = table.column(SPLIT_NAME)
+        split = codes.astype(int) if (codes == np.floor(codes)).all() else codes
     numbers = table.numbers(wanted)
     return Dataset(numbers[:, :-1], numbers[:, -1], FEATURE_NAMES, target, split)

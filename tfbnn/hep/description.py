@@ -19,6 +19,7 @@ from typing import Any
 
 from tfbnn.fit.loading import load
 from tfbnn.hep.process import Calculation, Process, check_together
+from tfbnn.hep.slha import place_of_text
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
@@ -84,7 +85,20 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
         if key not in entry:
             raise ValueError(f"{key} is missing. Known keys: {', '.join(_KEYS)}.")
     settings = dict(entry)
-    if "xsection" in settings:
-        settings["calculation"] = Calculation(**settings.pop("xsection"))
-    settings["model"] = load(os.path.join(folder, settings["model"]), untrusted=untrusted)
-    return Process(**settings)
+    model, inputs = settings.pop("model"), settings.pop("inputs")
+    if not isinstance(model, str) or not isinstance(inputs, dict):
+        raise TypeError(
+            "model must be a path, and inputs a table of names and SLHA places, such as {m_chi10_GeV = "
+            f"'MASS 1000022', N11 = 'NMIX 1 1'}}, received {model!r:.100} and {inputs!r:.100}."
+        )
+    places = {
+        name: place_of_text(place) if isinstance(place, str) else place
+        for name, place in inputs.items()
+    }
+    calculation = settings.pop("xsection", None)
+    if calculation is not None and not isinstance(calculation, dict):
+        raise TypeError(f"xsection must be a table with qcd_order, received {calculation!r:.100}.")
+    loaded = load(os.path.join(folder, model), untrusted=untrusted)
+    if calculation is not None:
+        calculation = Calculation(**calculation)
+    return Process(model=loaded, inputs=places, calculation=calculation, **settings)

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfbnn.data.csv_tables import column_places
 from tfbnn.data.frames import column_names, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import (
     FB,
     Pids,
@@ -29,35 +29,73 @@ from tfbnn.hep.process_folder import read_processes
 from tfbnn.hep.slha import Place, place_text, read_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import warn
 
 
-def input_columns(points: Any, names: Sequence[str]) -> Array:
+def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]) -> Array:
     """The named columns of points as a matrix [N, len(names)].
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
         names: Of the columns.
+        places: Where they stand in SLHA, for messages.
 
     Raises:
         TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
     """
+    known = tuple(points) if isinstance(points, Mapping) else column_names(points)
+    if known is None:
+        raise TypeError(
+            "points must be a data frame or a dict name -> numbers, received "
+            f"{type(points).__name__}: inputs are found by name."
+        )
+    missing = [name for name in names if name not in known]
+    if missing:
+        wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
+        raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
     if isinstance(points, Mapping):
-        column_places(names, tuple(points), "points")
         columns = [as_float_array(points[name], name) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
             raise ValueError(f"points must have one number per point and input, received {found}.")
         points = Table(tuple(names), np.column_stack(columns))
-    if column_names(points) is None:
-        raise TypeError(
-            "points must be a data frame or a dict name -> numbers, received "
-            f"{type(points).__name__}: inputs are found by name."
-        )
     return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
 
 
 # The central value, and the two that errors reach to.
 _QUANTILES = [0.16, 0.5, 0.84]
+
+
+def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
+    """Predict a process at inputs [N, D], in the order of the columns of the fit.
+
+    Returns:
+        (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
+    """
+    _warn_of_signed_masses(process, x)
+    prediction = process.model.predict(
+        x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
+    )
+    quantiles = cast(Array, prediction.columns.quantiles)
+    low, central, high = quantiles[:, :, 0] * FB[process.unit]
+    return central, central - low, high - central, cast(Array, prediction.trust)
+
+
+def _warn_of_signed_masses(process: Process, x: Array) -> None:
+    """Warn of masses below zero where the fit had none: tables often have absolute values."""
+    negative = np.any(x < 0, axis=0)
+    if not negative.any():
+        return
+    ensemble = process.model.posterior
+    low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
+    for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
+        if signed and place[0] == "MASS":
+            warn(
+                f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
+                f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
+                "has absolute values.",
+                DataWarning,
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +200,12 @@ class CrossSectionPredictor:
 
         Raises:
             TypeError, ValueError: For unknown names, and for values that are not finite numbers.
+
+        Warns:
+            DataWarning: When a part of the row of a mixing matrix stays: a row is one unit vector.
         """
+        if not isinstance(parameters, dict):
+            raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
         places = self.places
         unknown = [name for name in parameters if name not in places and name != "energy"]
         if unknown:
@@ -171,7 +214,9 @@ class CrossSectionPredictor:
                 f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
-        if not check_flag("keep", keep):
+        if check_flag("keep", keep):
+            self._warn_of_mixed_rows(values)
+        else:
             self.parameters.clear()
         self.parameters.update(values)
 
@@ -280,7 +325,9 @@ class CrossSectionPredictor:
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
         names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
-        return self._cross_sections(chosen, input_columns(points, names), names, errors)
+        return self._cross_sections(
+            chosen, input_columns(points, names, self.places), names, errors
+        )
 
     def _cross_sections(
         self,
@@ -295,14 +342,22 @@ class CrossSectionPredictor:
         columns = []
         for process in processes:
             x = values[:, [places[name] for name in process.inputs]]
-            prediction = process.model.predict(
-                x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
-            )
-            quantiles = cast(Array, prediction.columns.quantiles)
-            low, central, high = quantiles[:, :, 0] * FB[process.unit]
+            central, *errors_of_network, trust = _predicted(process, x)
             down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
             other = np.abs(central) * down, np.abs(central) * up
-            errors_of_network = central - low, high - central
-            columns.append((central, *errors_of_network, *other, cast(Array, prediction.trust)))
+            columns.append((central, *errors_of_network, *other, trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)
+
+    def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
+        """Warn of rows of mixing matrices that would be of two points."""
+        rows = {name: place[:2] for name, place in self.places.items() if len(place) == 3}
+        new = {rows[name] for name in values if name in rows}
+        stays = [name for name in rows if rows[name] in new and name not in values]
+        stays = [name for name in stays if name in self.parameters]
+        if stays:
+            warn(
+                f"set_parameters has some of a row of mixings: {', '.join(stays)} stay as they were "
+                "before. Set the row as a whole, or pass keep=False.",
+                DataWarning,
+            )

@@ -5,6 +5,7 @@ uncertain that function is. What is known of that, errors of scale, parton densi
 beside it, and added in quadrature only where somebody asks for it.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -142,6 +143,7 @@ FB = {"fb": 1.0, "pb": 1000.0}
 # In GeV: above what the largest collider in sight, of 100 TeV, would be called in TeV, and below
 # all that search for new particles.
 _LEAST_ENERGY = 120.0
+_DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,15 +220,15 @@ class Process:
         for name in ("description", "citation", "doi"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be text, received {getattr(self, name)!r:.200}.")
-        energy = check_number("energy", self.energy, above=0)
-        if energy < _LEAST_ENERGY:
-            raise ValueError(
-                f"energy must be in GeV, received {energy:g}, which is {energy / 1000:g} TeV. For "
-                f"{energy:g} TeV pass {1000 * energy:g}."
+        if self.doi and not _DOI.fullmatch(self.doi):
+            raise ValueError(f"doi must be like '10.1000/182', received {self.doi!r:.200}.")
+        if not isinstance(self.calculation, Calculation | None):
+            raise TypeError(
+                f"calculation must be a Calculation or None, received {self.calculation!r:.200}."
             )
         keep = {
             "pids": pid_pair(self.pids),
-            "energy": energy,
+            "energy": check_energy(self.energy),
             "inputs": {name: inputs[name] for name in names},
             "errors": check_errors(self.errors),
         }
@@ -241,6 +243,17 @@ def check_inputs(inputs: Any) -> dict[str, Place]:
     if "energy" in inputs:
         raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
     return {name: check_place(place) for name, place in inputs.items()}
+
+
+def check_energy(energy: Any) -> float:
+    """A centre-of-mass energy in GeV as float; refuses what can only be one in TeV."""
+    value = check_number("energy", energy, above=0)
+    if value < _LEAST_ENERGY:
+        raise ValueError(
+            f"energy must be in GeV, received {value:g}, which is {value / 1000:g} TeV. For "
+            f"{value:g} TeV pass {1000 * value:g}."
+        )
+    return value
 
 
 def pid_pair(pids: Any) -> Pids:

@@ -132,32 +132,38 @@ def write_processes(
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
-    check_choice("existing", existing, EXISTING)
+    check_folder(folder, [process.pids for process in processes], existing)
     check_together(processes)
     os.makedirs(folder, exist_ok=True)
-    new, adds = {process.pids: process for process in processes}, existing in ("add", "update")
-    with _alone(folder) if adds else contextlib.nullcontext():
-        is_new = existing == "replace" or not os.path.lexists(os.path.join(folder, NAME))
-        there = {} if is_new else read_processes(folder)
-        taken = [pids for pids in there if pids in new or existing == "refuse"]
-        if taken and existing != "update":
-            raise FileExistsError(
-                f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
-                "folder, or for `existing` 'add' (they stay), 'update' (those of the same particles are "
-                "replaced) or 'replace' (all go)."
-            )
-        whole = [*(there | new).values()]
-        check_together(whole)
-        _replace(folder, whole)
+    if existing not in ("add", "update"):
+        _replace(folder, processes)
+        return
+    with _alone(folder):
+        check_folder(folder, [process.pids for process in processes], existing)
+        there = read_processes(folder) if _has_index(folder) else {}
+        new = {process.pids: process for process in processes}
+        check_together([*(there | new).values()])
+        _replace(folder, [*(there | new).values()])
 
 
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
     """While active, nobody else adds to a folder: of two who read it and write it one would be lost."""
-    # Not for writing: it may be another user's, of a folder that they share.
-    handle = open_plainly(os.path.join(folder, _LOCK), os.O_RDONLY | os.O_CREAT)
+    path = os.path.join(folder, _LOCK)
     try:
-        lock(handle, wait=True)
+        handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
+    except PermissionError:  # another user's, of a folder that they share
+        handle = open_plainly(path, os.O_RDONLY)
+    try:
+        try:
+            lock(handle, wait=True)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"processes cannot be added where files cannot be locked ({error}): write all of them "
+                "at once, by existing='replace', or choose a folder on another file system",
+                path,
+            ) from error
         yield
     finally:
         os.close(handle)
@@ -180,6 +186,37 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
+
+
+def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None:
+    """Refuse a folder that cannot take processes, or holds what `existing` protects.
+
+    Args:
+        folder: Path.
+        pids: Particles of the processes to be written.
+        existing: As in `write_processes`.
+
+    Raises:
+        TypeError, ValueError: For an unknown word.
+        ModelFileError: When the folder has an index that cannot be read, but for "replace".
+        FileExistsError: As in `write_processes`.
+    """
+    check_choice("existing", existing, EXISTING)
+    folder = os.fspath(folder)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
+    if existing not in ("refuse", "add") or not _has_index(folder):
+        return
+    found = read_index(folder)
+    with index_errors(folder):
+        there = [pid_pair(entry["pids"]) for entry in found["processes"]]
+    taken = [pair for pair in there if existing == "refuse" or pair in set(pids)]
+    if taken:
+        raise FileExistsError(
+            f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
+            "folder, or for `existing` 'add' (they stay), 'update' (those of the same particles are "
+            "replaced) or 'replace' (all go)."
+        )
 
 
 def read_processes(
@@ -237,6 +274,10 @@ def _hash(path: str) -> str:
             return check_seal(file).hex()
         except ModelFileError as error:
             raise ModelFileError(f"{path!r}: {error}") from error
+
+
+def _has_index(folder: str) -> bool:
+    return os.path.lexists(os.path.join(folder, NAME))
 
 
 def _files_of(folder: str) -> list[str]:

@@ -11,7 +11,7 @@ from tfbnn.system.words import warn
 Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
 _INDEX = re.compile(r"-?[0-9]{1,18}")
-_HEADER = re.compile(r"block\s+(?P<name>\w+)", re.IGNORECASE)
+_HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
 # What the header of a section begins with, in capitals.
 SECTIONS = ("BLOCK", "DECAY", "XSECTION")
 # What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
@@ -26,22 +26,30 @@ _FORTRAN = re.compile(
 def check_place(place: Any) -> Place:
     """The place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
 
-    Args:
-        place: Such a tuple or list, or text such as "NMIX 1 1".
-
     Raises:
         TypeError: For anything but a name followed by integers.
     """
-    if isinstance(place, str):
-        name, *indices = place.split() or [""]
-        place = name, *(int(word) if _INDEX.fullmatch(word) else word for word in indices)
     sound = isinstance(place, (tuple, list)) and place and isinstance(place[0], str)
     if not (sound and all(type(index) is int for index in place[1:])):
         raise TypeError(
             "An SLHA place must be the name of a block followed by integer indices, such as "
-            f"('MASS', 1000022) or 'NMIX 1 1', received {place!r}."
+            f"('MASS', 1000022) or ('NMIX', 1, 1), received {place!r}."
         )
     return (place[0].upper(), *place[1:])
+
+
+def place_of_text(text: str) -> Place:
+    """The place that `place_text` wrote.
+
+    Raises:
+        TypeError: For anything but the name of a block followed by integers.
+    """
+    name, *indices = text.split() or [""]
+    if not all(_INDEX.fullmatch(index) for index in indices):
+        raise TypeError(
+            f"An SLHA place must be like 'MASS 1000022' or 'NMIX 1 1', received {text!r}."
+        )
+    return check_place((name, *map(int, indices)))
 
 
 def place_text(place: Iterable[str | int]) -> str:
@@ -69,6 +77,8 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
     Warns:
         DataWarning: Of what the spectrum program itself warns of (SPINFO 3).
     """
+    if not isinstance(text, str):
+        raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     lines = _lines_of_blocks(text, {place[0] for place in places.values()} | {_PROGRAM})
     _heed_the_program(line for line in lines if line.block == _PROGRAM)
     found = {name: _entries(lines, place) for name, place in places.items()}
@@ -80,46 +90,65 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         place = f"{place_text(places[name])} ({name})"
         if len(entries) > 1:
             raise ValueError(
-                f"The SLHA text has {len(entries)} entries {place}: {', '.join(entries):.200}. Keep "
-                "the one that was meant, or use set_parameters."
+                f"The SLHA text has {len(entries)} entries {place}: "
+                f"{', '.join(map(str, entries))!s:.200}. Keep the one that was meant, or use "
+                "set_parameters."
             )
-        if not is_number(entries[0]):
+        if not is_number(entries[0].value):
             raise ValueError(
                 f"The SLHA entry {place} must be a finite number, received "
-                f"{entries[0][:80]!r}. Was the spectrum computed?"
+                f"{entries[0].value[:80]!r}. Was the spectrum computed?"
             )
-    return {name: float(entries[0]) for name, entries in found.items()}
+    return {name: float(entries[0].value) for name, entries in found.items()}
 
 
 class _Line(NamedTuple):
     """A line of a block: its words without the comment, and the comment."""
 
+    number: int
     block: str
+    scale: str | None
     words: list[str]
     comment: str
 
 
+class _Entry(NamedTuple):
+    """The value at a place, and the scale of its block."""
+
+    value: str
+    scale: str | None
+
+    def __str__(self) -> str:
+        return self.value if self.scale is None else f"{self.value} at Q = {self.scale}"
+
+
 def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
     """The lines of the blocks of these names, in capitals, wherever they stand in the text."""
-    found, block = [], None
-    for line in text.removeprefix("\ufeff").splitlines():
+    found, header = [], None
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         content, _, comment = line.partition("#")
         words = content.split()
         if not words:
             continue
         if words[0].upper() in SECTIONS:
             header = _HEADER.match(content.strip())
-            block = header["name"].upper() if header else None
-        elif block is not None and block in names:
-            found.append(_Line(block, words, comment.strip()))
+            header = header if header and header["name"].upper() in names else None
+        elif header:
+            block = header["name"].upper()
+            if block != _PROGRAM and not _looks_like_number(words[0]):
+                raise ValueError(
+                    f"The text is not SLHA: line {number}, in block {block}, must be an entry of "
+                    f"numbers, received {content.strip()[:80]!r}. Put a # before comments."
+                )
+            found.append(_Line(number, block, header["scale"], words, comment.strip()))
     return found
 
 
-def _entries(lines: Iterable[_Line], place: Place) -> list[str]:
-    """Return the values at a place."""
+def _entries(lines: Iterable[_Line], place: Place) -> list[_Entry]:
+    """Return the entries at a place."""
     block, *indices = place
     return [
-        _value(line.words[len(indices) :])
+        _Entry(_value(line.words[len(indices) :]), line.scale)
         for line in lines
         if line.block == block and _is_entry(line.words, indices)
     ]

@@ -11,10 +11,10 @@ keeps the largest. So errors stand in a comment.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from tfbnn.data.numbers import is_number
-from tfbnn.hep.process import FB, Calculation, Pids, Process, pid_pair
+from tfbnn.hep.process import FB, Pids, Process, pid_pair
 from tfbnn.hep.slha import SECTIONS
 from tfbnn.system.version import __version__
 
@@ -71,7 +71,9 @@ def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
 
 
 def _block(entry: Entry) -> str:
-    process, calculation = entry.process, cast(Calculation, entry.process.calculation)
+    process, calculation = entry.process, entry.process.calculation
+    if calculation is None:
+        raise ValueError(f"The calculation of {process.pids} is not known.")
     header = f"XSECTION {_written(process.energy)} 2212 2212 2 {process.pids[0]} {process.pids[1]}"
     values = [*calculation.columns.values(), entry.central / FB["pb"]]
     line = f"   {' '.join(map(_written, values))} {_CODE} {__version__}"

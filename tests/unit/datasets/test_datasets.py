@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tfbnn.datasets import Dataset, neutralino, neutralino_pairs, read_cross_sections
 from tfbnn.datasets import _pair_production as pair
-from tfbnn.datasets import neutralino, neutralino_pairs, read_cross_sections
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,29 @@ def test_reader_no_header_or_no_rows(tmp_path):
         read_cross_sections(write_table(tmp_path, header="", rows=()))
     with pytest.raises(ValueError, match="no rows"):
         read_cross_sections(write_table(tmp_path, rows=()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.zeros(3)}, "x must have shape"),
+        ({"y": np.zeros(2)}, "y must have shape"),
+        ({"split": np.zeros((3, 1), int)}, "split must have shape"),
+        ({"feature_names": ("a",)}, "x must have shape"),
+        ({"split": np.zeros(3)}, "split must hold the integers"),
+        ({"split": np.array([0, 1, 7])}, "split must hold the integers"),
+    ],
+)
+def test_dataset_refuses_what_does_not_fit(change, message):
+    fields = {
+        "x": np.zeros((3, 2)),
+        "y": np.zeros(3),
+        "feature_names": ("a", "b"),
+        "target_name": "c",
+        "split": np.zeros(3, int),
+    }
+    with pytest.raises(ValueError, match=message):
+        Dataset(**(fields | change))
 
 
 @pytest.mark.realdata

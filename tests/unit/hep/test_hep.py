@@ -101,7 +101,7 @@ def test_inputs_that_are_not_set_are_named_with_their_place(predictor):
         ({"m": 1.0, "N11": 1.0}, ValueError, "the input 'N11'. Known: energy, m, n11, m_c"),
         ({"m": 1.0, "n11": float("nan")}, ValueError, "n11 must be finite"),
         ({"m": "1"}, TypeError, "m must be a number"),
-        ([("m", 1.0)], ValueError, "No process has the input"),
+        ([("m", 1.0)], TypeError, "parameters must be a dict"),
     ],
 )
 def test_bad_parameters_change_nothing(predictor, parameters, error, message):
@@ -119,10 +119,12 @@ def test_bad_parameters_change_nothing(predictor, parameters, error, message):
         ({"energy": 100.0}, ValueError, "For 100 TeV pass 100000"),
         ({"errors": {"scale": -0.1}}, ValueError, "must be >= 0"),
         ({"errors": [0.1]}, TypeError, "errors must be a dict"),
+        ({"calculation": 1}, TypeError, "must be a Calculation"),
         ({"citation": None}, TypeError, "citation must be text"),
+        ({"doi": "doi:10.1000/182"}, ValueError, "doi must be like '10.1000/182'"),
         ({"pids": (1,)}, TypeError, "two PDG codes"),
         ({"inputs": {"m": MASS}}, ValueError, r"the 2 inputs of the model, \['m', 'n11'\]"),
-        ({"inputs": {"m": MASS, "n11": "NMIX one"}}, TypeError, "an SLHA place must"),
+        ({"inputs": {"m": MASS, "n11": "NMIX"}}, TypeError, "an SLHA place must"),
         ({"inputs": [MASS, MIXING]}, TypeError, "inputs must be a dict"),
         ({"model": "model.h5"}, TypeError, "model must be a BayesianMLP"),
         ({"model": BayesianMLP([2, 1])}, tfbnn.NotFittedError, "fit_posterior"),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS
 from tfbnn import BayesianMLP
 from tfbnn.data.table import Table
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep import CrossSectionPredictor, Process, write_processes
 
 NAMES = ("m_c", "n11", "m")
@@ -38,7 +40,7 @@ def test_many_points_are_what_each_is_alone(predictor):
 def test_one_process_needs_its_own_inputs_only(predictor):
     found = predictor.predict({"m": [1.0, 2.0], "n11": [1.0, 3.0]}, processes=[NEUTRALINOS[::-1]])
     assert found.pids == (NEUTRALINOS,) and found.central.shape == (2, 1)
-    with pytest.raises(ValueError, match="no column m_c"):
+    with pytest.raises(ValueError, match=r"no column m_c \(MASS 1000024\)"):
         predictor.predict({"m": [1.0], "n11": [1.0]})
 
 
@@ -50,6 +52,23 @@ def test_frames_and_dicts_are_alike(predictor):
     twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
     with pytest.raises(ValueError, match=f"2 columns {NAMES[0]}; keep only one"):
         predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
+
+
+def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):
+    ensemble = synthetic_ensemble(feature_names=("m", "n11"))
+    seen = ensemble.training_inputs
+    absolute = replace(seen, low=ensemble.x_pipeline.forward(np.zeros((1, 2)))[0])
+    model = BayesianMLP.from_ensemble(replace(ensemble, training_inputs=absolute))
+    process = Process(**vars(processes[0]) | {"model": model})
+    write_processes(tmp_path / "absolute", [process])
+    predictor = CrossSectionPredictor(tmp_path / "absolute")
+    with pytest.warns(DataWarning, match=r"m \(MASS 1000022\) is negative.*Pass abs\(m\)") as said:
+        predictor.predict({"m": [1.0, -2.0], "n11": [-1.0, 1.0]})
+    assert len(said) == 1 and said[0].filename == __file__
+    predictor.set_parameters({"m": -2.0, "n11": 1.0})
+    with pytest.warns(DataWarning, match="abs") as said:
+        predictor.get_xsection(NEUTRALINOS)
+    assert said[0].filename == __file__
 
 
 def test_errors_of_cross_sections_below_zero_are_not_below_zero(processes, tmp_path):
@@ -154,6 +173,13 @@ def rows_of_mixings(tmp_path, processes):
     inputs = {"m": ("NMIX", 1, 1), "n11": ("NMIX", 1, 2)}
     write_processes(tmp_path / "mixings", [Process(**vars(processes[0]) | {"inputs": inputs})])
     return CrossSectionPredictor(tmp_path / "mixings")
+
+
+def test_half_a_row_of_mixings_of_an_earlier_point_is_told(rows_of_mixings):
+    rows_of_mixings.set_parameters({"m": 1.0})
+    rows_of_mixings.set_parameters({"m": 0.5, "n11": 0.5})
+    with pytest.warns(DataWarning, match="n11 stay as they were"):
+        rows_of_mixings.set_parameters({"m": 0.6})
 
 
 def test_what_was_set_before_can_be_forgotten(rows_of_mixings, predictor):

@@ -20,13 +20,17 @@ from tfbnn.hep.slha import read_places
         (SPECTRUM.replace("1.75E+00", "１.５"), "received '１.５'"),
         (
             SPECTRUM.replace("  1  2     0.2", "  1  1  0.9"),
-            "2 entries NMIX 1 1 .n11.: 1.75E.* 0.9",
+            "2 entries NMIX 1 1 .n11.: 1.75E.* 0.9 at",
         ),
         (
             SPECTRUM + "Block NMIX Q= 2.0E+03\n  1  1  0.9\n",
-            r"2 entries NMIX 1 1 \(n11\): 1.75E\+00, 0.9. Keep",
+            r"2 entries NMIX 1 1 \(n11\): 1.75E\+00 at Q = 1.0E\+03, 0.9 at Q = 2.0E\+03. Keep",
         ),
         (SPECTRUM + "BLOCK MASS\n 1000022 3\n", "2 entries MASS 1000022 .m.: -2.5, 3. Keep"),
+        (
+            "Block MASS\n 1000022 1.2\n oops",
+            "is not SLHA: line 3, in block MASS, .* 'oops'. Put a #",
+        ),
         (SPECTRUM.replace("4   #", "-" * 10**5 + "4 #"), "finite number, received '-{80}'. Was"),
         (SPECTRUM.replace("1.75E+00", "1.75 0.5"), "finite number, received '1.75 0.5'"),
         (SPECTRUM.replace("1.75E+00", "1.75X+00"), "finite number, received '1.75X"),
@@ -114,5 +118,5 @@ def test_mutants_of_a_spectrum_are_read_or_refused(predictor, capsys):
 
 
 def test_slha_is_text(predictor):
-    with pytest.raises(TypeError, match="bytes-like"):
+    with pytest.raises(TypeError, match="must be a str, received bytes"):
         predictor.import_slha_string(SPECTRUM.encode())

@@ -33,7 +33,6 @@ from tfbnn.cli.slha.points import (
     write_text,
 )
 from tfbnn.data.csv_tables import Writer
-from tfbnn.data.frames import listed
 from tfbnn.data.numbers import is_number
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
@@ -42,6 +41,7 @@ from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 
+_MOST_NAMED = 5
 _NETWORK = ("central_fb", "err_down_fb", "err_up_fb")
 _OTHERS = ("other_err_down_fb", "other_err_up_fb", "tot_err_down_fb", "tot_err_up_fb")
 _WHOLE = ("pid1", "pid2", "trust")
@@ -131,21 +131,21 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None or not (args.json or args.write is not None):
         table = written_table(args.output, columns)
     with table as write:
-        for names, inputs, other_errors in batches:
+        for batch in batches:
             began = time.perf_counter()
-            sections = predictor.predict(inputs, errors=other_errors)
+            sections = predictor.predict(batch.inputs, errors=batch.errors)
             seconds += time.perf_counter() - began
-            num_points += len(names)
+            num_points += len(batch.names)
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
-            untrusted += [name for name, outside in zip(names, is_outside) if outside]
-            points = np.repeat(np.array(names, dtype=str), len(processes))
+            untrusted += [name for name, outside in zip(batch.names, is_outside) if outside]
+            points = np.repeat(np.array(batch.names, dtype=str), len(processes))
             values = _values_of(processes, sections, with_others)
             if write is not None:
                 write(values, [points])
             if args.json:
                 records += _records_of(columns, points, values)
             if copies is not None:
-                paths = {name: copies[name] for name in names}
+                paths = {name: copies[name] for name in batch.names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
@@ -157,9 +157,11 @@ def run(args: argparse.Namespace) -> int:
         f"{seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
     )
     if untrusted:
+        first, more = untrusted[:_MOST_NAMED], len(untrusted) - _MOST_NAMED
         say(
             f"Warning: trust is -1, outside the training inputs, at "
-            f"{counted(len(untrusted), 'point')}: {listed(untrusted)}. Do not rely on these cross sections."
+            f"{counted(len(untrusted), 'point')}: {', '.join(first)}"
+            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
         )
     if args.write is not None:
         say(f"Wrote copies with XSECTION blocks to {args.write}: {num_points} in all.")

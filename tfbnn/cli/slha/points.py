@@ -1,14 +1,15 @@
 """Points of a scan, batch by batch: out of SLHA spectra, or of a table; and where copies of spectra go."""
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tfbnn.cli.console import say
-from tfbnn.data.frames import listed
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.hep.predictor import CrossSectionPredictor
@@ -23,11 +24,14 @@ def find_spectra(paths: Sequence[str]) -> list[str]:
     """The files that are meant: those named, and of each folder those with one of `ENDINGS`.
 
     Raises:
+        FileNotFoundError: For what is not there.
         ValueError: For a folder without any.
     """
     found: list[str] = []
     for path in paths:
         if not os.path.isdir(path):
+            if not os.path.exists(path):
+                raise FileNotFoundError(f"No file {path}; give SLHA files, or folders of them.")
             found.append(path)
             continue
         names = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ENDINGS)]
@@ -75,8 +79,9 @@ def paths_of_copies(
         )
     there = [path for path in paths if os.path.lexists(path)]
     if there and not overwrite:
+        more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         raise ValueError(
-            f"-w {target}: {listed(there)} exist already. Choose another place, or pass --overwrite."
+            f"-w {target}: {there[0]} is there already{more}. Choose another place, or pass --overwrite."
         )
     if is_folder:
         os.makedirs(target, exist_ok=True)
@@ -99,9 +104,19 @@ def write_text(path: str, text: str) -> None:
 _AT_ONCE = 1000
 
 
-# Some points of a scan, N of them: their names (paths of spectra, or ids); inputs by name, values [N]; and
-# relative errors of other origin by name, as `predict` takes them.
-Batch: TypeAlias = tuple[list[str], Mapping[str, Array], Mapping[str, Any]]
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some points of a scan, N of them.
+
+    Attributes:
+        names: Names of the points: paths of spectra, or ids.
+        inputs: Dict name of an input -> values [N].
+        errors: Dict name -> relative errors of other origin, as `predict` takes them.
+    """
+
+    names: list[str]
+    inputs: Mapping[str, Array]
+    errors: Mapping[str, Any]
 
 
 def of_spectra(
@@ -122,19 +137,25 @@ def of_spectra(
         ValueError: For a file that lacks something, with its name.
         OSError: For one that cannot be read.
     """
+    told: set[str] = set()
     for start in range(0, len(paths), _AT_ONCE):
         names, rows = [], []
         for path in paths[start : start + _AT_ONCE]:
             try:
-                rows.append(predictor.read_slha_string(read_text(path)))
+                with warnings.catch_warnings(record=True) as found:
+                    warnings.simplefilter("always")
+                    rows.append(predictor.read_slha_string(read_text(path)))
                 names.append(path)
+                for text in {str(warning.message) for warning in found} - told:
+                    say(f"Warning: {path}: {text}")
+                    told.add(text)  # many spectra of a scan say the same
             except ValueError as error:
                 if not skip_bad:
                     raise ValueError(f"{path}: {error} (--skip-bad leaves it out.)") from error
                 say(f"Left out: {path}: {error}")
         if rows:
             inputs = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-            yield names, inputs, errors
+            yield Batch(names, inputs, errors)
 
 
 def of_table(
@@ -164,7 +185,7 @@ def of_table(
         names = ids[start : start + _AT_ONCE]
         values = dict(zip(part.columns, part.values.T))
         of_points = {name: values[column] for name, column in columns.items()}
-        yield names, values, dict(errors) | of_points
+        yield Batch(names, values, dict(errors) | of_points)
 
 
 def _ids(table: Table, id_column: str | None) -> list[str]:
