@@ -34,6 +34,14 @@ def search_path() -> str:
     return os.pathsep.join([here, *(entry for entry in sys.path if entry)])
 
 
+def describe_ending(code: int) -> str:
+    """Say in words what the return code of a process means."""
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"ended by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
 @contextlib.contextmanager
 def only_news() -> Iterator[None]:
     """While active, file descriptor 2 leads through `filter_log`, in a process of its own.

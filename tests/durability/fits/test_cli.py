@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.tables import write_csv
 from tfbnn.cli import main
+from tfbnn.data.csv_tables import write_csv
 from tfbnn.run.progress import Progress
 
 FIT = (
@@ -165,7 +165,7 @@ def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "command, word",
     [
-        ("resume absent", "There is no run folder"),
+        ("resume absent", "no run in absent"),
         ("resume rows.csv", "not a run folder"),
         (f"{FIT} --output absent/run", "absent"),
         (f"{FIT} --resume", "resume=True"),

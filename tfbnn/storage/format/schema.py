@@ -114,6 +114,7 @@ ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<u4", "<i8", "|u1")
 MAX_ARRAYS, MAX_LANES = 1000, 100_000
 # Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
 DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
+DIGEST_BYTES = 32
 
 
 def array_name(index: int) -> str:
@@ -179,7 +180,7 @@ def to_json(value: Any) -> bytes:
     Raises:
         TypeError, ValueError: For what JSON cannot hold, NaN and infinity among them.
     """
-    return json.dumps(value, allow_nan=False, default=np.generic.item).encode()
+    return json.dumps(value, allow_nan=False, default=_plain).encode()
 
 
 def parse_json(text: bytes, max_depth: int = MAX_DEPTH) -> Any:
@@ -221,3 +222,10 @@ def _depth(value: Any) -> int:
         return 0
     entries = value.values() if isinstance(value, dict) else value
     return 1 + max(map(_depth, entries), default=0)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a tfbnn file")

@@ -21,7 +21,7 @@ from tfbnn.storage.format import schema
 from tfbnn.storage.format.schema import parse_json
 from tfbnn.storage.model.untrusted_child import READY, SIZE_BYTES
 from tfbnn.system.arrays import Array
-from tfbnn.system.processes import search_path
+from tfbnn.system.processes import describe_ending, search_path
 
 _START_SECONDS, _SECONDS_PER_BYTE = 60, 1e-7
 _MAX_HEADER_BYTES, _MAX_MESSAGE = 64 * 2**10, 1000
@@ -62,7 +62,7 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
             code = process.wait()
             if arrays is None or code:
                 raise ModelFileError(
-                    f"the file made the process that reads foreign files fail (exit code {code})."
+                    f"the file made the process that reads foreign files fail ({describe_ending(code)})."
                 )
             return arrays
         finally:

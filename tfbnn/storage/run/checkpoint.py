@@ -103,7 +103,8 @@ def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Fou
 
 
 def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
-    content, arrays = read_record(path, schema.CHECKPOINT)
+    record = read_record(path, schema.CHECKPOINT)
+    content, arrays = dict(record.content), dict(record.arrays)
     other = {name: content.pop(name, None) for name in owner}
     if other != owner:
         raise RunFolderError(f"{path!r} belongs to another run or lane: {other!r:.200}.")
@@ -117,6 +118,11 @@ def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
         )
     except (KeyError, TypeError) as error:
         raise RunFolderError(f"{path!r} has entries that are unknown or missing.") from error
+    _check(path, checkpoint)
+    return checkpoint
+
+
+def _check(path: str, checkpoint: Checkpoint) -> None:
     sound = (
         type(checkpoint.generation) is int
         and isinstance(checkpoint.counters, dict)
@@ -124,8 +130,7 @@ def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
         and checkpoint.lengths.ndim == 1
         and checkpoint.lengths.min(initial=1) > 0
         and checkpoint.digests.dtype == np.uint8
-        and checkpoint.digests.shape == (len(checkpoint.lengths), 32)
+        and checkpoint.digests.shape == (len(checkpoint.lengths), schema.DIGEST_BYTES)
     )
     if not sound:
         raise RunFolderError(f"{path!r} contradicts itself.")
-    return checkpoint

@@ -4,6 +4,7 @@ Readers take no lock, so that a writer is never disturbed.
 """
 
 import functools
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -115,8 +116,7 @@ class LaneWriter:
         self._waiting, self.waiting_bytes = [], 0
 
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
-        for index, digest in enumerate(checkpoint.digests):
-            segments.read(self._place.folder, index, digest.tobytes())
+        segments.check(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
 
 
@@ -163,25 +163,36 @@ def read_lane(place: LanePlace) -> LaneDraws:
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
-    """Read the draws that a checkpoint names; the memory for them is taken once."""
+    """The draws that a checkpoint names; the memory for them is taken once."""
     arrays: dict[str, Array] = {}
     start = 0
-    for index, length in enumerate(checkpoint.lengths.tolist()):
-        part = segments.read(folder, index, checkpoint.digests[index].tobytes())
+    for index, digest in enumerate(checkpoint.digests):
+        segment = segments.read(folder, index, digest.tobytes())
         if not arrays:
-            kinds = {name: (array.shape[1:], array.dtype) for name, array in part.items()}
-            total = checkpoint.num_draws
-            paths = [segments.path_of(folder, number) for number in range(len(checkpoint.lengths))]
-            if total > sum(map(os.path.getsize, filter(os.path.exists, paths))):
-                raise RunFolderError(f"{folder!r}: the segments do not hold {total} draws.")
-            arrays = {name: np.empty((total, *row), dtype) for name, (row, dtype) in kinds.items()}
-        lengths = {array.shape[:1] for array in part.values()}
-        if schema.THETA not in part or lengths != {(length,)} or _rows(part) != _rows(arrays):
+            arrays = _room(folder, checkpoint, segment)
+        stop = start + int(checkpoint.lengths[index])
+        parts = {name: array[start:stop] for name, array in arrays.items()}
+        if _shapes(parts) != _shapes(segment):
             raise RunFolderError(f"{folder!r}: the segments do not belong together.")
-        for name, array in arrays.items():
-            array[start : start + length] = part[name]
-        start += length
+        for name, part in parts.items():
+            part[...] = segment[name]
+        start = stop
     return _lane_draws(arrays, checkpoint.counters)
+
+
+def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> dict[str, Array]:
+    """Empty arrays for all draws, refused where the files cannot hold that many."""
+    count = checkpoint.num_draws
+    needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
+    paths = (segments.path_of(folder, index) for index in range(len(checkpoint.digests)))
+    stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+    if schema.THETA not in first or needed > stored:
+        raise RunFolderError(f"{folder!r}: the segments do not hold the {count} draws committed.")
+    return {name: np.empty((count, *a.shape[1:]), a.dtype) for name, a in first.items()}
 
 
 def _lane_draws(arrays: dict[str, Array], counters: dict[str, Any] | None) -> LaneDraws:

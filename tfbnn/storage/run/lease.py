@@ -70,11 +70,7 @@ class Lease:
     def take(self) -> None:
         """Locks the file and writes in it who has it."""
         try:
-            try:
-                lock(self._handle)
-            except BlockingIOError:
-                time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
-                lock(self._handle)
+            self._lock()
         except BlockingIOError:
             raise RunLockedError(
                 f"{os.path.dirname(self._path)!r} is being written by {_holder(self._path)}. Wait "
@@ -92,6 +88,13 @@ class Lease:
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._path) from error
         self.check()
+
+    def _lock(self) -> None:
+        try:
+            lock(self._handle)
+        except BlockingIOError:
+            time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
+            lock(self._handle)
 
     def check(self) -> None:
         """Refuses to go on where another process has taken the lease all the same.

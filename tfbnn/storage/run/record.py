@@ -1,8 +1,9 @@
 """The files of a run folder: JSON and named arrays in one sealed HDF5 file."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 import h5py
 import numpy as np
@@ -16,6 +17,18 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
 _BOOL = np.dtype(bool)
+
+
+class Record(NamedTuple):
+    """Content of a file.
+
+    Attributes:
+        content: JSON object.
+        arrays: Dict name -> array.
+    """
+
+    content: dict[str, Any]
+    arrays: dict[str, Array]
 
 
 def write_record(
@@ -58,10 +71,8 @@ def write_record(
     return write_sealed(path, kind, fill)
 
 
-def read_record(
-    path: StrPath, kind: FileKind, digest: bytes | None = None
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read the content and the arrays of a file that `write_record` wrote.
+def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> Record:
+    """Reads the file that `write_record` wrote.
 
     Args:
         path: File name.
@@ -74,31 +85,48 @@ def read_record(
         RunFolderError: When it is no such file, is damaged or another one.
     """
     path = os.fspath(path)
+    with _opened(path, kind, digest) as file:
+        try:
+            # Nothing is compressed, so the arrays cannot be larger than the file.
+            with opened_datasets(file, content_size(file), kind) as (_, datasets):
+                metadata = _parse(datasets[schema.METADATA])
+                return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
+        except MemoryError:
+            raise
+        except ModelFileError as error:
+            raise RunFolderError(f"{path!r}: {error}") from error
+        except Exception as error:
+            # Whatever a damaged or crafted file provokes is a fault of the file.
+            raise RunFolderError(
+                f"{path!r} is not a readable {kind.title} ({type(error).__name__}: {error})."
+            ) from error
+
+
+def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
+    """Refuses a file that is not the one of the digest, without a look at what it says.
+
+    Raises:
+        As `read_record`.
+    """
+    with _opened(os.fspath(path), kind, digest):
+        pass
+
+
+@contextlib.contextmanager
+def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
+    """Yields the open file, after a check of its seal."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
-    try:
-        with open(path, "rb") as file:
-            if digest not in (None, check_seal(file, kind.title)):
-                raise ModelFileError("it is not the file that was written: another took its place.")
-            return _read(file, kind)
-    except ModelFileError as error:
-        raise RunFolderError(f"{path!r}: {error}") from error
-
-
-def _read(file: BinaryIO, kind: FileKind) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read an open file whose seal is right."""
-    try:
-        # Nothing is compressed, so the arrays cannot be larger than the file.
-        with opened_datasets(file, content_size(file), kind) as (_, datasets):
-            metadata = _parse(datasets[schema.METADATA])
-            return metadata["content"], _arrays(metadata["arrays"], datasets)
-    except (MemoryError, ModelFileError):
-        raise
-    except Exception as error:
-        # Whatever a damaged or crafted file provokes is a fault of the file.
-        raise ModelFileError(
-            f"not a readable {kind.title} ({type(error).__name__}: {error})."
-        ) from error
+    with open(path, "rb") as file:
+        try:
+            found = check_seal(file, kind.title)
+        except ModelFileError as error:
+            raise RunFolderError(f"{path!r}: {error}") from error
+        if digest not in (None, found):
+            raise RunFolderError(
+                f"{path!r} is not the file that was written: another took its place."
+            )
+        yield file
 
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
