@@ -144,6 +144,7 @@ def is_csv(path: StrPath) -> bool:
 
 def _read_csv(path: str, wanted: Wanted) -> Table:
     with open_csv(path) as rows:
+        _warn_of_header(rows)
         column_places((*wanted.needed, *wanted.without), rows.columns, rows.source)
         names, lines, left_out = wanted.chosen(rows.columns), list(rows), set()
         words = {name for name in names if name in (wanted.categories or ())}
@@ -164,6 +165,20 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
         texts, found = rows.texts(lines, wanted.labels), filter(left_out.__contains__, rows.columns)
         table = _of_lines(rows, lines, kept, words, wanted)
         return replace(table, texts=texts, left_out=tuple(found))
+
+
+def _warn_of_header(rows: CsvRows) -> None:
+    """Warn of names that look like numbers, unless they ascend or descend as years and wavelengths do."""
+    shown = [name for name in rows.columns if is_number(name)]
+    steps = np.diff([float(name) for name in shown])
+    are_in_order = len(shown) > 1 and bool((steps > 0).all() or (steps < 0).all())
+    are_names = are_in_order and (len(shown) > 4 or all(map(str.isdigit, shown)))
+    if shown and not are_names:
+        warn(
+            f"{rows.source}: the first row is taken for the names of columns, though {listed(shown)} look "
+            "like numbers. Put the names of the columns in the first line if there are none.",
+            DataWarning,
+        )
 
 
 def _has_number(lines: Lines, place: int) -> bool:
@@ -199,7 +214,7 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
 
     Raises:
         ImportError: For Parquet without pyarrow.
-        ValueError: For two columns of one name, but of text: before any row is asked for.
+        ValueError: For names that the format cannot hold: before any row is asked for.
         OSError: When the file cannot be written.
     """
     ending = ending_of(path)
@@ -211,15 +226,23 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
     write = _WHOLE[ending]
     if write is _write_parquet:
         required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
-    if len({*columns}) < len(columns):
-        raise ValueError(
-            f"{os.fspath(path)} cannot hold two columns of one name. Write a .csv file."
-        )
+    _check_names(path, columns, separate=write is not _write_parquet)
     parts: list[list[Array]] = []
     yield lambda values, labels=(): parts.append([*labels, *values.T])
     with replacing(path) as temporary, open(temporary, "wb") as stream:
         whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
         write(stream, dict(zip(columns, whole)))
+
+
+def _check_names(path: StrPath, columns: Names, *, separate: bool) -> None:
+    """Refuse names that would fall together, or that name no array of their own in the file."""
+    twice = [name for name in columns if columns.count(name) > 1]
+    bad = twice or [name for name in columns if separate and (not name or set("/\0") & set(name))]
+    if bad:
+        raise ValueError(
+            f"{os.fspath(path)} cannot hold the column {bad[0]!r}: names must be different, and "
+            "without '/' outside CSV and Parquet. Write a .csv file."
+        )
 
 
 def _write_npz(stream: BinaryIO, columns: dict[str, Array]) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.tables import write_csv
 from tfbnn.cli import main
-from tfbnn.data.csv_tables import write_csv
 from tfbnn.run.progress import Progress
 
 FIT = (

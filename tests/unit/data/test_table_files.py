@@ -81,11 +81,14 @@ def test_links_are_replaced_and_never_followed(tmp_path, ending):
     assert (tmp_path / "victim").read_text() == "mine" and not path.is_symlink()
 
 
-@pytest.mark.parametrize("ending", [".npz", ".parquet"])
-def test_names_that_a_format_cannot_hold(tmp_path, ending):
+@pytest.mark.parametrize(
+    ("ending", "names"),
+    [(".npz", ("a", "a", "b")), (".npz", ("a/b", "c", "d")), (".parquet", ("a", "b", "a"))],
+)
+def test_names_that_a_format_cannot_hold(tmp_path, ending, names):
     with (
         pytest.raises(ValueError, match="Write a .csv file"),
-        table_writer(tmp_path / f"t{ending}", ("a", "b", "a")),
+        table_writer(tmp_path / f"t{ending}", names),
     ):
         pytest.fail("refused before any row is asked for")
 

@@ -2,11 +2,14 @@
 
 import gzip
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv
+from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -134,3 +137,16 @@ def test_the_rows_before_a_damage_are_read_as_they_come():
     assert len(list(itertools.islice(rows, 5))) == 5
     with pytest.raises(ValueError, match="line 7"):
         next(rows)
+
+
+def test_a_first_row_that_looks_like_numbers_is_said(tmp_path):
+    path = tmp_path / "iris.csv"
+    path.write_text("5.1,3.5,1.4,0.2,a\n4.9,3.0,1.4,0.2,a\n6.2,3.4,5.4,2.3,b\n")
+    with pytest.warns(DataWarning, match="first row is taken for the names.*'5.1', '3.5'"):
+        read_table(path, texts=True)
+    wavelengths = "sample,400.5,410.5,420.5,430.5,440.5\na,1,2,3,4,5\n"
+    for text in (wavelengths, "country,2019,2020\na,1,2\n", "9,8,7,y\n1,2,3,4\n"):
+        path.write_text(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(read_table(path, texts=True)) == 1
