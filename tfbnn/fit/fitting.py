@@ -174,10 +174,8 @@ def _sample(job: Job, executor: Executor) -> tuple[Starts, Result]:
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
     """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
-    rows, judged = (
-        job.config.transformed,
-        judged_predictions(ensemble, job.config.validation),
-    )
+    rows = job.config.transformed
+    judged = judged_predictions(ensemble, job.config.validation)
     diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
     keep(replace(ensemble, diagnostics=diagnosis.to_dict()))
     if diagnosis.verdict not in (USABLE, CALIBRATED):

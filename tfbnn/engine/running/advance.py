@@ -14,6 +14,7 @@ from tfbnn.run.config import FitConfig, Layout, RunConfig
 from tfbnn.run.counters import Clock
 from tfbnn.run.description import check_environment, read_beginning, read_config
 from tfbnn.run.stores import FolderStore, committed_counters
+from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
@@ -77,5 +78,7 @@ def _program_of(config: RunConfig, layout: Layout) -> Program:
     settings, _ = settings.resolve(config.spec, config.num_rows)
     data = no_rows(config.spec.dtype)
     if isinstance(config, FitConfig):
-        data = make_data(*config.transformed.train, config.spec.dtype)
+        # Not `config.transformed`, which would stay in memory while the chains advance.
+        rows = TransformedRows.learn(config.spec, config.rows, None).train
+        data = make_data(*rows, config.spec.dtype)
     return make_program(settings, config, data, plan_chains(settings, config, layout))
