@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import partial
 from typing import Annotated, Any, TypedDict
 
 from tfbnn.posterior.record_kinds import (
@@ -69,6 +68,27 @@ class Compression:
     num_inputs: Count
     change: Change
 
+    @classmethod
+    def from_json(cls, entries: Any) -> Compression:
+        """Read what a file says.
+
+        Raises:
+            TypeError: For entries that are no such record.
+            ValueError: For numbers that contradict each other.
+        """
+        check_entries("compression", entries, kinds_of(cls))
+        record = cls(**entries)
+        for name, most in (
+            ("num_distinct", record.num_draws),
+            ("num_draws", record.num_available),
+            ("num_candidates", record.num_available),
+        ):
+            if getattr(record, name) > most:
+                raise ValueError(
+                    f"compression.{name} must be at most {most}, found {getattr(record, name)}."
+                )
+        return record
+
     @property
     def choice(self) -> str:
         """One line on how many draws were chosen, and how."""
@@ -121,15 +141,15 @@ def _choices_from_json(entries: Any) -> tuple[Choice, ...]:
     return tuple(Choice(what, **entry) for what, entry in entries.items())
 
 
-def _from_json(name: str, kind: type, entries: Any) -> Any:
-    check_entries(name, entries, kinds_of(kind))
-    return kind(**entries)
+def _weights_from_json(entries: Any) -> WeightsOrigin:
+    check_entries("chain_weights", entries, kinds_of(WeightsOrigin))
+    return WeightsOrigin(**entries)
 
 
 _RECORDS: dict[str, Callable[[Any], Any]] = {
     "choices": _choices_from_json,
-    "chain_weights": partial(_from_json, "chain_weights", WeightsOrigin),
-    "compression": partial(_from_json, "compression", Compression),
+    "chain_weights": _weights_from_json,
+    "compression": Compression.from_json,
 }
 
 
@@ -204,6 +224,7 @@ class Provenance:
 
         Raises:
             TypeError: For entries that are something else, by name.
+            ValueError: For a record that contradicts itself.
         """
         said = {name: entry for name, entry in entries.items() if entry is not None}
         for name, kind in kinds_of(cls).items():

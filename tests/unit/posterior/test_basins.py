@@ -238,6 +238,7 @@ def test_a_file_holds_the_basins(stored, tmp_path):
         ("labels", [0, -1], "a list of counts"),
         ("log_evidence", [0.0], "evidences of 2 basins"),
         ("log_evidence", ["0", 1.0], "a list of finite numbers"),
+        ("log_evidence_stderr", [-1.0, None], "0 or more"),
         ("is_bridged", [1, 0], "a list of flags"),
     ],
 )

@@ -79,6 +79,8 @@ class Basins(ReadOnlyArrays):
         errors = [
             np.inf if e is None or e and not known else e for e, known in zip(errors, bridged)
         ]
+        if min(errors) < 0:
+            raise ValueError("basins.log_evidence_stderr must be 0 or more.")
         evidence = np.array(values, float), np.array(errors, float)
         return cls(labels, *evidence, rhat_within, chain_weights)
 
