@@ -9,7 +9,7 @@ What a user's own priors and noise compute is checked before anything is compile
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import lgamma, log, pi, sqrt
+from math import isfinite, lgamma, log, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,7 +137,12 @@ def check_own_densities(spec: NetworkSpec) -> None:
             values = own.sample(generator, _PROBED)
         check_gradient(own, np.asarray(values), spec.dtype)
         if isinstance(own, CustomNoise):
-            noise_information(own)  # raises where it is not finite
+            information = noise_information(own)
+            if not all(isfinite(value) and value > 0.0 for value in information):
+                raise ValueError(
+                    f"The Fisher information of {type(own).__name__} must be positive, received "
+                    f"{information}. Does log_prob depend on z?"
+                )
 
 
 def check_gradient(
