@@ -228,16 +228,18 @@ def _config(model: Any) -> Any:
 
 def _row_shape(model: Any) -> tuple[int, ...]:
     """Shape of one row of inputs."""
-    shape: Any = getattr(model, "input_shape", None)  # subclassed models have none
-    has_batches = shape is not None and shape[0] is not None
+    shape = getattr(model, "input_shape", None)  # subclassed models have none
+    if shape is not None and shape[0] is not None:
+        raise ValueError(
+            f"keras_model must take any number of rows, received {model.name!r}, which takes batches of "
+            f"{shape[0]}. Begin it with keras.Input(shape), and build RNNs with stateful=False."
+        )
     if shape is None:
         shape = (model.get_build_config() or {}).get("input_shape")
-    is_known = isinstance(shape, (list, tuple)) and len(shape) > 1 and None not in shape[1:]
-    if has_batches or not is_known:
+    if not isinstance(shape, (list, tuple)) or len(shape) < 2 or None in shape[1:]:
         raise ValueError(
-            "keras_model must take any number of rows of a definite shape, received "
-            f"{model.name!r} with {shape}. Begin it with keras.Input(shape) without None, build RNNs with "
-            "stateful=False, or pass input_shape=, that of one row."
+            f"keras_model must have inputs of a definite shape, received {model.name!r} with {shape}. "
+            "Begin it with keras.Input(shape) without None, or pass input_shape=, that of one row."
         )
     return tuple(int(size) for size in shape[1:])
 

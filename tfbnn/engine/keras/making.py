@@ -56,9 +56,14 @@ def check_keras_model(model: Any) -> None:
         TypeError: For what is no Keras 3 model.
         ValueError: For a model that cannot be sampled.
     """
-    if not isinstance(model, keras.Model):
+    if any(kind.__module__.startswith("tf_keras.") for kind in type(model).__mro__):
         raise TypeError(
-            f"{_WANTED}, received {model!r:.200}. Pass a keras.Sequential or keras.Model."
+            f"{_WANTED}, received one of tf_keras, Keras 2. Use `import keras`, version 3."
+        )
+    if not isinstance(model, keras.Model):
+        found = "a layer" if isinstance(model, keras.Layer) else repr(model)
+        raise TypeError(
+            f"{_WANTED}, received {found:.200}. Pass a keras.Sequential or keras.Model."
         )
     backend = keras.backend.backend()
     if backend != "tensorflow":

@@ -145,24 +145,31 @@ def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
         TypeError, ValueError: For a model that is not the one that is sampled.
     """
     check_keras_model(model)
-    if isinstance(spec, KerasSpec):
-        described = describe(model, spec.facts.input_shape)
-        values = {one.index: value for one, value in zip(described.variables, described.values)}
-        is_other = described.architecture != spec.architecture or any(
-            not np.array_equal(values[one.index], one.array) for one in spec.frozen
+    if not isinstance(spec, KerasSpec):
+        model_spec = perceptron(spec, "initial_state")
+        here = list(model_spec.layer_sizes), list(model_spec.activations)
+        if plain_stack(model) != here:
+            _refuse_model(model, f"a stack of Dense layers {here[0]} with {here[1]}")
+        return [one.numpy() for one in model.trainable_variables]
+    described = describe(model, spec.facts.input_shape)
+    if described.architecture != spec.architecture:
+        _refuse_model(
+            model, "the Keras model that is sampled, with the layers that were trainable then"
         )
-    else:
-        stack = perceptron(spec, "initial_state")
-        is_other = plain_stack(model) != (list(stack.layer_sizes), list(stack.activations))
-    if is_other:
-        raise ValueError(
-            f"initial_state must be {spec.architecture_text}, as it was but for the weights that are "
-            f"sampled; received the Keras model {model.name!r}, which differs. Pass the model of which "
-            "this one was made, after its training."
-        )
-    if isinstance(spec, KerasSpec):
-        return [values[one.index] for one in spec.sampled]
-    return [one.numpy() for one in model.trainable_variables]
+    values = {one.index: value for one, value in zip(described.variables, described.values)}
+    for one in spec.frozen:
+        if not np.array_equal(values[one.index], one.array):
+            _refuse_model(
+                model, f"as it was in {one.path!r}, which is not sampled: make BayesianModel anew"
+            )
+    return [values[one.index] for one in spec.sampled]
+
+
+def _refuse_model(model: Any, wanted: str) -> None:
+    raise ValueError(
+        f"initial_state must be {wanted}; received the Keras model {model.name!r}, which differs. Pass "
+        "the model of which this one was made, after its training."
+    )
 
 
 def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Array) -> Array:

@@ -77,9 +77,9 @@ def in_half_precision():
 MODELS = {
     "tf_keras": (
         lambda: tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=(2,))]),
-        "received <tf_keras",
+        "tf_keras, Keras 2",
     ),
-    "a layer": (lambda: layers.Dense(1), "received <Dense"),
+    "a layer": (lambda: layers.Dense(1), "received a layer"),
     "a function": (lambda: len, "received <built-in function len>"),
     "no model": (lambda: "mlp", "received 'mlp'"),
     "unbuilt": (lambda: Unbuilt(name="new"), "'new', which has no weights yet. Call it once"),
@@ -97,7 +97,7 @@ MODELS = {
         lambda: keras.Sequential(
             [keras.Input(batch_shape=(3, 4, 2)), layers.LSTM(2, stateful=True), layers.Dense(1)]
         ),
-        r"with \(3, 4, 2\).*stateful=False",
+        "batches of 3.*stateful=False",
     ),
     "another config": (strange, "gives other numbers when it is built again"),
 }
