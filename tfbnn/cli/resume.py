@@ -41,7 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Go on, report and save."""
     check_output(args.model_file, MODEL, [args.folder])
-    RunFolder.open(args.folder)  # refuses what is no run, before TensorFlow starts
+    if RunFolder.find(args.folder) is None:
+        raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")
     import_tensorflow()
     model, go_on = prepare_resume(args.folder, **given(args, _ARGUMENTS))
     say(f"Going on with {args.folder}.")
