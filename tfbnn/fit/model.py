@@ -279,7 +279,7 @@ class SampledNetwork(SampledModel):
         made linear in its weights there, f(x; mode) + J(x) (theta - mode), and has its own noise
         scale; for classes these are logits. The draws are in `model.posterior.draws` [1, S, P], the
         mode in `model.posterior.mode`. A draw is no network: `to_savedmodel`, `to_onnx`, `compress`,
-        `stack_chains` and `to_arviz` refuse. Of a linear model with known
+        `stack_chains` and `to_arviz` refuse. For a linear model with known
         Gaussian noise and Normal priors this is the posterior. Draws know nothing of the ends of a
         Uniform prior, and where the search ended off the maximum the distribution is not moved there.
 

@@ -313,7 +313,7 @@ class SampledModel(ExplainsAttributes):
 
         Every network is differentiated in closed form, its transforms included, and averaged like the
         prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
-        the draws. Of classes they are gradients of probabilities.
+        the draws. For classes the gradients are those of probabilities.
 
         Args:
             x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are in the
