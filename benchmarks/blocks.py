@@ -4,7 +4,7 @@ import time
 
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.running.threads import compile_block
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.config import Beginning, FitConfig, Starts
@@ -14,10 +14,10 @@ from tfbnn.run.plan import make_plan
 from tfbnn.run.stores import MemoryStore
 from tfbnn.spec.rows import Rows
 
-__all__ = ["make_lane"]
+__all__ = ["make_group"]
 
 
-def make_lane(
+def make_group(
     spec,
     kernel,
     x,
@@ -32,14 +32,14 @@ def make_lane(
     jit_compile=True,
     stride=1,
 ):
-    """A lane that is about to sample, or to warm up.
+    """A chain group that is about to sample, or to warm up.
 
     Args:
         spec: ModelSpec without transforms.
         kernel: Kernel settings; with a given step size where there is no warm-up.
         x, y: Training rows [N, D], [N, K].
         theta: Starts [C, P] of the chains that share the program.
-        block_length: Transitions that `lane.advance` makes, a multiple of `stride`.
+        block_length: Transitions that `group.advance` makes, a multiple of `stride`.
         num_blocks: How often it will be called after the warm-up, at most.
         num_burnin_steps: Transitions of warm-up.
         seed: Of the chains.
@@ -48,7 +48,7 @@ def make_lane(
         stride: Transitions per draw that is kept.
 
     Returns:
-        (Lane, seconds of compilation).
+        (ChainGroup, seconds of compilation).
     """
     data, total = make_data(x, y, None, spec.dtype), block_length * num_blocks // stride
     sampling = Sampling(
@@ -77,7 +77,7 @@ def make_lane(
     store, starts = MemoryStore(), Starts(theta, "given")
     store.begin(plan, Beginning(starts, theta[:, 0], plan.layout))
     with store.sink(0, Clock()) as memory:
-        lane = Lane(program, chains, theta, memory if sink is None else sink)
+        group = ChainGroup(program, chains, theta, memory if sink is None else sink)
     began = time.perf_counter()
-    compile_block(lane)
-    return lane, time.perf_counter() - began
+    compile_block(group)
+    return group, time.perf_counter() - began

@@ -144,11 +144,11 @@ class Killer(threading.Thread):
         return self._generator.uniform(1.0, 10.0)
 
     def _committed(self):
-        """Transitions that each lane has committed."""
+        """Transitions that each group has committed."""
         if not (self._folder / "run.h5").exists():
             return []
         folder = RunFolder.open(self._folder)
-        found = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
+        found = [folder.checkpoint(group) for group in range(folder.num_groups)]
         done = [one.counters["transition"] if one else 0 for one in found]
         return done if any(done) else []
 

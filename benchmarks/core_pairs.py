@@ -51,7 +51,7 @@ def main(arguments=None):
     sides = [side.resolve() for side in (options.old, options.new)]
     networks, turns, fits = (((5, 4, 1),), 1, 1) if options.quick else (NETWORKS, TURNS, FITS)
     with ExitStack() as stack:
-        residents = [stack.enter_context(Resident("resident_lanes.py", side)) for side in sides]
+        residents = [stack.enter_context(Resident("resident_groups.py", side)) for side in sides]
         lines = [line for layers in networks for line in gradients(residents, layers, turns)]
     header = ["network", "chains", "old ms", "new ms", "old / new", "range of the ratios"]
     keep(
@@ -69,14 +69,14 @@ def main(arguments=None):
 def gradients(residents, layers, turns):
     """Yields a line of the table for every number of chains."""
     for resident in residents:
-        resident.ask("build", name="it", layers=layers, num_rows=NUM_ROWS, num_lanes=max(CHAINS))
+        resident.ask("build", name="it", layers=layers, num_rows=NUM_ROWS, num_groups=max(CHAINS))
     for chains in CHAINS:
         pairs = []
         for turn in range(turns + 1):
             # Who goes first changes, too; the first turn warms up.
             order = (0, 1) if turn % 2 else (1, 0)
             found = {
-                side: residents[side].ask("run", name="it", num_lanes=chains) for side in order
+                side: residents[side].ask("run", name="it", num_groups=chains) for side in order
             }
             if turn:
                 pairs.append([found[0], found[1]])

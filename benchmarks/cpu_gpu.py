@@ -23,10 +23,10 @@ from cpu_gpu_report import NUM_ROWS, report
 from hmc_rivals import rivals
 from limit import seconds_per_byte, seconds_per_operation, seconds_per_tanh
 from store import Store
-from timed_lanes import (
+from timed_groups import (
     NUM_LEAPFROG_STEPS,
     STEP_SIZE,
-    TimedLanes,
+    TimedGroups,
     num_transitions,
     random_rows,
     start,
@@ -69,7 +69,7 @@ def measure(store, kind, number, chains, widths, modes, repeats):
             key = f"{name}, {chains} chains, {width}"
             if key in store:
                 continue
-            functions, compilation = lanes_of(width, modes, chains, kind == "GPU")
+            functions, compilation = groups_of(width, modes, chains, kind == "GPU")
             if width in WITH_RIVALS and kind == "CPU" and chains == 1:
                 functions |= others(width)
             found = in_turns(limits | functions, repeats)
@@ -80,14 +80,14 @@ def measure(store, kind, number, chains, widths, modes, repeats):
             print(key, row, flush=True)
 
 
-def lanes_of(width, modes, chains, on_gpu):
+def groups_of(width, modes, chains, on_gpu):
     """(functions () -> seconds per gradient, seconds of compilation) of a width, by mode."""
     layers = [5, width, 1]
     x, y = random_rows(layers, NUM_ROWS)
     functions, compilation = {}, {}
     for mode in modes:
         try:
-            lanes = TimedLanes(
+            groups = TimedGroups(
                 layers,
                 x,
                 y,
@@ -95,10 +95,10 @@ def lanes_of(width, modes, chains, on_gpu):
                 jit_compile=MODES[mode],
                 times_faster=GPU_TIMES_FASTER if on_gpu else 1,
             )
-            lanes.seconds()
+            groups.seconds()
         except tf.errors.ResourceExhaustedError:
             continue
-        functions[mode], compilation[mode] = lanes.seconds, lanes.compilation
+        functions[mode], compilation[mode] = groups.seconds, groups.compilation
     return functions, compilation
 
 

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_lane
+from blocks import make_group
 from paper_networks import fully_connected, residual_convolutional
 from random_directions import random_directions
 from repriorisation_chains import (
@@ -147,7 +147,7 @@ def sample(case, method):
     (images, labels), (test, _) = digits()
     spec, length, sink = case.model.spec, case.length, Watch(watcher(case.model.spec, test))
     count = length.num_results * (length.standard_longer if method == "standard" else 1)
-    lane, _ = make_lane(
+    group, _ = make_group(
         spec,
         kernel(method),
         images,
@@ -159,12 +159,12 @@ def sample(case, method):
         sink=sink,
         jit_compile=False,
     )
-    while lane.leg is not None:
-        lane.advance()
+    while group.stage is not None:
+        group.advance()
     draws = np.concatenate(sink.kept).swapaxes(0, 1)
     outputs = draws[..., NUM_PROJECTIONS:]
     watched = outputs[..., : NUM_WATCHED * NUM_CLASSES]
-    gradients = int(lane.counters.num_gradients["sampling"][0])
+    gradients = int(group.counters.num_gradients["sampling"][0])
     row = {
         "kind": case.kind,
         "width": case.width,
@@ -173,9 +173,9 @@ def sample(case, method):
         "features": spec.readout.slot.num_inputs + 1,
         "num_leapfrog_steps": LEAPFROG_STEPS,
         "num_burnin_steps": length.num_burnin_steps,
-        "step_size": float(lane.counters.step_size[0]),
-        "acceptance": float(np.mean(lane.counters.acceptance_sum["sampling"]) / lane.num_kept),
-        "num_draws": lane.num_kept,
+        "step_size": float(group.counters.step_size[0]),
+        "acceptance": float(np.mean(group.counters.acceptance_sum["sampling"]) / group.num_kept),
+        "num_draws": group.num_kept,
         "num_gradients": gradients,
         "weights": effective(draws[..., :NUM_PROJECTIONS]),
         "outputs": effective(watched),

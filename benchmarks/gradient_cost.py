@@ -33,7 +33,7 @@ def rows():
 
 def ours(layer_sizes, kernel):
     """(function () -> (seconds, gradients), compile seconds)."""
-    from blocks import make_lane
+    from blocks import make_group
 
     from tfbnn.likelihoods import Gaussian
     from tfbnn.priors import Normal
@@ -50,13 +50,13 @@ def ours(layer_sizes, kernel):
         dtype="float32",
     )
     theta = start(layer_sizes)[None]
-    lane, compilation = make_lane(spec, kernel, *rows(), theta, COUNT, REPEATS + 1)
+    group, compilation = make_group(spec, kernel, *rows(), theta, COUNT, REPEATS + 1)
 
     def run():
-        before = lane.counters.num_gradients["sampling"].sum()
+        before = group.counters.num_gradients["sampling"].sum()
         began = time.perf_counter()
-        lane.advance()
-        return time.perf_counter() - began, lane.counters.num_gradients["sampling"].sum() - before
+        group.advance()
+        return time.perf_counter() - began, group.counters.num_gradients["sampling"].sum() - before
 
     return run, compilation
 

@@ -1,4 +1,4 @@
-"""HMC on the density of `timed_lanes.network` by others, each as its user would write it.
+"""HMC on the density of `timed_groups.network` by others, each as its user would write it.
 
 One chain, float32, compiled; a step size and a number of leapfrog steps that are given, unit masses,
 nothing adapted. Every rival keeps its draws.

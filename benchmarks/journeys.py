@@ -93,7 +93,7 @@ def journeys(folder):
 
     x = np.random.default_rng(0).normal(size=(60, 2))
     y = x[:, :1] + 0.1
-    first_block = "tfbnn.engine.sampling.lane:Lane.advance"
+    first_block = "tfbnn.engine.sampling.chain_group:ChainGroup.advance"
     model, table, file = tfbnn.BayesianMLP([2, 4, 1]), folder / "rows.csv", folder / "m.h5"
     settings = dict(num_chains=2, num_results=8, num_burnin_steps=8, verbose=0)
     np.savetxt(table, np.hstack([x, y]), delimiter=",", header="a,b,y", comments="")

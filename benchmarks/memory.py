@@ -15,7 +15,7 @@ from common import add_common_options, keep, markdown, output_folder
 from process_memory import resident_megabytes
 
 import tfbnn
-from tfbnn.engine.running.advance import advance_lane
+from tfbnn.engine.running.advance import advance_group
 
 LAYERS = [5, 50, 50, 50, 1]
 
@@ -57,7 +57,7 @@ def sample(place, num_draws, commit_interval):
             rows.append((event.num_kept, *resident_megabytes()))
         return False
 
-    advance_lane(place, 0, commit_interval=commit_interval, notify=watch)
+    advance_group(place, 0, commit_interval=commit_interval, notify=watch)
     return rows, time.perf_counter() - began
 
 

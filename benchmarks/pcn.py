@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_lane
+from blocks import make_group
 from common import add_common_options, keep, markdown, output_folder
 from repriorisation_chains import LEAPFROG_STEPS, Case, Watch, effective, start
 from scipy import stats
@@ -45,8 +45,8 @@ NUM_PRIOR_DRAWS = 3
 WIDE, LONGER = 1024, 4
 
 
-def lane_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
-    """(Lane in repriorised coordinates from near the posterior, Watch of outputs at test inputs)."""
+def group_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
+    """(ChainGroup in repriorised coordinates from near the posterior, Watch of outputs at test inputs)."""
     spec, (x, y, test) = case.spec, case.rows
     inputs = tf.constant(test.T, spec.dtype)
 
@@ -55,7 +55,7 @@ def lane_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
         return network_outputs(spec, flat, inputs).numpy()[:, 0].reshape(*theta.shape[:2], -1)
 
     sink = Watch(outputs)
-    lane, _ = make_lane(
+    group, _ = make_group(
         spec,
         Repriorised(kernel),
         x,
@@ -67,7 +67,7 @@ def lane_of(case, kernel, stride, share, *, num_burnin_steps=0, num_chains=1):
         sink=sink,
         stride=stride,
     )
-    return lane, sink
+    return group, sink
 
 
 def slopes(case, share):
@@ -94,36 +94,36 @@ def slopes(case, share):
 def at_fixed_step(case, name, share):
     """The acceptance of a kernel at its step in FIXED, as JSON values."""
     kernel, stride = FIXED[name]
-    lane, _ = lane_of(case, kernel, stride, share, num_chains=NUM_CHAINS)
-    while lane.counters.transition < share * NUM_FIXED:
-        lane.advance()
-    return row(case, name, lane, stride)
+    group, _ = group_of(case, kernel, stride, share, num_chains=NUM_CHAINS)
+    while group.counters.transition < share * NUM_FIXED:
+        group.advance()
+    return row(case, name, group, stride)
 
 
 def tuned(case, name, seconds, share):
     """What a chain with a tuned step does in some processor time after its warm-up, as JSON values."""
     kernel, stride = KERNELS[name]
     num_burnin_steps = int(share * NUM_WARMUP) * stride // STRIDE
-    lane, sink = lane_of(case, kernel, stride, share, num_burnin_steps=num_burnin_steps)
-    while lane.leg.phase == "warmup":
-        lane.advance()
+    group, sink = group_of(case, kernel, stride, share, num_burnin_steps=num_burnin_steps)
+    while group.stage.phase == "warmup":
+        group.advance()
     began = time.process_time()
-    while time.process_time() < began + seconds or lane.num_kept < 8:
-        lane.advance()
+    while time.process_time() < began + seconds or group.num_kept < 8:
+        group.advance()
     spent = time.process_time() - began
     draws = np.concatenate(sink.kept).swapaxes(0, 1)
-    return row(case, name, lane, stride) | {"seconds": spent, "outputs": effective(draws)}
+    return row(case, name, group, stride) | {"seconds": spent, "outputs": effective(draws)}
 
 
-def row(case, name, lane, stride):
+def row(case, name, group, stride):
     """What both kinds of rows have."""
-    transitions = lane.num_kept * stride
+    transitions = group.num_kept * stride
     return {
         "network": case.key,
         "parameters": case.spec.num_parameters,
         "kernel": name,
-        "step_size": float(lane.counters.step_size[0]),
-        "acceptance": (lane.counters.acceptance_sum["sampling"] / transitions).tolist(),
+        "step_size": float(group.counters.step_size[0]),
+        "acceptance": (group.counters.acceptance_sum["sampling"] / transitions).tolist(),
         "transitions": transitions,
     }
 

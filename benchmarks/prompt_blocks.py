@@ -1,9 +1,9 @@
-"""How long the longest block of a fit is, during which nobody hears of its lane or can stop it.
+"""How long the longest block of a fit is, during which nobody hears of its group or can stop it.
 
     python benchmarks/prompt_blocks.py [--quick --output FOLDER]
 
 Fits through the public API whose transitions cost very different amounts, every call of
-`Lane.advance` timed. A block should take about a second at most, or its one transition if that takes
+`ChainGroup.advance` timed. A block should take about a second at most, or its one transition if that takes
 longer. The table is benchmarks/results/prompt_blocks.md.
 """
 
@@ -14,7 +14,7 @@ import warnings
 from typing import NamedTuple
 
 from common import add_common_options, keep, markdown, output_folder
-from timed_lanes import network, random_rows
+from timed_groups import network, random_rows
 
 import tfbnn
 
@@ -86,19 +86,19 @@ def main(arguments=None):
 
 def calls(fit):
     """All blocks of a fit, in the order in which they ended."""
-    from tfbnn.engine.sampling.lane import Lane
+    from tfbnn.engine.sampling.chain_group import ChainGroup
 
-    found, advance = [], Lane.advance
+    found, advance = [], ChainGroup.advance
 
-    def timed(lane, at_most=None):
+    def timed(group, at_most=None):
         began, processor = time.perf_counter(), time.process_time()
-        made = advance(lane, at_most)
+        made = advance(group, at_most)
         processor = time.process_time() - processor
         found.append(Call(time.perf_counter() - began, processor, *made))
         return made
 
     num_burnin_steps, num_results = fit.num_transitions
-    Lane.advance = timed
+    ChainGroup.advance = timed
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so few draws have converged nowhere
@@ -113,7 +113,7 @@ def calls(fit):
                 verbose=0,
             )
     finally:
-        Lane.advance = advance
+        ChainGroup.advance = advance
     return found
 
 

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_lane
+from blocks import make_group
 from problems import uci
 from random_directions import random_directions
 
@@ -122,7 +122,7 @@ class Watch:
         """Takes the draws of a block [n, C, P]."""
         self.kept.append(self._function(draws))
 
-    def after_block(self, lane, phase_ended):
+    def after_block(self, group, phase_ended):
         """Nothing is to be done."""
 
 
@@ -137,7 +137,7 @@ def start(case, num_burnin_steps):
     prior = tf.constant(draw_prior(spec, 0, 1))
     theta, _ = RepriorisedPotential(spec).complete(prior, None, make_data(x, y, None, spec.dtype))
     settings, sink = kernel("repriorised"), Watch(lambda draws: draws)
-    lane, _ = make_lane(
+    group, _ = make_group(
         spec,
         settings,
         x,
@@ -149,8 +149,8 @@ def start(case, num_burnin_steps):
         seed=1,
         sink=sink,
     )
-    while lane.leg is not None:
-        lane.advance()
+    while group.stage is not None:
+        group.advance()
     return sink.kept[-1][-1]
 
 
@@ -166,7 +166,7 @@ def sample(case, method, seconds, num_burnin_steps):
     spec, (x, y, test) = case.spec, case.rows
     theta = start(case, num_burnin_steps // 2)
     began, sink = time.process_time(), Watch(watcher(spec, test))
-    lane, _ = make_lane(
+    group, _ = make_group(
         spec,
         kernel(method),
         x,
@@ -177,21 +177,21 @@ def sample(case, method, seconds, num_burnin_steps):
         num_burnin_steps=num_burnin_steps,
         sink=sink,
     )
-    while lane.leg.phase == "warmup":
-        lane.advance()
+    while group.stage.phase == "warmup":
+        group.advance()
     warm = time.process_time()
-    while time.process_time() < warm + seconds or lane.num_kept < 4 * BLOCK:
-        lane.advance()
+    while time.process_time() < warm + seconds or group.num_kept < 4 * BLOCK:
+        group.advance()
     draws = np.concatenate(sink.kept).swapaxes(0, 1)
     return {
         **dataclasses.asdict(case),
         "method": method,
         "parameters": spec.layout.num_parameters,
         "num_leapfrog_steps": LEAPFROG_STEPS,
-        "step_size": float(lane.counters.step_size[0]),
-        "acceptance": float(lane.counters.acceptance_sum["sampling"][0]) / lane.num_kept,
-        "num_draws": lane.num_kept,
-        "num_gradients": int(lane.counters.num_gradients["sampling"][0]),
+        "step_size": float(group.counters.step_size[0]),
+        "acceptance": float(group.counters.acceptance_sum["sampling"][0]) / group.num_kept,
+        "num_draws": group.num_kept,
+        "num_gradients": int(group.counters.num_gradients["sampling"][0]),
         "warmup_seconds": round(warm - began, 1),
         "seconds": round(time.process_time() - warm, 1),
         "weights": effective(draws[..., :NUM_PROJECTIONS]),

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_lane
+from blocks import make_group
 from repriorisation_chains import LEAPFROG_STEPS, METHODS, Watch, kernel, start
 
 __all__ = ["arithmetic", "measure_speed"]
@@ -23,20 +23,20 @@ def measure_speed(case, rounds):
         rounds: Turns of every method: one block of at least 0.05 s each.
     """
     spec, (x, y, _) = case.spec, case.rows
-    theta, lanes = start(case, 0), {}
+    theta, groups = start(case, 0), {}
     for method in METHODS:
         settings = kernel(method, step_size=STEP_SIZE)
-        one, _ = make_lane(spec, settings, x, y, theta, 1, 3, sink=Watch(_nothing))
+        one, _ = make_group(spec, settings, x, y, theta, 1, 3, sink=Watch(_nothing))
         count = _affordable(one)
-        lane, _ = make_lane(spec, settings, x, y, theta, count, rounds + 1, sink=Watch(_nothing))
-        lanes[method] = lane
+        group, _ = make_group(spec, settings, x, y, theta, count, rounds + 1, sink=Watch(_nothing))
+        groups[method] = group
     milliseconds, rates = {method: [] for method in METHODS}, {"float32": [], "float64": []}
-    for lane in lanes.values():
-        lane.advance()
+    for group in groups.values():
+        group.advance()
     for _ in range(rounds):
-        for method, lane in lanes.items():
-            steps = lane.program.plan.block_length * LEAPFROG_STEPS
-            milliseconds[method].append(1e3 * _seconds(lane.advance) / steps)
+        for method, group in groups.items():
+            steps = group.program.plan.block_length * LEAPFROG_STEPS
+            milliseconds[method].append(1e3 * _seconds(group.advance) / steps)
         for dtype, found in rates.items():
             found.append(_matmul_rate(dtype))
     rates = {dtype: float(np.median(found)) for dtype, found in rates.items()}
@@ -83,10 +83,10 @@ def _bound(operations, rates):
     return 1e3 * (single / rates["float32"] + double / rates["float64"])
 
 
-def _affordable(lane):
+def _affordable(group):
     """Transitions that take about 0.05 s, a power of two."""
-    lane.advance()
-    seconds = min(_seconds(lane.advance) for _ in range(2))
+    group.advance()
+    seconds = min(_seconds(group.advance) for _ in range(2))
     return 2 ** int(np.clip(np.ceil(np.log2(0.05 / seconds)), 0, 6))
 
 

@@ -3,7 +3,7 @@
     python benchmarks/row_blocks.py [--quick --output FOLDER]
 
 Every network with blocks of several lengths, all rows in one block among them, by one chain that has
-all cores and by a chain on every core, as the lanes of a fit run. Times are minima of some turns:
+all cores and by a chain on every core, as the chain groups of a fit run. Times are minima of some turns:
 what they are compared for is the work, not the machine's other guests. The table is
 benchmarks/results/row_blocks.md; the length that the rule chooses stands in bold.
 """
@@ -72,8 +72,8 @@ def lines_of(network, lengths):
 def problem(network):
     """(ModelSpec, its Potential, Data, theta [1, P])."""
     import tensorflow as tf
-    from timed_lanes import network as network_of
-    from timed_lanes import random_rows, start
+    from timed_groups import network as network_of
+    from timed_groups import random_rows, start
 
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.density.potential import Potential

@@ -25,7 +25,7 @@ SETTINGS = {
     "pieces, two at a time": {"pieces": True, "at_once": 2},
 }
 ONE, ALONE, TOGETHER = SETTINGS
-# Network, rows, chains, each a lane.
+# Network, rows, chains, each a chain group.
 CASES = (
     ((5, 8, 1), 300_000, 1),
     ((5, 20, 20, 1), 300_000, 1),
@@ -58,12 +58,14 @@ def main(arguments=None):
 def measure(layers, num_rows, num_chains, turns):
     """A line of the table."""
     with ExitStack() as stack:
-        residents = {name: stack.enter_context(Resident("resident_lanes.py")) for name in SETTINGS}
+        residents = {name: stack.enter_context(Resident("resident_groups.py")) for name in SETTINGS}
         for name, resident in residents.items():
             resident.ask("arrange", most_rows=num_rows, **SETTINGS[name])
-            resident.ask("build", name="it", layers=layers, num_rows=num_rows, num_lanes=num_chains)
+            resident.ask(
+                "build", name="it", layers=layers, num_rows=num_rows, num_groups=num_chains
+            )
         functions = {
-            name: partial(resident.ask, "run", name="it", num_lanes=num_chains)
+            name: partial(resident.ask, "run", name="it", num_groups=num_chains)
             for name, resident in residents.items()
         }
         found = {name: np.array(seconds) for name, seconds in in_turns(functions, turns).items()}

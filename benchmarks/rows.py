@@ -4,9 +4,10 @@
 
 HMC's compiled block, float32, one resident process per number of rows; those of one network take
 turns, so that all see the same machine. One chain, and for the network of 5000 weights also four on
-threads, as a fit has them. Memory is that of the process as a lane is built and makes gradients, over
-what it was when the user's own float64 arrays were there and a lane of a few rows had run: the lane's
-memory, without what a fit has besides (pretraining, transforms, kept draws); needs Linux. The table is benchmarks/results/rows.md.
+threads, as a fit has them. Memory is that of the process as a chain group is built and makes
+gradients, over what it was when the user's own float64 arrays were there and a chain group of a few
+rows had run: the group's memory, without what a fit has besides (pretraining, transforms, kept
+draws); needs Linux. The table is benchmarks/results/rows.md.
 """
 
 import argparse
@@ -49,8 +50,8 @@ def main(arguments=None):
         f"Medians of {turns} runs in turns, and of their ratios to the row with 1 in the fifth "
         "column. All gradients of all chains counted.\n\n"
         f"{markdown(header, times)}\n\n"
-        "Growth of resident memory while lanes are built and make gradients, and its peak meanwhile: "
-        "the memory of lanes, without what a fit has besides, as pretraining and kept draws; "
+        "Growth of resident memory while chain groups are built and make gradients, and its peak meanwhile: "
+        "the memory of chain groups, without what a fit has besides, as pretraining and kept draws; "
         "rows are their own size in float32, given are the user's float64 arrays, which are not "
         "counted. A slope is how much more memory grew than with the fewest rows, over how much "
         "larger the rows are; compilers come and go by some MB, so that of a few rows says nothing.\n\n"
@@ -63,7 +64,7 @@ def measure(layers, numbers, reference, chains, turns):
     """Lines of the table of times, and of that of memory, of one network."""
     shape, times, seen = "-".join(map(str, layers)), [], {}
     with ExitStack() as stack:
-        residents = {n: stack.enter_context(Resident("resident_lanes.py")) for n in numbers}
+        residents = {n: stack.enter_context(Resident("resident_groups.py")) for n in numbers}
         for n, resident in residents.items():
             found = resident.ask(
                 "grow",
@@ -71,13 +72,13 @@ def measure(layers, numbers, reference, chains, turns):
                 layers=layers,
                 num_rows=n,
                 few_rows=FEW_ROWS,
-                num_lanes=max(chains),
+                num_groups=max(chains),
             )
             seen[n] = found
             print(shape, n, found, file=sys.stderr, flush=True)
         for count in chains:
             functions = {
-                n: partial(resident.ask, "run", name="it", num_lanes=count)
+                n: partial(resident.ask, "run", name="it", num_groups=count)
                 for n, resident in residents.items()
             }
             found = {n: np.array(seconds) for n, seconds in in_turns(functions, turns).items()}

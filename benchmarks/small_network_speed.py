@@ -15,7 +15,7 @@ import itertools
 import time
 
 import numpy as np
-from blocks import make_lane
+from blocks import make_group
 from chains import quiet
 from common import add_common_options, keep, output_folder
 from small_network_report import report
@@ -58,11 +58,11 @@ def block(layers, x, y, num_chains, length, num_blocks):
     """Function () -> seconds of wall clock and of processor time per iteration, on the block."""
     spec = network(layers).spec
     theta = starts(spec.layout.num_parameters, num_chains)
-    lane, _ = make_lane(spec, KERNEL, x, y, theta, length, num_blocks)
+    group, _ = make_group(spec, KERNEL, x, y, theta, length, num_blocks)
 
     def run():
         wall, processor = time.perf_counter(), time.process_time()
-        lane.advance()
+        group.advance()
         return (time.perf_counter() - wall) / length, (time.process_time() - processor) / length
 
     return run

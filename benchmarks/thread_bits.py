@@ -5,7 +5,8 @@
 Every setting has a process of its own, which is pinned to so many cores before TensorFlow is there
 and gives its operations so many threads: XLA cuts its loops by the first, TensorFlow its products by
 the second. What is compared is the density with its gradient at one point, and the points that chains
-of HMC, and in some cases of NUTS, have reached after a few transitions. The table is benchmarks/results/thread_bits.md.
+of HMC, and in some cases of NUTS, have reached after a few transitions. The table is
+benchmarks/results/thread_bits.md.
 """
 
 import argparse
@@ -80,8 +81,8 @@ def hashes(cores, threads, cases):
     """For every case a dict: what -> hash of its bits, with so many cores and threads."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     import tensorflow as tf
-    from blocks import make_lane
-    from timed_lanes import TimedLanes, random_rows, start
+    from blocks import make_group
+    from timed_groups import TimedGroups, random_rows, start
 
     import tfbnn
 
@@ -92,20 +93,20 @@ def hashes(cores, threads, cases):
     for case in cases:
         layers, num_rows, dtype = case
         x, y = random_rows(layers, num_rows)
-        (lane,) = TimedLanes(layers, x, y, dtype=dtype).lanes
-        theta = start(lane.program.spec.layout.num_parameters, dtype=dtype)
-        value, gradient = lane.program.value_and_gradient(theta)
-        lane.advance()
+        (group,) = TimedGroups(layers, x, y, dtype=dtype).groups
+        theta = start(group.program.spec.layout.num_parameters, dtype=dtype)
+        value, gradient = group.program.value_and_gradient(theta)
+        group.advance()
         hashed = {
             "density": digest(value),
             "gradient": digest(gradient),
-            "HMC": digest(lane.state.z.numpy()),
+            "HMC": digest(group.state.z.numpy()),
         }
         if case in NUTS_CASES:
-            spec = lane.program.spec
-            lane, _ = make_lane(spec, nuts, x, y, theta, NUM_NUTS_TRANSITIONS, num_blocks=1)
-            lane.advance()
-            hashed["NUTS"] = digest(lane.state.z.numpy())
+            spec = group.program.spec
+            group, _ = make_group(spec, nuts, x, y, theta, NUM_NUTS_TRANSITIONS, num_blocks=1)
+            group.advance()
+            hashed["NUTS"] = digest(group.state.z.numpy())
         found.append(hashed)
     return found
 

@@ -41,17 +41,19 @@ def main(arguments=None):
 def line_of(layers, num_rows, repeats):
     """A line of the table."""
     import tensorflow as tf
-    from timed_lanes import network
+    from timed_groups import network
 
     from tfbnn.system.threads import num_cores
 
-    lanes = {"plain": lanes_of(layers, num_rows, "identity")}
-    lanes["whitened"] = lanes_of(layers, num_rows, "gauss_newton")
+    groups = {"plain": groups_of(layers, num_rows, "identity")}
+    groups["whitened"] = groups_of(layers, num_rows, "gauss_newton")
     # Traced anew, as a program of the same settings is shared.
     with mock.patch("tfbnn.engine.sampling.linear_map._times", tf.linalg.matvec):
-        lanes["lone"] = lanes_of(layers, num_rows, "gauss_newton", nudge=1e-9)
+        groups["lone"] = groups_of(layers, num_rows, "gauss_newton", nudge=1e-9)
     count = num_cores()
-    turns = {name: lambda one=one: one.seconds(count, count) * count for name, one in lanes.items()}
+    turns = {
+        name: lambda one=one: one.seconds(count, count) * count for name, one in groups.items()
+    }
     found = {name: 1e3 * np.median(times) for name, times in in_turns(turns, repeats).items()}
     size = network(layers, "float32").spec.layout.num_parameters
     line = ["-".join(map(str, layers)), size, num_rows, f"{found['plain']:.3g}"]
@@ -61,15 +63,15 @@ def line_of(layers, num_rows, repeats):
     return line
 
 
-def lanes_of(layers, num_rows, preconditioner, nudge=0.0):
+def groups_of(layers, num_rows, preconditioner, nudge=0.0):
     """TimedLanes, one for every core; `nudge` is added to the step size."""
-    from timed_lanes import KERNEL, TimedLanes, random_rows
+    from timed_groups import KERNEL, TimedGroups, random_rows
 
     from tfbnn.system.threads import num_cores
 
     step_size = KERNEL.step_size + nudge
     kernel = replace(KERNEL, preconditioner=preconditioner, step_size=step_size)
-    return TimedLanes(layers, *random_rows(layers, num_rows), num_cores(), kernel=kernel)
+    return TimedGroups(layers, *random_rows(layers, num_rows), num_cores(), kernel=kernel)
 
 
 if __name__ == "__main__":

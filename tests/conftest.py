@@ -75,18 +75,18 @@ def synthetic_ensemble():
 
 
 @pytest.fixture
-def lanes(monkeypatch):
-    """A list that gets the lanes of every run."""
+def groups(monkeypatch):
+    """A list that gets the chain groups of every run."""
     from tfbnn.engine.running import driver
 
     found = []
 
-    class Spy(driver.Lane):
+    class Spy(driver.ChainGroup):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             found.append(self)
 
-    monkeypatch.setattr(driver, "Lane", Spy)
+    monkeypatch.setattr(driver, "ChainGroup", Spy)
     return found
 
 

@@ -155,7 +155,7 @@ def test_every_room_stands_on_those_below():
         ("cli.fit", "import tfbnn"),
         ("cli.fit", "from tfbnn.cluster.fitting import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
-        ("engine.density.potential", "from tfbnn.engine.sampling.lane import Lane"),
+        ("engine.density.potential", "from tfbnn.engine.sampling.chain_group import ChainGroup"),
         ("fit.model", "from sklearn.base import BaseEstimator"),
         ("cluster.fitting", "from tfbnn.sklearn.base import SampledEstimator"),
     ],

@@ -17,11 +17,11 @@ from tests.support import small_runs
 from tests.support.busy_workers import kill_one
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
-from tfbnn.cluster.crew import Tasks
+from tfbnn.cluster.executor import Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 from tfbnn.storage import RunFolder
 
 dask = pytest.importorskip("dask")
@@ -65,8 +65,8 @@ def client():
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Looks at the folder often, and pauses briefly before another attempt."""
-    monkeypatch.setattr("tfbnn.cluster.crew._LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("tfbnn.cluster.crew._LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("tfbnn.cluster.executor._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("tfbnn.cluster.executor._LONGEST_PAUSE_SECONDS", 0.2)
 
 
 def fit(client, output, **options):
@@ -106,15 +106,15 @@ def random_walk(target):
     return tfp.mcmc.RandomWalkMetropolis(target)
 
 
-def submit_lane(client, path, commit_interval=0):
-    """The future of a task that advances a lane, as `tfbnn.cluster.fit` submits it."""
+def submit_group(client, path, commit_interval=0):
+    """The future of a task that advances a chain group, as `tfbnn.cluster.fit` submits it."""
     run_id, stop = RunFolder.open(path).run_id, str(path / "stop")
     advance = tasks.advance, str(path), run_id, 0, commit_interval, None, stop
     return client.submit(*advance, pure=False)
 
 
 def is_free(path):
-    """Whether no task has lane 0."""
+    """Whether no task has group 0."""
     try:
         with RunFolder.open(path).writer(0):
             return True
@@ -169,7 +169,7 @@ def test_a_worker_that_is_retired_commits(client, whole, folder):
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as own,
     ):
-        submitted = submit_lane(own, folder, commit_interval=1e9)
+        submitted = submit_group(own, folder, commit_interval=1e9)
         while not RunFolder.open(folder).checkpoint(0):
             time.sleep(0.02)  # the end of warm-up
         assert submitted.status == "pending"
@@ -180,15 +180,15 @@ def test_a_worker_that_is_retired_commits(client, whole, folder):
     assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
-def test_one_of_two_tasks_of_a_lane_waits(client, whole, folder):
-    """It waits for another process too, which this one is; a lane that is finished is left."""
+def test_one_of_two_tasks_of_a_group_waits(client, whole, folder):
+    """It waits for another process too, which this one is; a chain group that is finished is left."""
     with RunFolder.open(folder).writer(0):
-        futures = [submit_lane(client, folder) for _ in range(2)]
+        futures = [submit_group(client, folder) for _ in range(2)]
         time.sleep(0.5)
         assert [future.status for future in futures] == ["pending", "pending"]
     assert client.gather(futures) == [True, True]
     before = {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()}
-    assert submit_lane(client, folder).result()
+    assert submit_group(client, folder).result()
     assert {path: path.stat().st_mtime_ns for path in (folder / "lane-000").iterdir()} == before
     draws = RunFolder.open(folder).read(0).draws
     np.testing.assert_array_equal(draws[:, 0], whole[0].posterior.draws[0])
@@ -220,7 +220,7 @@ def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, fold
         ):
             fit(own, folder, resume=True, callbacks=[kill])
         found = map(RunFolder.open(folder).checkpoint, range(2))
-        # Of the lane that the worker happened to take first.
+        # Of the group that the worker happened to take first.
         assert any(one.counters["transition"] > 0 for one in found if one)
         assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
     finally:
@@ -254,8 +254,8 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
         count = model.posterior.num_results
     assert 0 < count < 300
     np.testing.assert_array_equal(model._ensemble.draws, whole[0].posterior.draws[:, :count])
-    for lane in (0, 1):
-        with RunFolder.open(folder).writer(lane):
+    for group in (0, 1):
+        with RunFolder.open(folder).writer(group):
             pass  # no task is at work any more
     assert not list(folder.glob("stop*"))
     events = []
@@ -305,9 +305,9 @@ class FakeClient:
     def status(self):
         return self._status_then if os.path.exists(self._sign) else "running"
 
-    def submit(self, function, path, run_id, lane, interval, most, sign, *, pure):
+    def submit(self, function, path, run_id, group, interval, most, sign, *, pure):
         self._sign = sign
-        return FakeFuture(sign, self._results[lane])
+        return FakeFuture(sign, self._results[group])
 
     def processing(self):
         return {"worker": [FakeFuture.key]}
@@ -335,20 +335,20 @@ class Stopped(Tasks):
         yield "an event"
 
 
-def crew_of(folder, *results, kind=Tasks, **options):
-    """A crew of one lane for each result, which knows of nothing that was committed."""
-    run = types.SimpleNamespace(path=str(folder), run_id="1", checkpoint=lambda lane: None)
+def executor_of(folder, *results, kind=Tasks, **options):
+    """An executor of one group for each result, which knows of nothing that was committed."""
+    run = types.SimpleNamespace(path=str(folder), run_id="1", checkpoint=lambda group: None)
     store = types.SimpleNamespace(folder=run, commit_interval=0)
-    groups = [[lane] for lane in range(len(results))]
-    plan = Plan(groups, 1, [Leg("sampling", 1)], num_results=1, stride=1)
+    groups = [[group] for group in range(len(results))]
+    plan = Plan(groups, 1, [Stage("sampling", 1)], num_results=1, stride=1)
     return kind(plan, FakeClient(*results, **options), store, Clock())
 
 
 class TestTasks:
     @pytest.fixture(autouse=True)
     def hurried(self, monkeypatch):
-        monkeypatch.setattr("tfbnn.cluster.crew._POLL_SECONDS", 0.0)
-        monkeypatch.setattr("tfbnn.cluster.crew._LONGEST_PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.executor._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.executor._LONGEST_PAUSE_SECONDS", 0.0)
 
     def test_a_stop_is_not_another_attempt(self, tmp_path):
         wrong = ValueError("wrong")
@@ -358,23 +358,23 @@ class TestTasks:
             lambda: raise_error(OSError("gone")),
             lambda: raise_error(wrong),
         )
-        crew = crew_of(tmp_path, *results, kind=Stopped)
-        ending = crew.run(None, None, notify=lambda event: True)
-        assert ending.failures == {(3,): wrong} and not crew.repeated and not ending.interrupted
+        executor = executor_of(tmp_path, *results, kind=Stopped)
+        ending = executor.run(None, None, notify=lambda event: True)
+        assert ending.failures == {(3,): wrong} and not executor.repeated and not ending.interrupted
         assert not os.listdir(tmp_path)
 
     def test_tasks_out_of_reach_keep_the_sign(self, tmp_path):
-        crew = crew_of(tmp_path, lambda: False, kind=Stopped, status_then="connecting")
-        crew.run(None, None, notify=lambda event: True)
-        assert len(list(tmp_path.glob("stop-*"))) == 1 and not crew.failures
+        executor = executor_of(tmp_path, lambda: False, kind=Stopped, status_then="connecting")
+        executor.run(None, None, notify=lambda event: True)
+        assert len(list(tmp_path.glob("stop-*"))) == 1 and not executor.failures
 
     def test_attempts_in_vain_end_with_advice(self, tmp_path):
-        crew = crew_of(tmp_path, lambda: False)
-        Path(crew._sign).touch()
-        crew.run(None, None, notify=lambda event: False)
-        assert "5 times in a row" in str(crew.failures[0])
-        assert str(crew.failures[0]).endswith("or workers with a longer lifetime.")
-        assert crew.repeated == {(0, "worker closed"): 4}
+        executor = executor_of(tmp_path, lambda: False)
+        Path(executor._sign).touch()
+        executor.run(None, None, notify=lambda event: False)
+        assert "5 times in a row" in str(executor.failures[0])
+        assert str(executor.failures[0]).endswith("or workers with a longer lifetime.")
+        assert executor.repeated == {(0, "worker closed"): 4}
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,11 @@ def test_a_file_in_the_place_of_another(copy, other, name):
 
 
 def test_the_messages_name_file_and_cause(copy):
-    newer = os.path.join(copy, damage.LANE, damage.NEWER)
+    newer = os.path.join(copy, damage.GROUP, damage.NEWER)
     damage.truncate(newer, np.random.default_rng(0))
     with pytest.warns(tfbnn.RunFolderWarning, match="commit 3 with 15 draws .*checkpoint-a.h5"):
         RunFolder.open(copy).read(0)
-    os.unlink(os.path.join(copy, damage.LANE, damage.OLDER))
+    os.unlink(os.path.join(copy, damage.GROUP, damage.OLDER))
     with pytest.raises(tfbnn.RunFolderError, match="no commit that can be used: .*checkpoint-a.h5"):
         RunFolder.open(copy).read(0)
     os.unlink(newer)
@@ -68,8 +68,8 @@ def test_the_messages_name_file_and_cause(copy):
         RunFolder.open(copy).read(0)
 
 
-def test_a_lane_goes_on_from_the_commit_before(copy):
-    damage.flip_bit(os.path.join(copy, damage.LANE, damage.SEGMENTS[3]), np.random.default_rng(0))
+def test_a_group_goes_on_from_the_commit_before(copy):
+    damage.flip_bit(os.path.join(copy, damage.GROUP, damage.SEGMENTS[3]), np.random.default_rng(0))
     folder = RunFolder.open(copy)
     draws = damage.committed_draws(0, 20, 50)
     with pytest.warns(tfbnn.RunFolderWarning), folder.writer(0) as writer:
@@ -161,7 +161,7 @@ CRAFTED = {
 @pytest.mark.parametrize("name", CRAFTED)
 def test_a_crafted_file_is_refused(copy, kind, name):
     change, message = CRAFTED[name]
-    os.unlink(os.path.join(copy, damage.LANE, damage.OLDER))
+    os.unlink(os.path.join(copy, damage.GROUP, damage.OLDER))
     path = os.path.join(copy, damage.KINDS[kind][0])
     with h5py.File(path, "r+", libver=("v110", "v110")) as file:
         change(file)
@@ -192,7 +192,7 @@ def edit_content(path, old, new):
     ],
 )
 def test_crafted_entries_are_refused(copy, kind, old, new):
-    os.unlink(os.path.join(copy, damage.LANE, damage.OLDER))
+    os.unlink(os.path.join(copy, damage.GROUP, damage.OLDER))
     edit_content(os.path.join(copy, damage.KINDS[kind][0]), old, new)
     with pytest.raises(tfbnn.RunFolderError):
         RunFolder.open(copy).read(0)
@@ -200,8 +200,8 @@ def test_crafted_entries_are_refused(copy, kind, old, new):
 
 @pytest.mark.parametrize("lengths", [[5, 5, 5, 10**12], [5, 5, 5, -5], [5, 5, 5, 6], [5, 5, 6, 4]])
 def test_a_crafted_number_of_draws_is_refused(copy, lengths):
-    os.unlink(os.path.join(copy, damage.LANE, damage.OLDER))
-    path = os.path.join(copy, damage.LANE, damage.NEWER)
+    os.unlink(os.path.join(copy, damage.GROUP, damage.OLDER))
+    path = os.path.join(copy, damage.GROUP, damage.NEWER)
     with h5py.File(path, "r+", libver=("v110", "v110")) as file:
         assert file["arrays/1"].dtype == np.int64
         file["arrays/1"][:] = lengths

@@ -72,7 +72,7 @@ def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, mon
     with folder.writer(0) as writer:
         commit(writer, 1.0)
         with monkeypatch.context() as patched:
-            patched.setattr("tfbnn.storage.run.lane.write_checkpoint", fail(errno.ENOSPC))
+            patched.setattr("tfbnn.storage.run.chain_group.write_checkpoint", fail(errno.ENOSPC))
             with pytest.raises(OSError):
                 commit(writer, 2.0)
         assert len(folder.read(0).draws) == 2
@@ -85,21 +85,21 @@ def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, mon
 
 @pytest.fixture
 def unchangeable(tmp_path):
-    """A run with one commit in which nothing can be changed, nor in its lane."""
+    """A run with one commit in which nothing can be changed, nor in its group."""
     folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
     with folder.writer(0) as writer:
         commit(writer, 1.0)
-    lane = os.path.join(folder.path, "lane-000")
+    group = os.path.join(folder.path, "lane-000")
     if os.geteuid() != 0:
-        for path in (lane, folder.path):
+        for path in (group, folder.path):
             os.chmod(path, stat.S_IRUSR | stat.S_IXUSR)
         yield folder
-        for path in (folder.path, lane):
+        for path in (folder.path, group):
             os.chmod(path, stat.S_IRWXU)
         return
     if shutil.which("chattr") is None:
         pytest.skip("needs chattr, or another user than root")
-    paths = [folder.path, lane, os.path.join(lane, "lease"), os.path.join(folder.path, "lease")]
+    paths = [folder.path, group, os.path.join(group, "lease"), os.path.join(folder.path, "lease")]
     done = subprocess.run(["chattr", "+i", *paths], capture_output=True)
     try:
         if done.returncode:
@@ -167,7 +167,7 @@ def test_each_file_is_on_the_disk_before_its_name_and_the_checkpoint_is_last(tmp
     monkeypatch.setattr(os, "fsync", record_sync)
     monkeypatch.setattr(os, "replace", record_replace)
     with folder.writer(0) as writer:
-        assert calls == ["folder"]  # that of the lane has its name
+        assert calls == ["folder"]  # that of the group has its name
         calls.clear()
         commit(writer, 1.0)
     files = ["segment-000000.h5", "checkpoint-b.h5"]

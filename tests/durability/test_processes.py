@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def start_writer(folder):
-    """Function () -> a process that holds the lease of lane 0 until its input ends."""
+    """Function () -> a process that holds the lease of group 0 until its input ends."""
     started = []
 
     def start():
@@ -74,7 +74,7 @@ def test_a_second_writer_is_refused_and_told_who_the_first_is(folder, start_writ
         pass
     assert time.monotonic() - before < 2.0  # a promise of the lease, not a speed
     with folder.writer(1):
-        pass  # another lane is free
+        pass  # another group is free
     process.communicate("")
     with folder.writer(0):
         pass

@@ -21,8 +21,10 @@ STATE = {
 }
 
 
-def make_run(path, num_lanes=1, description=None):
-    return RunFolder.create(path, description or {}, {"x": np.arange(6.0).reshape(2, 3)}, num_lanes)
+def make_run(path, num_groups=1, description=None):
+    return RunFolder.create(
+        path, description or {}, {"x": np.arange(6.0).reshape(2, 3)}, num_groups
+    )
 
 
 def draws(first, count, num_chains=2):
@@ -57,7 +59,7 @@ def test_description_and_arrays_come_back(tmp_path):
     description = {"seed": 2**40, "spec": {"layer_sizes": [2, 1]}, "note": "Größe", "step": 0.1}
     RunFolder.create(tmp_path / "run", description, STATE, 3)
     found = RunFolder.open(tmp_path / "run")
-    assert found.description == description and found.num_lanes == 3
+    assert found.description == description and found.num_groups == 3
     assert found.arrays.keys() == STATE.keys()
     assert all(same(found.arrays[name], STATE[name]) for name in STATE)
 
@@ -80,10 +82,10 @@ def test_an_empty_folder_is_accepted(tmp_path):
     assert make_run(tmp_path).path == os.path.realpath(tmp_path)
 
 
-@pytest.mark.parametrize("num_lanes", [0, -1, 1.5, "2"])
-def test_a_bad_number_of_lanes_is_refused(tmp_path, num_lanes):
-    with pytest.raises(ValueError, match="num_lanes must be 1"):
-        make_run(tmp_path / "run", num_lanes)
+@pytest.mark.parametrize("num_groups", [0, -1, 1.5, "2"])
+def test_a_bad_number_of_groups_is_refused(tmp_path, num_groups):
+    with pytest.raises(ValueError, match="num_groups must be 1"):
+        make_run(tmp_path / "run", num_groups)
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
@@ -106,8 +108,8 @@ def test_the_description_is_replaced_and_the_rest_stays(folder):
     assert len(found.read(0).draws) == 2
 
 
-def test_the_description_stays_while_a_lane_is_written(tmp_path):
-    folder = make_run(tmp_path / "run", num_lanes=2, description={"num_results": 10})
+def test_the_description_stays_while_a_group_is_written(tmp_path):
+    folder = make_run(tmp_path / "run", num_groups=2, description={"num_results": 10})
     with folder.writer(1), pytest.raises(tfbnn.RunLockedError, match=f"process {os.getpid()} on"):
         folder.replace_description({"num_results": 20})
     assert folder.description == RunFolder.open(folder.path).description == {"num_results": 10}
@@ -128,7 +130,7 @@ def test_what_could_not_be_read_is_not_written(folder, description, error):
     assert RunFolder.open(folder.path).description == {}
 
 
-# Lanes.
+# Chain groups.
 
 
 def test_draws_statistics_and_state_come_back(folder):
@@ -183,19 +185,19 @@ def test_a_writer_goes_on_where_the_last_one_stopped(folder):
     assert same(folder.read(0).draws, draws(0, 12))
 
 
-def test_lanes_are_apart(tmp_path):
-    folder = make_run(tmp_path / "run", num_lanes=2)
+def test_groups_are_apart(tmp_path):
+    folder = make_run(tmp_path / "run", num_groups=2)
     with folder.writer(0) as first, folder.writer(1) as second:
         commit(first, 2)
         commit(second, 3)
-    assert [len(folder.read(lane).draws) for lane in range(2)] == [2, 3]
+    assert [len(folder.read(group).draws) for group in range(2)] == [2, 3]
 
 
-@pytest.mark.parametrize("lane", [-1, 1, "0", None])
-def test_a_lane_that_is_not_there_is_refused(folder, lane):
-    with pytest.raises(ValueError, match="lane must be one of 0 .. 0"):
-        folder.read(lane)
-    with pytest.raises(ValueError, match="lane must be one of 0 .. 0"), folder.writer(lane):
+@pytest.mark.parametrize("group", [-1, 1, "0", None])
+def test_a_group_that_is_not_there_is_refused(folder, group):
+    with pytest.raises(ValueError, match="group must be one of 0 .. 0"):
+        folder.read(group)
+    with pytest.raises(ValueError, match="group must be one of 0 .. 0"), folder.writer(group):
         pass
 
 
@@ -295,7 +297,7 @@ def test_a_folder_that_is_moved_under_its_writer(folder, tmp_path, monkeypatch, 
 
 
 def test_a_run_is_removed_with_all_that_belongs_to_it(tmp_path):
-    folder = make_run(tmp_path / "run", num_lanes=2)
+    folder = make_run(tmp_path / "run", num_groups=2)
     with folder.writer(1) as writer:
         commit(writer)
         with pytest.raises(tfbnn.RunLockedError, match="at work"):

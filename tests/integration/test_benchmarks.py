@@ -14,7 +14,8 @@ pytestmark = pytest.mark.benchmarks
 # `pytest -m slow tests/integration/test_benchmarks.py`.
 TIMES_ALONE = pytest.mark.slow
 # And of a study with several scripts CI runs one: default.py for default fits, grid_search.py for programs
-# that fits share, calibration.py for calibrated bars; kills are in tests/durability, evidences in tests/kernels.
+# that fits share, calibration.py for calibrated bars; kills are in tests/durability, evidences in
+# tests/kernels.
 ANOTHER_OF_ITS_STUDY = pytest.mark.slow
 
 
@@ -177,11 +178,11 @@ def test_rivals_of_hmc_have_the_density_of_the_package(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     import numpy as np
     from hmc_rivals import log_densities
-    from timed_lanes import TimedLanes, random_rows, start
+    from timed_groups import TimedGroups, random_rows, start
 
     layers = [5, 3, 4, 2]
     x, y = random_rows(layers, 30)
-    program = TimedLanes(layers, x, y, jit_compile=False).lanes[0].program
+    program = TimedGroups(layers, x, y, jit_compile=False).groups[0].program
     points = start(program.spec.layout.num_parameters, 2)
     here, there = program.value_and_gradient(points)[0]
     rivals = log_densities(layers, x, y)
@@ -195,9 +196,9 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
     pytest.importorskip("jax")
     monkeypatch.syspath_prepend(FOLDER)
     import numpy as np
-    from blocks import make_lane
+    from blocks import make_group
     from hmc_rivals import jax_log_density
-    from timed_lanes import KERNEL, random_rows, start
+    from timed_groups import KERNEL, random_rows, start
 
     import tfbnn
 
@@ -207,8 +208,8 @@ def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
         layers, prior=tfbnn.priors.Normal(1.0), x_transform=None, y_transform=None
     ).spec
     points = start(spec.layout.num_parameters, 2)
-    lane, _ = make_lane(spec, KERNEL, x, y, points, 1, 1, jit_compile=False)
-    here, there = lane.program.value_and_gradient(points)[0]
+    group, _ = make_group(spec, KERNEL, x, y, points, 1, 1, jit_compile=False)
+    here, there = group.program.value_and_gradient(points)[0]
     theirs = jax_log_density(layers, x, y, learned=True)
     difference = float(theirs(points[0])) - float(theirs(points[1]))
     np.testing.assert_allclose(difference, here - there, rtol=1e-4)

@@ -101,8 +101,8 @@ def test_the_same_seed_gives_the_same_bits(brief, again):
 
 
 @pytest.mark.statistics
-def test_chains_of_a_lane_and_lanes_have_random_numbers_of_their_own(monkeypatch):
-    """Five chains in two lanes, of two and three."""
+def test_chains_of_a_group_and_groups_have_random_numbers_of_their_own(monkeypatch):
+    """Five chains in two chain groups, of two and three."""
     monkeypatch.setattr("tfbnn.engine.sampling.program.num_cores", lambda: 2)
     samples = tfbnn.sample(densities.normal, np.repeat(STARTS[:1], 5, axis=0), HMC, **BRIEF)
     assert len(np.unique(samples.draws[:, -1, 0])) == 5

@@ -155,7 +155,7 @@ class TestBits:
 
     @pytest.mark.statistics
     def test_block_length_does_not_matter(self, monkeypatch):
-        """Under XLA; tests/durability/fits/test_lanes.py has any lengths without it."""
+        """Under XLA; tests/durability/fits/test_groups.py has any lengths without it."""
         from tfbnn.run import plan
 
         x, y = linear_rows()

@@ -124,21 +124,21 @@ class TestChainsTogether:
         first = ChEESHMC().first_step_size(np.array([0.3, 0.2, 0.7], np.float32), 10)
         np.testing.assert_array_equal(first, np.full(3, 0.2, np.float32))
 
-    def test_a_run_shares_program_step_size_length_and_coordinates(self, lanes):
+    def test_a_run_shares_program_step_size_length_and_coordinates(self, groups):
         model = linear_model()
         options = dict(kernel=ChEESHMC(), num_chains=3, num_burnin_steps=100, jit_compile=False)
         run = short_fit(model, *linear_rows(), **options)
-        (lane,) = lanes
-        assert lane.chains == [0, 1, 2]
+        (group,) = groups
+        assert group.chains == [0, 1, 2]
         np.testing.assert_allclose(run.step_size, run.step_size[0], rtol=1e-6)
-        scale = lane.state.linear_map.scale.numpy()
+        scale = group.state.linear_map.scale.numpy()
         assert np.ptp(scale[0]) > 0
         np.testing.assert_array_equal(scale, scale[[0, 0, 0]])
         steps = model.posterior.sample_stats["n_steps"]
         np.testing.assert_array_equal(steps, steps[[0, 0, 0]])
         assert np.ptp(steps) > 0
         # 20 transitions adapted since the last window; those after them taught nothing.
-        assert float(lane.state.results.length.count) == 20
+        assert float(group.state.results.length.count) == 20
         assert "diagonal" in run.geometry and np.all(np.isfinite(run.acceptance_rate))
         draws, again = model.posterior.draws, linear_model()
         short_fit(again, *linear_rows(), **options)

@@ -248,8 +248,8 @@ class TestTrajectoryLength:
 
     # In the default run ChEESHMC stands for it, whose lesson ends at the same flag.
     @pytest.mark.statistics
-    def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, lanes):
+    def test_a_run_freezes_it_with_the_adapting_share_of_warm_up(self, groups):
         kernel = Microcanonical(preconditioner="identity")
         options = dict(kernel=kernel, num_burnin_steps=50, jit_compile=False)
         short_fit(linear_model(), *linear_rows(), **options)
-        assert [int(lane.state.results.moments.count) for lane in lanes] == [40, 40]
+        assert [int(group.state.results.moments.count) for group in groups] == [40, 40]

@@ -16,7 +16,7 @@ from tfbnn.storage import RunFolder
 def transitions(folder):
     """Transitions that the slower chain has committed."""
     run = RunFolder.find(folder)
-    checkpoints = [run.checkpoint(lane) for lane in range(run.num_lanes)] if run else [None]
+    checkpoints = [run.checkpoint(group) for group in range(run.num_groups)] if run else [None]
     return min(0 if found is None else found.counters["transition"] for found in checkpoints)
 
 

@@ -6,9 +6,11 @@ import numpy as np
 
 from tfbnn.run.counters import Counters
 from tfbnn.run.events import PretrainingEvent, SamplingEvent
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 
-PLAN = Plan([[0], [1]], 16, [Leg("warmup", 300), Leg("sampling", 100)], num_results=100, stride=1)
+PLAN = Plan(
+    [[0], [1]], 16, [Stage("warmup", 300), Stage("sampling", 100)], num_results=100, stride=1
+)
 
 
 def pretraining(step, validation_log_likelihood=float("nan"), seconds=2.0):
@@ -28,7 +30,7 @@ def pretraining(step, validation_log_likelihood=float("nan"), seconds=2.0):
 def sampling(phase, done, seconds=1.0, divergent=0, refused=0):
     """Of two chains that accept nine of ten."""
     before = PLAN.num_transitions("warmup") if phase == "sampling" else 0
-    lanes = [
+    groups = [
         replace(Counters.nothing([chain]), transition=before).after_block(
             phase,
             done,
@@ -40,4 +42,4 @@ def sampling(phase, done, seconds=1.0, divergent=0, refused=0):
         )
         for chain in (0, 1)
     ]
-    return SamplingEvent.of(phase, lanes, PLAN, seconds)
+    return SamplingEvent.of(phase, groups, PLAN, seconds)

@@ -33,7 +33,7 @@ WITH_TENSORFLOW = [
     )
 ]
 # Fixtures that need it, too, and markers of tests that are not fast.
-ENGINE_FIXTURES = {"lanes", "tiny_fit", "tiny_model"}
+ENGINE_FIXTURES = {"groups", "tiny_fit", "tiny_model"}
 NOT_FAST = {
     "tensorflow",
     "processes",

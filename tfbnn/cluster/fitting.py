@@ -35,9 +35,9 @@ def fit(
     As `BayesianMLP.fit_posterior`, whose draws these are, bit by bit where an operation of
     TensorFlow has one thread, as on workers it has (as many as OMP_NUM_THREADS says, which Dask
     sets to 1). The process that calls finds the starts; then each chain is a task (chains that share
-    a program are one). Everything tasks need and make is in the run folder, and little but its path in Dask's
-    graph. What a task has committed outlives it: a chain whose worker was killed, or reached the
-    end of its lifetime, goes on elsewhere from its last commit.
+    a program are one). Everything tasks need and make is in the run folder, and little but its path
+    in Dask's graph. What a task has committed outlives it: a chain whose worker was killed, or
+    reached the end of its lifetime, goes on elsewhere from its last commit.
 
     Args:
         model: BayesianMLP.
@@ -99,6 +99,6 @@ def fit(
         )
     data = x, y, noise_scale, validation_data
     rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing, groups)
-    from tfbnn.cluster.crew import Cluster
+    from tfbnn.cluster.executor import Cluster
 
     return model.fit_rows(rows, validation, checked, Cluster(client))

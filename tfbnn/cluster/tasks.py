@@ -42,30 +42,30 @@ def environment() -> dict[str, Any]:
 
 
 def advance(
-    path: str, run_id: str, lane: int, commit_interval: float, num_results: int | None, stop: str
+    path: str, run_id: str, group: int, commit_interval: float, num_results: int | None, stop: str
 ) -> bool:
-    """Advances a lane of a run, see `tfbnn.engine.running.advance`.
+    """Advances a chain group of a run, see `tfbnn.engine.running.advance`.
 
     Args:
         path: The run folder.
         run_id: Its identity.
-        lane: Number of the lane.
+        group: Number of the group.
         commit_interval: As in `fit_posterior`.
         num_results: Draws per chain to go on to; None: as many as the run may have.
         stop: File whose existence asks the task to stop.
 
     Returns:
-        Whether the lane is there; it is not when the worker is closing or the task was stopped.
+        Whether the group is there; it is not when the worker is closing or the task was stopped.
     """
     from tfbnn.engine.basis.compile import limit_threads
 
     limit_threads()
-    from tfbnn.engine.running.advance import advance_lane
+    from tfbnn.engine.running.advance import advance_group
 
     def attempt(stopped: Stopped) -> bool:
         _opened(path, run_id)
-        return advance_lane(
-            path, lane, commit_interval=commit_interval, notify=stopped, num_results=num_results
+        return advance_group(
+            path, group, commit_interval=commit_interval, notify=stopped, num_results=num_results
         )
 
     return _when_free(attempt, stop)

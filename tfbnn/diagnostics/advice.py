@@ -23,7 +23,7 @@ from tfbnn.diagnostics.problem import (
     TIMES_TO_WARM_UP,
     Problem,
     Remedy,
-    Spoils,
+    Severity,
     round_up,
 )
 from tfbnn.diagnostics.statistics import MIN_DRAWS
@@ -93,7 +93,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
             "convergence number",
             Remedy(num_results=100, times=100 / max(sampled.num_draws, 1)),
-            Spoils.MEANS,
+            Severity.MEANS,
         )
     if len(sampled.draws) < 2:
         yield Problem(
@@ -109,7 +109,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             f"{named('Chain', small)} never moved though {percent(sampled.acceptance[small].mean())} "
             "of the proposals were accepted: the step is too small",
             other_step(sampled, "larger"),
-            Spoils.MEANS,
+            Severity.MEANS,
             why="Steps below the resolution of the numbers leave every weight as it is, and such "
             "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
             "small steps smaller still: it scales the weights by how far they came.",
@@ -118,7 +118,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{named('Chain', stuck)} never moved: no proposal was accepted, the step is too large",
             other_step(sampled, "smaller"),
-            Spoils.MEANS,
+            Severity.MEANS,
             why="All their draws are one point.",
         )
     if not sampled.is_adjusted:
@@ -206,7 +206,7 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
             Remedy("look at model.predict there: model.posterior.x_reference"),
-            Spoils.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Spoils.ERROR_BARS,
+            Severity.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Severity.ERROR_BARS,
         )
 
 
@@ -235,7 +235,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{what}: {', '.join(faults)}",
             _go_on(sampled, smallest, can_weigh=bool(unlike and len(sampled.draws) > 1)),
-            Spoils.MEANS if apart else Spoils.ERROR_BARS,
+            Severity.MEANS if apart else Severity.ERROR_BARS,
             why=_on_disagreement(diagnosis),
         )
     elif agreement.differ_in_density():
@@ -301,7 +301,7 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
             f"{percent(share)} of the trajectories reached the largest tree depth {depth} "
             f"({2**depth - 1} steps) and were cut short",
             Remedy(f"kernel=NUTS(max_tree_depth={depth + 1})"),
-            Spoils.NOTHING,
+            Severity.NOTHING,
             why="That costs efficiency, not correctness.",
         )
 

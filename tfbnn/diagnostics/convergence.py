@@ -12,7 +12,7 @@ from tfbnn.diagnostics.agreement import mean_gaps
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.fit_advice import find_effects, find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck
-from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Spoils, verdict_of
+from tfbnn.diagnostics.problem import ABOVE_FIRST, About, Problem, Severity, verdict_of
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.diagnostics.verdict import Predictions
 
@@ -94,20 +94,20 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
     spoiled = verdict_of(misfits)
     # What is as bad as a misfit follows from it.
     effects = _about(About.MODEL, find_effects(fit))
-    effects = [one for one in effects if not spoiled or one.spoils > spoiled]
-    if verdict_of(causes) == Spoils.MEANS:  # nothing is known of chains that do not move
+    effects = [one for one in effects if not spoiled or one.severity > spoiled]
+    if verdict_of(causes) == Severity.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
-    elif spoiled == Spoils.MEANS:  # more draws of such a model are of no use
+    elif spoiled == Severity.MEANS:  # more draws of such a model are of no use
         chains = _advised_above(chains)
     else:  # a later one may follow from the first
-        serious = [problem for problem in chains if problem.spoils]
-        others = [problem for problem in chains if not problem.spoils]
+        serious = [problem for problem in chains if problem.severity]
+        others = [problem for problem in chains if not problem.severity]
         chains = [*serious[:1], *_advised_above(serious[1:]), *others]
     # Last what spoils nothing.
     return tuple(
         sorted(
             (*causes, *misfits, *chains, *effects),
-            key=lambda problem: problem.spoils == Spoils.NOTHING,
+            key=lambda problem: problem.severity == Severity.NOTHING,
         )
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
-from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Spoils, verdict_of
+from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Severity, verdict_of
 from tfbnn.diagnostics.verdict import (
     MEANINGS,
     Chains,
@@ -85,14 +85,14 @@ class Diagnosis:
         return tuple(problem.sentences(PYTHON) for problem in self.problems)
 
     @property
-    def spoils(self) -> Spoils:
+    def severity(self) -> Severity:
         """The worst that the problems make unusable."""
         return verdict_of(self.problems)
 
     @property
     def chains(self) -> Chains:
         """The verdict on the chains: do they agree, and are they long enough?"""
-        serious = [one for one in self.problems if one.spoils and one.about != About.MODEL]
+        serious = [one for one in self.problems if one.severity and one.about != About.MODEL]
         if serious:
             return Chains(False, serious[0].what.partition(":")[0])
         rhat = _number_text(upper(self.rhat_function)["q95"])
@@ -116,7 +116,7 @@ class Diagnosis:
         """The verdict with the number of problems, or of remarks where none spoils anything."""
         if not self.problems:
             return self.verdict
-        noun = "problem" if self.spoils else "remark"
+        noun = "problem" if self.severity else "remark"
         return f"{self.verdict} ({counted(len(self.problems), noun)})"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> list[str]:

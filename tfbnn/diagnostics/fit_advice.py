@@ -20,7 +20,7 @@ from tfbnn.diagnostics.fit_check import (
     RowsCheck,
     TargetCheck,
 )
-from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Spoils, verdict_of
+from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Severity, verdict_of
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -56,7 +56,7 @@ def find_misfits(fit: FitCheck | None) -> list[Problem]:
         return []
     rows = fit.rows
     # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
-    severity = Spoils.NOTHING if rows is None or rows.explains else Spoils.MEANS
+    severity = Severity.NOTHING if rows is None or rows.explains else Severity.MEANS
     causes = [
         *[*_unscaled("targets", _targets(rows), fit, severity)][:1],
         *_unscaled("inputs", [fit.inputs], fit, severity),
@@ -98,7 +98,7 @@ def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
 
 
 def _unscaled(
-    what: str, columns: Iterable[TargetCheck | InputCheck], fit: FitCheck, severity: Spoils
+    what: str, columns: Iterable[TargetCheck | InputCheck], fit: FitCheck, severity: Severity
 ) -> Iterator[Problem]:
     """Inputs or targets far from mean 0 and standard deviation 1."""
     for one in columns:
@@ -121,7 +121,10 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
         return
     given, units = _GIVEN_NOISE[rows.noise]
     for target in rows.targets:
-        name, severity = shown(target.name), Spoils.ERROR_BARS if target.r2 >= 0.5 else Spoils.MEANS
+        name, severity = (
+            shown(target.name),
+            Severity.ERROR_BARS if target.r2 >= 0.5 else Severity.MEANS,
+        )
         # Where the network follows the rows closely, its spread is what the residuals have lost.
         expected = float(np.hypot(target.residual, target.spread))
         if target.residual > _NOISE_RATIO * target.noise:
@@ -143,12 +146,12 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
             )
 
 
-def _narrow_prior(fit: FitCheck, severity: Spoils) -> Iterator[Problem]:
+def _narrow_prior(fit: FitCheck, severity: Severity) -> Iterator[Problem]:
     prior, wanted = fit.prior, _spread_wanted(fit.rows)
     why = "The data pull the weights beyond what the prior expects."
     if prior.at_edge > _EDGE_LIMIT:
         fault = f"{percent(prior.at_edge)} of the weights lie at an edge of its range"
-        severity = max(severity, Spoils.ERROR_BARS)
+        severity = max(severity, Severity.ERROR_BARS)
     elif prior.in_tail > _TAIL_LIMIT:
         fault = f"{percent(prior.in_tail)} of the weights lie in its outermost 0.1 %"
     elif prior.spread < _NARROW * wanted:
@@ -217,7 +220,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
             f"{percent(rows.accuracy)} of the training rows are classified right, no more than "
             f"{percent(rows.majority)} by always saying the most frequent label",
             _JUDGE,
-            Spoils.NOTHING,
+            Severity.NOTHING,
             why="The inputs may not tell the classes apart.",
         )
     for target in sorted(_targets(rows), key=lambda target: target.r2)[:1]:
@@ -225,7 +228,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
                 Remedy(f"{LONGER_SEARCH}, or more num_burnin_steps"),
-                Spoils.MEANS,
+                Severity.MEANS,
                 why="The chains may not have come to where the data are.",
             )
         elif target.r2 < _LITTLE:
@@ -233,6 +236,6 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The predictions of {shown(target.name)} explain next to nothing of the training rows "
                 f"(R2 {target.r2:.2g})",
                 _JUDGE,
-                Spoils.NOTHING,
+                Severity.NOTHING,
                 why="The inputs may not determine the target.",
             )

@@ -14,7 +14,7 @@ import numpy as np
 from tfbnn.diagnostics.wording import wrapped
 
 
-class Spoils(IntEnum):
+class Severity(IntEnum):
     """Severity of a problem: what it makes unusable; error bars need means."""
 
     NOTHING = 0
@@ -205,7 +205,7 @@ class Problem:
 
     what: str
     remedy: Remedy
-    spoils: Spoils = Spoils.ERROR_BARS
+    severity: Severity = Severity.ERROR_BARS
     why: str = ""
     about: About = About.CHAINS
 
@@ -237,6 +237,6 @@ def step_lines(label: str, words: str, width: int) -> str:
     return wrapped(label, quoted, width - 2).replace("\n", " \\\n").replace("\0", " ")
 
 
-def verdict_of(problems: Iterable[Problem]) -> Spoils:
+def verdict_of(problems: Iterable[Problem]) -> Severity:
     """The worst that any of them spoils."""
-    return max((problem.spoils for problem in problems), default=Spoils.NOTHING)
+    return max((problem.severity for problem in problems), default=Severity.NOTHING)

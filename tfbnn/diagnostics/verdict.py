@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.problem import Spoils
+from tfbnn.diagnostics.problem import Severity
 from tfbnn.diagnostics.wording import counted, shown
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
@@ -215,7 +215,7 @@ def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, st
     ]
 
 
-def verdict_on(chains: Spoils, model: Spoils, predictions_ok: bool | None) -> str:
+def verdict_on(chains: Severity, model: Severity, predictions_ok: bool | None) -> str:
     """One word for both verdicts.
 
     Error bars that were not checked spoil nothing: chains that agree on the posterior of a model that
@@ -226,9 +226,11 @@ def verdict_on(chains: Spoils, model: Spoils, predictions_ok: bool | None) -> st
         model: What problems between model and data spoil.
         predictions_ok: `Predictions.ok`.
     """
-    worst = max(chains, model, Spoils.NOTHING if predictions_ok is not False else Spoils.ERROR_BARS)
-    if worst == Spoils.NOTHING:
+    worst = max(
+        chains, model, Severity.NOTHING if predictions_ok is not False else Severity.ERROR_BARS
+    )
+    if worst == Severity.NOTHING:
         return USABLE
-    if predictions_ok and model != Spoils.MEANS:
+    if predictions_ok and model != Severity.MEANS:
         return CALIBRATED
-    return FOR_MEANS if worst == Spoils.ERROR_BARS else NOT_YET
+    return FOR_MEANS if worst == Severity.ERROR_BARS else NOT_YET

@@ -47,7 +47,7 @@ from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
-    from tfbnn.engine.running.driver import Executor
+    from tfbnn.engine.running.driver import Backend
 
 Keep = Callable[[Ensemble], None]
 
@@ -58,7 +58,7 @@ def fit(
     validation: Rows | None,
     options: FitOptions,
     keep: Keep,
-    executor: Executor | None = None,
+    backend: Backend | None = None,
 ) -> tuple[Run, Result]:
     """Pretrains, samples and diagnoses, or goes on with a run in its folder.
 
@@ -71,14 +71,11 @@ def fit(
             must not lose it during the diagnosis. Called again with the diagnosis added, for which
             an interrupted run has no time. Where no draw was kept, it is that of the pretrained
             networks, which says so.
-        executor: Executor that advances the chains, by default on threads of this process.
+        backend: Backend that advances the chains, by default on threads of this process.
     """
-    from tfbnn.engine.running.driver import Executor
-
-    executor = executor or Executor()
-    job = _settle(spec, rows, validation, options, executor)
+    job = _settle(spec, rows, validation, options, backend)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
-    starts, result = _sample(job, executor)
+    starts, result = _sample(job, backend)
     ladder = measure_ladder(job.config, result) if result.draws.shape[1] else None
     ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
     run = Run(
@@ -154,7 +151,7 @@ def _folder_of(options: FitOptions) -> str | None:
     return None if output is None or RunFolder.around(output) is None else str(output)
 
 
-def _sample(job: Job, executor: Executor) -> tuple[Starts, Result]:
+def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result]:
     """Find starts, unless a run folder has them, and run the chains."""
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import run, starts_of
@@ -164,12 +161,12 @@ def _sample(job: Job, executor: Executor) -> tuple[Starts, Result]:
     notify = Notifier(options.verbose, options.callbacks, deadline, job.history)
 
     def find(data: Any) -> Starts:
-        if not executor.is_elsewhere:  # whose speed is not known
+        if backend is None:  # whose speed is not known
             notify.progress.say(time_to_take(config, settings))
         return starts_of(config, data, notify)
 
     data = partial(make_data, *config.transformed.train, config.spec.dtype)
-    return run(config, settings, options, notify, job.rule, data, find, executor=executor)
+    return run(config, settings, options, notify, job.rule, data, find, backend=backend)
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
@@ -191,13 +188,14 @@ def _settle(
     rows: Rows,
     validation: Rows | None,
     options: FitOptions,
-    executor: Executor,
+    backend: Backend | None,
 ) -> Job:
     """The Job of a fit.
 
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.
     """
+    from tfbnn.engine.basis.seeds import describe_environment
     from tfbnn.engine.density.densities import check_own_densities
     from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
     from tfbnn.engine.starts.given import given_starts
@@ -212,7 +210,7 @@ def _settle(
         from tfbnn.engine.export.forward import check_keras_forward
 
         check_keras_forward(chosen.spec)
-    if not executor.is_elsewhere:
+    if backend is None:
         chosen = choose_by_clock(chosen)
     spec, options, given = chosen.spec, chosen.options, None
     asked = resolve_kernel(options.kernel)
@@ -228,7 +226,7 @@ def _settle(
         rows,
         validation,
         sampling,
-        executor.environment(options),
+        describe_environment() if backend is None else backend.environment(options),
         stated
         | dict(
             kernel=repr(settings),

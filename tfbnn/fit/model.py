@@ -450,14 +450,14 @@ class SampledNetwork(SampledModel):
         return make_log_prob(self.spec, *transformed)
 
     def fit_rows(
-        self, rows: Rows, validation: Rows | None, options: FitOptions, executor: Any = None
+        self, rows: Rows, validation: Rows | None, options: FitOptions, backend: Any = None
     ) -> Run:
         """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
         from tfbnn.fit.fitting import fit
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            run, result = fit(self._asked, rows, validation, options, keep, executor)
+            run, result = fit(self._asked, rows, validation, options, keep, backend)
         error = None
         if result.failures:
             from tfbnn.run.result import chain_error

@@ -92,7 +92,7 @@ class Layout(NamedTuple):
     """The part of a plan that a resumed run keeps, whatever device and settings say now.
 
     Attributes:
-        groups: Lists of chains, a lane each.
+        groups: Lists of chains, a chain group each.
         length: Transitions per block.
     """
 

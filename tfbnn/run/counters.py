@@ -1,4 +1,4 @@
-"""Counters of a lane, and the seconds of a run."""
+"""Counters of a chain group, and the seconds of a run."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PHASES = ("warmup", "sampling")
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Progress of a lane of C chains; never changed, but replaced.
+    """Progress of a chain group of C chains; never changed, but replaced.
 
     Attributes:
         chains: Indices of its chains.
@@ -45,7 +45,7 @@ class Counters:
 
     @classmethod
     def nothing(cls, chains: Sequence[int]) -> "Counters":
-        """Return the counters of a lane that has made no transition."""
+        """Return the counters of a chain group that has made no transition."""
         zeros, unknown = np.zeros(len(chains), int), np.full(len(chains), np.nan)
         return cls(
             chains=list(chains),
@@ -122,9 +122,9 @@ class Seconds:
         return {phase: getattr(self, phase) for phase in PHASES}
 
     @classmethod
-    def committed(cls, lanes: Sequence[Counters]) -> "Seconds":
-        """Return the seconds of a run since it began, by the commits of its lanes."""
-        found = [lane.seconds for lane in lanes if lane.seconds is not None]
+    def committed(cls, groups: Sequence[Counters]) -> "Seconds":
+        """Return the seconds of a run since it began, by the commits of its chain groups."""
+        found = [group.seconds for group in groups if group.seconds is not None]
         names = [item.name for item in fields(cls)]
         return cls(**{name: max([0.0, *(one.get(name, 0.0) for one in found)]) for name in names})
 

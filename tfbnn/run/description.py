@@ -261,7 +261,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
         )
     # What a run may have that ends when it has enough, it need not have.
     was_open = folder.description.get("until") is not None
-    committed = [folder.checkpoint(lane) for lane in range(folder.num_lanes)]
+    committed = [folder.checkpoint(group) for group in range(folder.num_groups)]
     most = max(0 if found is None else found.num_draws for found in committed)
     least = most if was_open else wanted_results(folder)
     if config.sampling.until is None and asked < least:

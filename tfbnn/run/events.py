@@ -111,7 +111,7 @@ class SamplingEvent(Event):
         num_divergent, num_gradients: Of all chains so far; the latter in this phase.
         num_judged, rhat, ess: Of the last `Look`; 0 and NaN before one.
         standing_still: Chains that have not moved for long.
-        lanes: Counters of the lanes.
+        chain groups: Counters of the chain groups.
     """
 
     num_kept: int
@@ -123,36 +123,38 @@ class SamplingEvent(Event):
     rhat: float = math.nan
     ess: float = math.nan
     standing_still: list[int]
-    lanes: Sequence[Counters]
+    groups: Sequence[Counters]
 
     @classmethod
-    def of(cls, phase: str, lanes: Sequence[Counters], plan: Plan, seconds: float) -> SamplingEvent:
-        """The event of a run with these lanes, `seconds` of which were spent in the phase."""
+    def of(
+        cls, phase: str, groups: Sequence[Counters], plan: Plan, seconds: float
+    ) -> SamplingEvent:
+        """The event of a run with these chain groups, `seconds` of which were spent in the phase."""
         total = plan.num_transitions(phase)
-        done = float(np.mean([lane.transitions[phase] for lane in lanes]))
+        done = float(np.mean([group.transitions[phase] for group in groups]))
         later = sum(plan.num_transitions(name) for name in PHASES[PHASES.index(phase) + 1 :])
         pace = seconds / done if done else math.nan
         return cls(
             phase=phase,
             transition=int(done),
             num_transitions=total,
-            num_chains=sum(len(lane.chains) for lane in lanes),
-            num_kept=min(lane.transitions["sampling"] for lane in lanes) // plan.stride,
+            num_chains=sum(len(group.chains) for group in groups),
+            num_kept=min(group.transitions["sampling"] for group in groups) // plan.stride,
             seconds=seconds,
             eta_seconds=pace * (total - done),
             total_eta_seconds=pace * (total - done + later),
             is_open=plan.is_open,
-            acceptance_rate=_known(np.mean, [lane.recent_acceptance for lane in lanes]),
-            step_size=_known(np.median, [lane.step_size for lane in lanes]),
-            num_divergent=sum(int(lane.num_divergent.sum()) for lane in lanes),
-            num_gradients=sum(int(lane.num_gradients[phase].sum()) for lane in lanes),
+            acceptance_rate=_known(np.mean, [group.recent_acceptance for group in groups]),
+            step_size=_known(np.median, [group.step_size for group in groups]),
+            num_divergent=sum(int(group.num_divergent.sum()) for group in groups),
+            num_gradients=sum(int(group.num_gradients[phase].sum()) for group in groups),
             standing_still=[
                 chain
-                for lane in lanes
-                for chain, refused in zip(lane.chains, lane.num_refused)
+                for group in groups
+                for chain, refused in zip(group.chains, group.num_refused)
                 if refused >= _STANDING_STILL
             ],
-            lanes=lanes,
+            groups=groups,
         )
 
     @property
@@ -160,8 +162,8 @@ class SamplingEvent(Event):
         """Chains standing still that accept their proposals: steps that are rounded to none."""
         acceptance = {
             chain: rate
-            for lane in self.lanes
-            for chain, rate in zip(lane.chains, lane.recent_acceptance)
+            for group in self.groups
+            for chain, rate in zip(group.chains, group.recent_acceptance)
         }
         return [chain for chain in self.standing_still if acceptance[chain] > _ACCEPTED]
 
@@ -170,7 +172,7 @@ class SamplingEvent(Event):
         return replace(self, **look._asdict())
 
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"lanes": [lane.to_json() for lane in self.lanes]}
+        return super().to_dict() | {"groups": [group.to_json() for group in self.groups]}
 
     def remarks(self) -> Iterator[str]:
         # Where there is no room for all, what is wrong stays.
@@ -186,9 +188,9 @@ class SamplingEvent(Event):
             yield f"step size {self.step_size:.3g}"
 
 
-def current_phase(lanes: Sequence[Counters], plan: Plan) -> str:
-    """The first phase that some lane has not finished; the last at the end."""
-    warms_up = any(plan.is_warming_up(lane) for lane in lanes)
+def current_phase(groups: Sequence[Counters], plan: Plan) -> str:
+    """The first phase that some group has not finished; the last at the end."""
+    warms_up = any(plan.is_warming_up(group) for group in groups)
     return PHASES[0] if warms_up else PHASES[-1]
 
 

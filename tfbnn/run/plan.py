@@ -10,8 +10,8 @@ from tfbnn.run.counters import Counters
 from tfbnn.spec.density_spec import Sampled
 
 ADAPTING_SHARE = 0.8
-# Transitions of the first legs of warm-up where nothing else parts it.
-_FIRST_LEG = 8
+# Transitions of the first stages of warm-up where nothing else parts it.
+_FIRST_STAGE = 8
 # Transitions after which dual averaging has found a step size that can be frozen.
 _SETTLING = 10
 # Of the draws of a block, and the most transitions of one.
@@ -32,7 +32,7 @@ class Planned(Protocol):
 
 
 @dataclass(frozen=True)
-class Leg:
+class Stage:
     """Transitions under constant rules.
 
     Attributes:
@@ -53,9 +53,9 @@ class Plan:
     """The chains that advance together, and their transitions.
 
     Attributes:
-        groups: Lists of chains, a lane each.
+        groups: Lists of chains, a chain group each.
         block_length: Transitions per block, at most.
-        legs: The legs of a chain.
+        stages: The stages of a chain.
         num_results: Draws to be kept per chain, at most.
         stride: Transitions per kept draw.
         is_open: Whether the run may end with fewer draws.
@@ -63,7 +63,7 @@ class Plan:
 
     groups: list[list[int]]
     block_length: int
-    legs: list[Leg]
+    stages: list[Stage]
     num_results: int
     stride: int
     is_open: bool = False
@@ -76,19 +76,22 @@ class Plan:
     def cut_to(self, num_results: int) -> "Plan":
         """The same with so many draws per chain, no more than it has: its beginning."""
         length = num_results * self.stride
-        legs = [leg if leg.phase == "warmup" else replace(leg, length=length) for leg in self.legs]
-        return replace(self, legs=legs, num_results=num_results)
+        stages = [
+            stage if stage.phase == "warmup" else replace(stage, length=length)
+            for stage in self.stages
+        ]
+        return replace(self, stages=stages, num_results=num_results)
 
     def with_warmup_cut(self, length: int) -> "Plan":
         """The same with a warm-up that is over after so many transitions, and renews nothing then."""
-        legs, begin = [], 0
-        for leg in self.legs:
-            part = min(leg.length, length - begin) if leg.phase == "warmup" else leg.length
-            is_cut = part < leg.length or begin + part == length
-            begin += leg.length
+        stages, begin = [], 0
+        for stage in self.stages:
+            part = min(stage.length, length - begin) if stage.phase == "warmup" else stage.length
+            is_cut = part < stage.length or begin + part == length
+            begin += stage.length
             if part > 0:
-                legs.append(replace(leg, length=part, renew=leg.renew and not is_cut))
-        return replace(self, legs=legs)
+                stages.append(replace(stage, length=part, renew=stage.renew and not is_cut))
+        return replace(self, stages=stages)
 
     def warmup_cut_after(self, transition: int) -> int:
         """Return where warm-up may be cut once a chain has made so many transitions of it.
@@ -97,46 +100,46 @@ class Plan:
         more transitions for that than there were, as these may have taken all the time there is.
         """
         index, done = self.position(transition)
-        settles = self.legs[index].adapt_step and done < _SETTLING
+        settles = self.stages[index].adapt_step and done < _SETTLING
         more = min(_SETTLING - done, transition) if settles else 0
         return min(transition + max(more, 1), self.num_transitions("warmup"))
 
-    def is_warming_up(self, lane: Counters) -> bool:
-        """Return whether a lane has transitions of its warm-up left, which may have been cut."""
-        return lane.transitions["warmup"] < self._warmup_of(lane)
+    def is_warming_up(self, group: Counters) -> bool:
+        """Return whether a chain group has transitions of its warm-up left, which may have been cut."""
+        return group.transitions["warmup"] < self._warmup_of(group)
 
-    def end_of(self, lane: Counters) -> int:
-        """Transitions of a lane in all."""
-        return self._warmup_of(lane) + self.num_transitions("sampling")
+    def end_of(self, group: Counters) -> int:
+        """Transitions of a chain group in all."""
+        return self._warmup_of(group) + self.num_transitions("sampling")
 
-    def _warmup_of(self, lane: Counters) -> int:
+    def _warmup_of(self, group: Counters) -> int:
         whole = self.num_transitions("warmup")
-        return whole if lane.warmup_cut is None else lane.warmup_cut
+        return whole if group.warmup_cut is None else group.warmup_cut
 
     def num_transitions(self, phase: str) -> int:
         """Transitions of a chain in a phase."""
-        return sum(leg.length for leg in self.legs if leg.phase == phase)
+        return sum(stage.length for stage in self.stages if stage.phase == phase)
 
     def num_kept(self, transition: int) -> int:
         """Draws that are kept after so many transitions of a chain."""
         return max(transition - self.num_transitions("warmup"), 0) // self.stride
 
     def position(self, transition: int) -> tuple[int, int]:
-        """(Index of the leg of the next transition, transitions of that leg that are over)."""
-        for index, leg in enumerate(self.legs):
-            if transition < leg.length:
+        """(Index of the stage of the next transition, transitions of that stage that are over)."""
+        for index, stage in enumerate(self.stages):
+            if transition < stage.length:
                 return index, transition
-            transition -= leg.length
-        return len(self.legs), transition
+            transition -= stage.length
+        return len(self.stages), transition
 
-    def leg(self, transition: int) -> Leg | None:
-        """The leg of the next transition after so many, None at the end."""
+    def stage(self, transition: int) -> Stage | None:
+        """The stage of the next transition after so many, None at the end."""
         index, _ = self.position(transition)
-        return self.legs[index] if index < len(self.legs) else None
+        return self.stages[index] if index < len(self.stages) else None
 
-    def chains(self, lanes: Sequence[int]) -> tuple[int, ...]:
-        """The chains of some lanes."""
-        return tuple(chain for lane in lanes for chain in self.groups[lane])
+    def chains(self, groups: Sequence[int]) -> tuple[int, ...]:
+        """The chains of some chain groups."""
+        return tuple(chain for group in groups for chain in self.groups[group])
 
 
 def make_plan(
@@ -147,30 +150,32 @@ def make_plan(
     Args:
         settings: Its kernel, with a definite preconditioner.
         config: RunConfig.
-        groups: Lists of chains, a lane each.
+        groups: Lists of chains, a chain group each.
         length: Transitions per block, at most; by default as many as `block_length` says.
     """
     sampling = config.sampling
     if length is None:
         length = block_length(config.spec, settings, len(groups[0]), sampling.num_transitions)
-    legs = make_legs(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
+    stages = make_stages(settings, sampling.num_burnin_steps, sampling.num_results, sampling.stride)
     is_open = sampling.until is not None
-    return Plan(groups, length, legs, sampling.num_results, sampling.stride, is_open)
+    return Plan(groups, length, stages, sampling.num_results, sampling.stride, is_open)
 
 
-def make_legs(settings: Planned, num_burnin_steps: int, num_results: int, stride: int) -> list[Leg]:
-    """The legs of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
+def make_stages(
+    settings: Planned, num_burnin_steps: int, num_results: int, stride: int
+) -> list[Stage]:
+    """The stages of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
     num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
     if not (settings.adapts or settings.preconditions):
         num_adapting = 0
     windows = adaptation_windows(num_adapting) if settings.preconditions else []
     if not any(renew for _, renew in windows):
         windows = [(length, False) for length in _doubling(num_adapting)]
-    legs = [Leg("warmup", length, settings.adapts, renew) for length, renew in windows]
+    stages = [Stage("warmup", length, settings.adapts, renew) for length, renew in windows]
     rest = num_burnin_steps - num_adapting
-    legs += [Leg("warmup", length) for length in (_doubling(rest) if not windows else [rest])]
-    legs.append(Leg("sampling", num_results * stride))
-    return [leg for leg in legs if leg.length]
+    stages += [Stage("warmup", length) for length in (_doubling(rest) if not windows else [rest])]
+    stages.append(Stage("sampling", num_results * stride))
+    return [stage for stage in stages if stage.length]
 
 
 def _doubling(length: int) -> list[int]:
@@ -181,7 +186,7 @@ def _doubling(length: int) -> list[int]:
     """
     ends = [0]
     while ends[-1] < length:
-        ends.append(min(length, max(_FIRST_LEG, 2 * ends[-1])))
+        ends.append(min(length, max(_FIRST_STAGE, 2 * ends[-1])))
     return [end - begin for begin, end in zip(ends, ends[1:])]
 
 

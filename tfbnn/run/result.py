@@ -12,13 +12,13 @@ from tfbnn.run.counters import PHASES, Counters, Seconds
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
-# The errors of lanes, by their chains.
+# The errors of chain groups, by their chains.
 Failures = dict[tuple[int, ...], BaseException]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of the advance of the lanes of a run.
+    """The end of the advance of the chain groups of a run.
 
     Attributes:
         interrupted: Whether a KeyboardInterrupt ended it.
@@ -35,12 +35,12 @@ class Ending:
 
 
 class Kept(NamedTuple):
-    """Draws of lanes of a run, cut to those that all of their chains have.
+    """Draws of chain groups of a run, cut to those that all of their chains have.
 
     Attributes:
         draws: [C, S, P].
         statistics: Dict name -> [C, S, ...].
-        counters: Those of each lane.
+        counters: Those of each group.
     """
 
     draws: Array
@@ -93,25 +93,28 @@ def nothing_sampled(start_log_prob: Array, interrupted: bool) -> Result:
 def gather_result(
     kept: Kept, start_log_prob: Array, seconds: Seconds, ending: Ending = Ending()
 ) -> Result:
-    """The Result of lanes that have kept draws."""
-    lanes, statistics = kept.counters, dict(kept.statistics)
+    """The Result of chain groups that have kept draws."""
+    groups, statistics = kept.counters, dict(kept.statistics)
     statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
-    num_sampled = np.array([lane.transitions["sampling"] for lane in lanes for _ in lane.chains])
+    num_sampled = np.array(
+        [group.transitions["sampling"] for group in groups for _ in group.chains]
+    )
     return Result(
         draws=kept.draws,
         rung_log_likelihood=statistics.pop("rung_log_likelihood", None),
         readouts=pop_readouts(statistics),
         sample_stats=statistics,
-        acceptance_rate=np.concatenate([lane.acceptance_sum["sampling"] for lane in lanes])
+        acceptance_rate=np.concatenate([group.acceptance_sum["sampling"] for group in groups])
         / np.maximum(num_sampled, 1),
-        num_divergent=np.concatenate([lane.num_divergent for lane in lanes]),
+        num_divergent=np.concatenate([group.num_divergent for group in groups]),
         num_sampled=num_sampled,
         num_gradients={
-            phase: np.concatenate([lane.num_gradients[phase] for lane in lanes]) for phase in PHASES
+            phase: np.concatenate([group.num_gradients[phase] for group in groups])
+            for phase in PHASES
         },
-        step_size=np.concatenate([lane.step_size for lane in lanes]),
+        step_size=np.concatenate([group.step_size for group in groups]),
         start_log_prob=start_log_prob,
-        warmup_cut=min((lane.warmup_cut for lane in lanes if lane.warmup_cut), default=None),
+        warmup_cut=min((group.warmup_cut for group in groups if group.warmup_cut), default=None),
         seconds=seconds,
         **vars(ending),
     )

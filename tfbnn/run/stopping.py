@@ -27,7 +27,7 @@ class StoppingRule:
     measure: Callable[[Kept], Agreement]
     is_budget: bool = False
 
-    def judge(self, kept: Kept) -> tuple[Look, str | None]:
+    def check(self, kept: Kept) -> tuple[Look, str | None]:
         """Return what the draws are worth, and why the run ends with them; None where it goes on."""
         found, until, count = self.measure(kept), self.until, kept.draws.shape[1]
         text, after = found.text(until.rhat), f"after {count} draws per chain"
@@ -38,6 +38,6 @@ class StoppingRule:
             return look, None
         if not self.is_budget:
             return look, f"num_results={count} reached: {text}"
-        gradients = (phase for lane in kept.counters for phase in lane.num_gradients.values())
+        gradients = (phase for group in kept.counters for phase in group.num_gradients.values())
         total = sum(int(phase.sum()) for phase in gradients)
         return look, f"budget of {total} gradients spent: {text} {after}"

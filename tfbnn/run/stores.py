@@ -1,6 +1,6 @@
-"""Keep the draws of the lanes of a run, in memory or in the run's folder.
+"""Keep the draws of the chain groups of a run, in memory or in the run's folder.
 
-The sink of a lane is told of every block that has ended, so that it can commit where it may. A store
+The sink of a chain group is told of every block that has ended, so that it can commit where it may. A store
 begins the run, or goes on with what an earlier process has left. Everything that decides the draws is in
 the folder, and the part that a caller chooses is compared when a run goes on, so that a run is finished
 as it was begun or not at all.
@@ -35,7 +35,7 @@ from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
-    from tfbnn.storage import Checkpoint, LaneWriter, RunFolder
+    from tfbnn.storage import Checkpoint, GroupWriter, RunFolder
 
 # A commit takes no longer than a block; memory, not loss, asks for one when so many bytes wait.
 _MOST_WAITING_BYTES = 64e6
@@ -45,7 +45,7 @@ Arrays = dict[str, Array]
 
 
 class Advancing(Protocol):
-    """A lane as its sink sees it."""
+    """A chain group as its sink sees it."""
 
     @property
     def counters(self) -> Counters: ...
@@ -81,7 +81,7 @@ class _Arrays:
 
 
 class MemoryStore:
-    """Keeps the draws of all lanes of a run in arrays; nothing outlives the process.
+    """Keeps the draws of all chain groups of a run in arrays; nothing outlives the process.
 
     Attributes:
         found: How the run in a folder began, or None before it has begun.
@@ -97,24 +97,24 @@ class MemoryStore:
         arrays = _Arrays(sum(map(len, plan.groups)), plan.num_results)
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
-    def sink(self, lane: int, clock: Clock) -> AbstractContextManager[_MemorySink]:
-        """The sink of a lane, which has it until the end of the context.
+    def sink(self, group: int, clock: Clock) -> AbstractContextManager[_MemorySink]:
+        """The sink of a chain group, which has it until the end of the context.
 
         Args:
-            lane: Number of the lane.
+            group: Number of the group.
             clock: Tells the seconds of the run, which every commit takes down.
         """
         del clock
-        return nullcontext(self._sinks[lane])
+        return nullcontext(self._sinks[group])
 
-    def read(self, lanes: Sequence[int]) -> Kept:
-        """Return what some lanes have kept."""
-        counters = [self._sinks[lane].counters for lane in lanes]
-        count = min(lane.transitions["sampling"] for lane in counters) // self._plan.stride
-        return self._arrays.kept(self._plan.chains(lanes), count, counters)
+    def read(self, groups: Sequence[int]) -> Kept:
+        """Return what some chain groups have kept."""
+        counters = [self._sinks[group].counters for group in groups]
+        count = min(group.transitions["sampling"] for group in counters) // self._plan.stride
+        return self._arrays.kept(self._plan.chains(groups), count, counters)
 
-    def seconds(self, lanes: Sequence[int]) -> Seconds:
-        """Return the seconds of the run so far, by the commits of some lanes."""
+    def seconds(self, groups: Sequence[int]) -> Seconds:
+        """Return the seconds of the run so far, by the commits of some chain groups."""
         return Seconds()
 
     def committed_result(self, fewest: int) -> Result | None:
@@ -127,7 +127,7 @@ class MemoryStore:
 
 
 class _MemorySink:
-    """Takes the draws of one lane; `checkpoint` is the commit that it goes on from, or None."""
+    """Takes the draws of one group; `checkpoint` is the commit that it goes on from, or None."""
 
     checkpoint: Checkpoint | None = None
 
@@ -140,18 +140,18 @@ class _MemorySink:
         self._arrays.put(self._chains, self._num_kept, draws, statistics)
         self._num_kept += len(draws)
 
-    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+    def after_block(self, group: Advancing, phase_ended: bool) -> None:
         """Commits where it is time to."""
         del phase_ended
-        self.commit(lane)
+        self.commit(group)
 
-    def commit(self, lane: Advancing) -> None:
-        """Keeps everything up to the lane's last block."""
-        self.counters = lane.counters
+    def commit(self, group: Advancing) -> None:
+        """Keeps everything up to the group's last block."""
+        self.counters = group.counters
 
 
 class FolderStore:
-    """Keeps the draws of lanes in a run folder; otherwise as `MemoryStore`.
+    """Keeps the draws of chain groups in a run folder; otherwise as `MemoryStore`.
 
     Attributes besides those:
         folder: RunFolder; where this process begins the run, it is there from `begin` on.
@@ -188,15 +188,15 @@ class FolderStore:
             extend_run(self.folder, self._definition.sampling)
 
     @contextmanager
-    def sink(self, lane: int, clock: Clock) -> Iterator[_FolderSink]:
-        with self.folder.writer(lane) as writer:
+    def sink(self, group: int, clock: Clock) -> Iterator[_FolderSink]:
+        with self.folder.writer(group) as writer:
             yield _FolderSink(writer, self.commit_interval, clock)
 
-    def read(self, lanes: Sequence[int]) -> Kept:
-        return read_lanes(self.folder, lanes)
+    def read(self, groups: Sequence[int]) -> Kept:
+        return read_groups(self.folder, groups)
 
-    def seconds(self, lanes: Sequence[int]) -> Seconds:
-        return Seconds.committed(committed_counters(self.folder, lanes))
+    def seconds(self, groups: Sequence[int]) -> Seconds:
+        return Seconds.committed(committed_counters(self.folder, groups))
 
     def committed_result(self, fewest: int) -> Result | None:
         return None if self.found is None else committed_result(self.folder, fewest)
@@ -211,9 +211,9 @@ class FolderStore:
 
 
 class _FolderSink:
-    """Hands draws to a LaneWriter and commits, with the lane's snapshot, now and then."""
+    """Hands draws to a GroupWriter and commits, with the group's snapshot, now and then."""
 
-    def __init__(self, writer: LaneWriter, commit_interval: float, clock: Clock) -> None:
+    def __init__(self, writer: GroupWriter, commit_interval: float, clock: Clock) -> None:
         self._writer, self._interval, self._clock = writer, commit_interval, clock
         self._last_commit = time.monotonic()
         self.checkpoint = writer.checkpoint
@@ -225,77 +225,78 @@ class _FolderSink:
     def append(self, draws: Array, statistics: Arrays) -> None:
         self._writer.append(draws, statistics)
 
-    def after_block(self, lane: Advancing, phase_ended: bool) -> None:
+    def after_block(self, group: Advancing, phase_ended: bool) -> None:
         waited = time.monotonic() - self._last_commit
         much = self._writer.waiting_bytes > _MOST_WAITING_BYTES
         if phase_ended or waited >= self._interval or much:
-            self.commit(lane)
+            self.commit(group)
 
-    def commit(self, lane: Advancing) -> None:
-        counters = lane.counters
+    def commit(self, group: Advancing) -> None:
+        counters = group.counters
         if (counters.transition, counters.warmup_cut) == self._committed:
             return
         timed = replace(counters, seconds=asdict(self._clock.seconds))
-        self._writer.commit(lane.snapshot(), timed.to_json())
+        self._writer.commit(group.snapshot(), timed.to_json())
         self._committed = counters.transition, counters.warmup_cut
         self._last_commit = time.monotonic()
 
 
-# Where the draws of a run go, and where one lane puts them.
+# Where the draws of a run go, and where one group puts them.
 Store = MemoryStore | FolderStore
 Sink = _MemorySink | _FolderSink
 
 
-def committed_counters(folder: RunFolder, lanes: Sequence[int]) -> list[Counters]:
-    """Return the counters of some lanes of the run in a folder at their last commits."""
-    groups = read_beginning(folder).layout.groups
-    found = [(lane, folder.checkpoint(lane)) for lane in lanes]
+def committed_counters(folder: RunFolder, groups: Sequence[int]) -> list[Counters]:
+    """Return the counters of some chain groups of the run in a folder at their last commits."""
+    chains = read_beginning(folder).layout.groups
+    found = [(group, folder.checkpoint(group)) for group in groups]
     return [
-        Counters.from_json(one.counters) if one else Counters.nothing(groups[lane])
-        for lane, one in found
+        Counters.from_json(one.counters) if one else Counters.nothing(chains[group])
+        for group, one in found
     ]
 
 
-def read_lanes(folder: RunFolder, lanes: Sequence[int] | None = None) -> Kept:
-    """Return what some lanes of the run in a folder have committed, all by default."""
-    lanes = range(folder.num_lanes) if lanes is None else lanes
-    groups = [read_beginning(folder).layout.groups[lane] for lane in lanes]
-    num_chains, num_results = sum(map(len, groups)), _num_committed(folder, lanes)
+def read_groups(folder: RunFolder, groups: Sequence[int] | None = None) -> Kept:
+    """Return what some chain groups of the run in a folder have committed, all by default."""
+    groups = range(folder.num_groups) if groups is None else groups
+    chains_of = read_beginning(folder).layout.groups
+    num_chains = sum(len(chains_of[group]) for group in groups)
+    num_results = _num_committed(folder, groups)
     arrays, counters, first = _Arrays(num_chains, num_results), [], 0
-    for index, group in zip(lanes, groups):
-        # One lane after the other, so that no more than one is in memory twice.
-        lane = folder.read(index)
-        found = lane.counters
-        counters.append(Counters.from_json(found) if found else Counters.nothing(group))
-        num_results = min(num_results, len(lane.draws))
+    for index in groups:
+        # One group after the other, so that no more than one is in memory twice.
+        group, chains = folder.read(index), chains_of[index]
+        found = group.counters
+        counters.append(Counters.from_json(found) if found else Counters.nothing(chains))
+        num_results = min(num_results, len(group.draws))
         if num_results:
-            statistics = {name: part[:num_results] for name, part in lane.statistics.items()}
-            places = range(first, first + len(group))
-            arrays.put(places, 0, lane.draws[:num_results], statistics)
-        first += len(group)
+            statistics = {name: part[:num_results] for name, part in group.statistics.items()}
+            places = range(first, first + len(chains))
+            arrays.put(places, 0, group.draws[:num_results], statistics)
+        first += len(chains)
     return arrays.kept(range(num_chains), num_results, counters)
 
 
-def _num_committed(folder: RunFolder, lanes: Sequence[int]) -> int:
-    """Draws that every chain of some lanes has committed."""
-    checkpoints = [folder.checkpoint(lane) for lane in lanes]
+def _num_committed(folder: RunFolder, groups: Sequence[int]) -> int:
+    """Draws that every chain of some chain groups has committed."""
+    checkpoints = [folder.checkpoint(group) for group in groups]
     return min(0 if found is None else found.num_draws for found in checkpoints)
 
 
 def result_of(
     store: Store, plan: Plan, start_log_prob: Array, seconds: Seconds, ending: Ending
 ) -> Result:
-    """Return the result of the lanes that did not fail, or of all where every one did."""
-    lanes = range(len(plan.groups))
-    healthy = [lane for lane in lanes if tuple(plan.groups[lane]) not in ending.failures]
-    return gather_result(store.read(healthy or lanes), start_log_prob, seconds, ending)
+    """Return the result of the chain groups that did not fail, or of all where every one did."""
+    groups = range(len(plan.groups))
+    healthy = [group for group in groups if tuple(plan.groups[group]) not in ending.failures]
+    return gather_result(store.read(healthy or groups), start_log_prob, seconds, ending)
 
 
 def committed_result(folder: RunFolder, fewest: int) -> Result | None:
     """Return what a run has committed, or None with fewer than `fewest` draws per chain."""
-    if _num_committed(folder, range(folder.num_lanes)) < fewest:
+    if _num_committed(folder, range(folder.num_groups)) < fewest:
         return None
-    kept = read_lanes(folder)
+    kept = read_groups(folder)
     if kept.draws.shape[1] < fewest:
         return None  # the last commit is damaged
     seconds = Seconds.committed(kept.counters)

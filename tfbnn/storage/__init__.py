@@ -2,14 +2,14 @@
 
 from tfbnn.storage.format.sealing import seal
 from tfbnn.storage.model.file import read_model, write_model
+from tfbnn.storage.run.chain_group import GroupDraws, GroupWriter
 from tfbnn.storage.run.checkpoint import Checkpoint
 from tfbnn.storage.run.folder import RunFolder
-from tfbnn.storage.run.lane import LaneDraws, LaneWriter
 
 __all__ = [
     "Checkpoint",
-    "LaneDraws",
-    "LaneWriter",
+    "GroupDraws",
+    "GroupWriter",
     "RunFolder",
     "read_model",
     "seal",

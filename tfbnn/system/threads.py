@@ -26,7 +26,7 @@ GRACE_SECONDS = 2.5
 _at_work: set[Future[Any]] = set()
 
 
-def aside(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
     """Begin function(*arguments) in a thread of its own, in the context of the caller.
 
     Neither `exit_at_once` nor an interrupt that ends a script waits for it.
@@ -57,12 +57,12 @@ def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
         KeyboardInterrupt: When the user asked to stop; the call may go on then, and what it
             returns, or raises, is lost.
     """
-    future = aside(function, *arguments)
+    future = in_background(function, *arguments)
     _wait_for([future])
     return future.result()
 
 
-def each_aside(
+def each_in_background(
     function: Callable[[Item], Result], items: Sequence[Item], num_threads: int
 ) -> list[Result]:
     """[function(item) for item in items], made aside on so many threads, in any order.
@@ -85,7 +85,7 @@ def each_aside(
                 is_over.set()
                 raise
 
-    futures = [aside(work) for _ in range(min(num_threads, len(items)))]
+    futures = [in_background(work) for _ in range(min(num_threads, len(items)))]
     try:
         _wait_for(futures)
     finally:
@@ -188,7 +188,7 @@ def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> l
     if count < 2:
         return [function(item) for item in items]
     with single_threaded_blas():
-        return each_aside(function, items, count)
+        return each_in_background(function, items, count)
 
 
 _blas_lock = threading.Lock()

@@ -147,16 +147,16 @@ def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begin
 
 
 def test_a_failed_chain_ends_with_exit_code_1(run, monkeypatch, tmp_path):
-    from tfbnn.engine.sampling.lane import Lane
+    from tfbnn.engine.sampling.chain_group import ChainGroup
 
-    advance = Lane.advance
+    advance = ChainGroup.advance
 
     def fail(self, *at_most):
         if self.chains == [1]:
             raise OSError(28, "No space left on device", "run/lane-001")
         return advance(self, *at_most)
 
-    monkeypatch.setattr(Lane, "advance", fail)
+    monkeypatch.setattr(ChainGroup, "advance", fail)
     code, out, err = run(f"{FIT} --output {tmp_path / 'run'}")
     assert (code, out) == (1, "")
     assert "chain 1: OSError" in err and f"tfbnn resume {tmp_path / 'run'}" in err

@@ -13,7 +13,7 @@ from tfbnn.fit.choices import by_clock
 from tfbnn.run.counters import Counters
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.storage import RunFolder
 
@@ -73,10 +73,10 @@ def test_a_warmup_that_is_cut_short_is_followed_by_draws(whole):
 def test_a_run_goes_on_with_the_warmup_that_was_cut(
     tmp_path, whole, no_time_to_warm_up, monkeypatch
 ):
-    """Also where a kill left a lane behind that had not heard of the cut."""
+    """Also where a kill left a chain group behind that had not heard of the cut."""
     folder = tmp_path / "run"
     fit(output=folder, callbacks=[stop_after_a_draw])
-    shutil.rmtree(RunFolder.open(folder)._lane(1).folder)
+    shutil.rmtree(RunFolder.open(folder)._group(1).folder)
     monkeypatch.undo()  # there is time for all of warm-up now, but the run has decided already
     model, run = tfbnn.resume(folder, verbose=0)
     assert run.num_results == 60
@@ -151,14 +151,22 @@ def test_a_limit_leaves_a_fixed_number_of_draws_as_it_is(tmp_path):
     assert options.num_results == 30 and options.limit == 60
 
 
-def test_each_lane_ends_a_cut_warmup_by_itself():
-    legs = [Leg("warmup", 75, True), Leg("warmup", 100, True, True), Leg("warmup", 25, True)]
-    plan = Plan([[0], [1]], 16, [*legs, Leg("sampling", 50)], 50, 1)
+def test_each_group_ends_a_cut_warmup_by_itself():
+    stages = [
+        Stage("warmup", 75, True),
+        Stage("warmup", 100, True, True),
+        Stage("warmup", 25, True),
+    ]
+    plan = Plan([[0], [1]], 16, [*stages, Stage("sampling", 50)], 50, 1)
     # Just after a renewal a step size is sought for ten transitions, unless there were fewer.
     assert [plan.warmup_cut_after(n) for n in (0, 3, 60, 80, 176, 199)] == [1, 6, 61, 85, 185, 200]
     cut = plan.with_warmup_cut(85)
-    assert [(leg.length, leg.renew) for leg in cut.legs] == [(75, False), (10, False), (50, False)]
-    lane = dataclasses.replace(Counters.nothing([0]), transitions={"warmup": 85, "sampling": 0})
-    assert plan.is_warming_up(lane)
-    lane = dataclasses.replace(lane, warmup_cut=85)
-    assert not plan.is_warming_up(lane) and plan.end_of(lane) == 135
+    assert [(stage.length, stage.renew) for stage in cut.stages] == [
+        (75, False),
+        (10, False),
+        (50, False),
+    ]
+    group = dataclasses.replace(Counters.nothing([0]), transitions={"warmup": 85, "sampling": 0})
+    assert plan.is_warming_up(group)
+    group = dataclasses.replace(group, warmup_cut=85)
+    assert not plan.is_warming_up(group) and plan.end_of(group) == 135

@@ -1,4 +1,4 @@
-"""Runs that write to a folder: resumed, extended, refused, loaded, and their lanes advanced alone."""
+"""Runs that write to a folder: resumed, extended, refused, loaded, and their chain groups advanced alone."""
 
 import os
 import shutil
@@ -11,8 +11,8 @@ import pytest
 import tfbnn
 from tests.support import small_runs
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
-from tfbnn.engine.running.advance import advance_lane
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.running.advance import advance_group
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
 from tfbnn.fit.choices import rules
 from tfbnn.kernels import HMC, RandomWalkMetropolis
@@ -85,7 +85,7 @@ def test_an_interrupt_while_draws_are_read_back_loses_none(tmp_path, whole, monk
     assert_same_draws(model, whole[0])
 
 
-def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
+def test_groups_advance_by_what_is_in_the_folder(folder, whole):
     """In whatever portions, and in any order."""
     events = []
 
@@ -93,11 +93,11 @@ def test_lanes_advance_by_what_is_in_the_folder(folder, whole):
         events.append(event)
         return len(events) % 2 == 0
 
-    for lane in (1, 0):
-        while not advance_lane(folder, lane, commit_interval=0, notify=after_two):
+    for group in (1, 0):
+        while not advance_group(folder, group, commit_interval=0, notify=after_two):
             pass
     assert {event.phase for event in events} == {"sampling"} and len(events) >= 4
-    assert advance_lane(folder, 0)
+    assert advance_group(folder, 0)
     assert_same_draws(tfbnn.load(folder), whole[0])
 
 
@@ -180,7 +180,7 @@ def test_more_draws_are_those_of_a_longer_run(folder):
         small_fit(output=folder, resume=True)
 
 
-def test_more_draws_are_refused_while_a_lane_is_written_and_change_nothing(folder, whole):
+def test_more_draws_are_refused_while_a_group_is_written_and_change_nothing(folder, whole):
     with RunFolder.open(folder).writer(1), pytest.raises(RunLockedError, match="lane-001"):
         tfbnn.resume(folder, num_results=60, verbose=0)
     assert_same_draws(small_fit(output=folder, resume=True)[0], whole[0])
@@ -333,7 +333,7 @@ def test_another_environment_is_refused(folder, monkeypatch, entry, words):
 
     monkeypatch.setattr("tfbnn.engine.basis.seeds.describe_environment", elsewhere)
     monkeypatch.setattr("tfbnn.engine.running.advance.describe_environment", elsewhere)
-    for go_on in (lambda: tfbnn.resume(folder), lambda: advance_lane(folder, 0)):
+    for go_on in (lambda: tfbnn.resume(folder), lambda: advance_group(folder, 0)):
         with pytest.raises(RunFolderError, match=words):
             go_on()
 
@@ -377,13 +377,13 @@ def test_a_run_without_draws_is_not_loaded(tmp_path):
         tfbnn.load(tmp_path / "run", untrusted=True)
 
 
-def test_lanes_are_cut_to_what_all_have(folder):
-    counts = [RunFolder.open(folder).checkpoint(lane).num_draws for lane in (0, 1)]
+def test_groups_are_cut_to_what_all_have(folder):
+    counts = [RunFolder.open(folder).checkpoint(group).num_draws for group in (0, 1)]
     ahead = int(np.argmax(counts))
     assert tfbnn.load(folder)._ensemble.num_results == min(counts)
-    advance_lane(folder, ahead)
+    advance_group(folder, ahead)
     assert tfbnn.load(folder)._ensemble.num_results == min(counts)
-    advance_lane(folder, 1 - ahead)
+    advance_group(folder, 1 - ahead)
     assert tfbnn.load(folder)._ensemble.num_results == 40
 
 
@@ -395,7 +395,7 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
     tmp_path, whole, monkeypatch, to_folder
 ):
 
-    advance = Lane.advance
+    advance = ChainGroup.advance
 
     def fail(self, *at_most):
         if self.chains == [1] and self.num_kept >= 16:
@@ -404,7 +404,7 @@ def test_a_chain_that_fails_does_not_take_the_others_with_it(
 
     output = {"output": tmp_path / "run", "commit_interval": 0} if to_folder else {}
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "advance", fail)
+        patch.setattr(ChainGroup, "advance", fail)
         model = small_model()
         with pytest.raises(ChainError, match="chain 1: MemoryError: no room") as caught:
             model.fit_posterior(X, Y, **RUN, **output)
@@ -436,14 +436,14 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
     tmp_path, whole, monkeypatch
 ):
     """The interrupt tells of it."""
-    failing, interrupted, keep = threading.Event(), threading.Event(), Lane._kept
+    failing, interrupted, keep = threading.Event(), threading.Event(), ChainGroup._kept
 
-    def fail(lane, count, output):
-        if lane.chains == [1] and lane.num_kept >= 8:
+    def fail(group, count, output):
+        if group.chains == [1] and group.num_kept >= 8:
             failing.set()
             assert interrupted.wait(60)
             raise MemoryError("no room")
-        return keep(lane, count, output)
+        return keep(group, count, output)
 
     def interrupt(event):
         if failing.is_set():
@@ -453,15 +453,15 @@ def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
 
     model = small_model()
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "_kept", fail)
+        patch.setattr(ChainGroup, "_kept", fail)
         with (
             pytest.warns(UserWarning, match="chain 1: MemoryError: no room"),
             pytest.raises(KeyboardInterrupt) as caught,
         ):
             model.fit_posterior(X, Y, output=tmp_path / "run", callbacks=[interrupt], **RUN)
     assert isinstance(caught.value.__cause__, ChainError) and model.posterior.num_chains == 1
-    for lane in range(2):
-        counters = RunFolder.open(tmp_path / "run").checkpoint(lane).counters
+    for group in range(2):
+        counters = RunFolder.open(tmp_path / "run").checkpoint(group).counters
         assert sum(counters["transitions"].values()) == counters["transition"]
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
 

@@ -8,8 +8,8 @@ import pytest
 import tfbnn
 from tests.support.marks import statistics_but
 from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
-from tfbnn.engine.running.advance import advance_lane
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.running.advance import advance_group
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage import RunFolder
@@ -103,7 +103,7 @@ def test_the_history_has_every_phase(whole):
 
 def test_a_chain_that_failed_goes_on_when_the_run_does(tmp_path, whole, monkeypatch):
     """The others had enough, which is no end of the run."""
-    advance = Lane.advance
+    advance = ChainGroup.advance
 
     def fail(self, at_most=None):
         if self.chains == [1] and self.num_kept >= 10:
@@ -111,7 +111,7 @@ def test_a_chain_that_failed_goes_on_when_the_run_does(tmp_path, whole, monkeypa
         return advance(self, Work(10, UNLIMITED))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "advance", fail)
+        patch.setattr(ChainGroup, "advance", fail)
         with pytest.raises(tfbnn.ChainError, match="chain 1: OSError"):
             fit(output=tmp_path / "run", commit_interval=0, until=tfbnn.Until(ess=5, rhat=20.0))
     model, run = tfbnn.resume(tmp_path / "run", verbose=0)
@@ -129,8 +129,8 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(whole, tmp_path, first, 
     """Wherever its chains were then."""
     folder = tmp_path / "run"
     fit(output=folder, callbacks=[lambda event: event.get("num_kept", 0) >= 1])
-    for lane, count in enumerate((first, second)):
-        advance_lane(folder, lane, num_results=count)
+    for group, count in enumerate((first, second)):
+        advance_group(folder, group, num_results=count)
     model, run = tfbnn.resume(folder, verbose=0)
     assert_same_draws(model, whole[0])
     assert run.ended == whole[1].ended

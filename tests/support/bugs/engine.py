@@ -10,7 +10,7 @@ from tests.support.kernels.invariance import joint_p
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density import potential
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.sampling import lane
+from tfbnn.engine.sampling import group
 from tfbnn.run import plan
 
 __all__ = ["ENGINE_BUGS"]
@@ -58,14 +58,14 @@ def late_draws(original):
     return control
 
 
-def adapting_legs(original):
-    def make_legs(settings, *arguments):
+def adapting_stages(original):
+    def make_stages(settings, *arguments):
         return [
-            plan.Leg(leg.phase, leg.length, settings.adapts, leg.renew)
-            for leg in original(settings, *arguments)
+            plan.Stage(stage.phase, stage.length, settings.adapts, stage.renew)
+            for stage in original(settings, *arguments)
         ]
 
-    return make_legs
+    return make_stages
 
 
 def all_rows_of_the_last_block(original):
@@ -134,7 +134,7 @@ ENGINE_BUGS = {
     ),
     "random numbers shared by chains": Bug(
         "all chains have the keys of the first",
-        around(lane.Lane, "__init__", keys_of_the_first_chain),
+        around(group.ChainGroup, "__init__", keys_of_the_first_chain),
         checks=CHAINS,
     ),
     "Jacobian of a scale dropped": Bug(
@@ -156,12 +156,12 @@ ENGINE_BUGS = {
     ),
     "adaptation left on after warm-up": Bug(
         "the step size follows the acceptance while draws are kept",
-        around(plan, "make_legs", adapting_legs),
+        around(plan, "make_legs", adapting_stages),
         checks=FROZEN,
     ),
     "thinning off by one": Bug(
         "the last but one of every s transitions is kept",
-        around(lane, "BlockControl", late_draws),
+        around(group, "BlockControl", late_draws),
         checks=REPLAY,
     ),
 }

@@ -14,7 +14,7 @@ import numpy as np
 import tfbnn
 from tfbnn.storage import RunFolder
 
-LANE = "lane-000"
+GROUP = "lane-000"
 # Each holds two generations of checkpoints: the fourth commit, and the third.
 NUM_COMMITS, DRAWS_PER_COMMIT = 4, 5
 NEWER, OLDER = "checkpoint-a.h5", "checkpoint-b.h5"
@@ -22,9 +22,9 @@ SEGMENTS = [f"segment-{index:06d}.h5" for index in range(NUM_COMMITS)]
 # File kind -> its names, relative to the run folder.
 KINDS = {
     "run.h5": ["run.h5"],
-    "segment": [os.path.join(LANE, name) for name in SEGMENTS],
-    "newer checkpoint": [os.path.join(LANE, NEWER)],
-    "older checkpoint": [os.path.join(LANE, OLDER)],
+    "segment": [os.path.join(GROUP, name) for name in SEGMENTS],
+    "newer checkpoint": [os.path.join(GROUP, NEWER)],
+    "older checkpoint": [os.path.join(GROUP, OLDER)],
 }
 FILES = [name for names in KINDS.values() for name in names]
 
@@ -134,14 +134,14 @@ def trial(sound, path, change, names, number, num_parameters=50):
 
 
 def _swap(path, first, second):
-    first, second = (os.path.join(path, LANE, name) for name in (first, second))
+    first, second = (os.path.join(path, GROUP, name) for name in (first, second))
     os.rename(first, f"{first}.old")
     os.rename(second, first)
     os.rename(f"{first}.old", second)
 
 
 def _copy(source, first, path, second):
-    shutil.copy(os.path.join(source, LANE, first), os.path.join(path, LANE, second))
+    shutil.copy(os.path.join(source, GROUP, first), os.path.join(path, GROUP, second))
 
 
 SUBSTITUTIONS = {
@@ -149,11 +149,11 @@ SUBSTITUTIONS = {
     "a segment twice": lambda path, other: _copy(path, SEGMENTS[0], path, SEGMENTS[1]),
     "a segment of another run": lambda path, other: _copy(other, SEGMENTS[1], path, SEGMENTS[1]),
     "last segment of another run": lambda path, other: _copy(other, SEGMENTS[3], path, SEGMENTS[3]),
-    "a segment gone": lambda path, other: os.unlink(os.path.join(path, LANE, SEGMENTS[1])),
-    "last segment gone": lambda path, other: os.unlink(os.path.join(path, LANE, SEGMENTS[3])),
+    "a segment gone": lambda path, other: os.unlink(os.path.join(path, GROUP, SEGMENTS[1])),
+    "last segment gone": lambda path, other: os.unlink(os.path.join(path, GROUP, SEGMENTS[3])),
     "a folder for a segment": lambda path, other: (
-        os.unlink(os.path.join(path, LANE, SEGMENTS[1])),
-        os.mkdir(os.path.join(path, LANE, SEGMENTS[1])),
+        os.unlink(os.path.join(path, GROUP, SEGMENTS[1])),
+        os.mkdir(os.path.join(path, GROUP, SEGMENTS[1])),
     ),
     "a checkpoint for a segment": lambda path, other: _copy(path, NEWER, path, SEGMENTS[1]),
     "checkpoint of another run": lambda path, other: _copy(other, NEWER, path, NEWER),
@@ -163,12 +163,12 @@ SUBSTITUTIONS = {
     ),
     "checkpoints swapped": lambda path, other: _swap(path, NEWER, OLDER),
     "both checkpoints gone": lambda path, other: (
-        os.unlink(os.path.join(path, LANE, NEWER)),
-        os.unlink(os.path.join(path, LANE, OLDER)),
+        os.unlink(os.path.join(path, GROUP, NEWER)),
+        os.unlink(os.path.join(path, GROUP, OLDER)),
     ),
-    "a lane of another run": lambda path, other: (
-        shutil.rmtree(os.path.join(path, LANE)),
-        shutil.copytree(os.path.join(other, LANE), os.path.join(path, LANE)),
+    "a chain group of another run": lambda path, other: (
+        shutil.rmtree(os.path.join(path, GROUP)),
+        shutil.copytree(os.path.join(other, GROUP), os.path.join(path, GROUP)),
     ),
     "description of another run": lambda path, other: shutil.copy(
         os.path.join(other, "run.h5"), os.path.join(path, "run.h5")

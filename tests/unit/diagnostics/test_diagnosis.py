@@ -236,7 +236,7 @@ def test_means_need_numbers_at_95_percent_of_the_reference_outputs(run, count, v
     function_draws[0, 0, :count, 0] = np.inf
     diagnosis = diagnose(draws, function_draws, stats)
     assert only_warning(diagnosis).startswith(f"{count} of 40 reference outputs have no R-hat")
-    assert diagnosis.spoils == verdict
+    assert diagnosis.severity == verdict
 
 
 def test_biased_draws_are_not_for_error_bars(run):

@@ -11,7 +11,7 @@ from tfbnn.diagnostics.problem import (
     LONGER_SEARCH,
     Interface,
     Remedy,
-    Spoils,
+    Severity,
     on_command_line,
     step_lines,
 )
@@ -88,7 +88,7 @@ def test_files_that_say_nothing_or_nonsense():
         Chains.from_json({"ok": "yes", "text": ""})
 
 
-NONE, BARS, MEANS = Spoils
+NONE, BARS, MEANS = Severity
 WORDS = [
     ((NONE, NONE, True), "usable for error bars"),
     ((NONE, NONE, None), "usable for error bars"),

@@ -16,7 +16,7 @@ from tests.support.coded import coded_ensemble
 from tests.support.pages import check_page
 from tests.support.predictions import ARD_FIRST
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.diagnostics.problem import About, Interface, Spoils
+from tfbnn.diagnostics.problem import About, Interface, Severity
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.plots.page import making, sections
@@ -196,19 +196,19 @@ def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
     assert not scores.drawings and "Accuracy" in [row[0] for row in scores.tables[0].rows]
 
 
-@pytest.mark.parametrize("spoils", Spoils)
-def test_the_verdict_comes_first_with_what_to_do(spoils, monkeypatch):
+@pytest.mark.parametrize("severity", Severity)
+def test_the_verdict_comes_first_with_what_to_do(severity, monkeypatch):
     model = model_of(num_results=200)
     diagnosis = model.diagnose()
     problem = replace(
-        diagnosis.problems[0], what="Chains differ", spoils=spoils, about=About.CHAINS
+        diagnosis.problems[0], what="Chains differ", severity=severity, about=About.CHAINS
     )
     monkeypatch.setattr(model, "diagnose", lambda: replace(diagnosis, problems=(problem,)))
     subject = Subject(model)
     page = Page("bnn", "", sections.verdict(subject), [sections.fitted(subject)])
     text = page_text(page)
     found = check_page(text)
-    tone = {0: "good", 1: "fair", 2: "poor"}[spoils]
+    tone = {0: "good", 1: "fair", 2: "poor"}[severity]
     assert found.named("section")[0]["class"] == f"verdict {tone}"
     assert problem.remedy.words(subject.interface) in found.words()
     assert text.index("Chains differ") < text.index("What was fitted</h2>")

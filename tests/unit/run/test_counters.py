@@ -1,4 +1,4 @@
-"""What lanes count, as checkpoints keep it, and the seconds of a run."""
+"""What chain groups count, as checkpoints keep it, and the seconds of a run."""
 
 import json
 
@@ -40,10 +40,10 @@ def test_a_block_is_added_to_its_phase():
     assert second.to_json().keys() == ENTRY.keys() - {"seconds"}
 
 
-def test_the_seconds_of_a_run_are_those_of_its_slowest_lane():
-    lanes = [Counters.from_json(ENTRY), Counters.nothing([1])]
-    assert Seconds.committed(lanes) == Seconds(warmup=2.5, sampling=1.25)
-    assert Seconds.committed(lanes[1:]) == Seconds()
+def test_the_seconds_of_a_run_are_those_of_its_slowest_group():
+    groups = [Counters.from_json(ENTRY), Counters.nothing([1])]
+    assert Seconds.committed(groups) == Seconds(warmup=2.5, sampling=1.25)
+    assert Seconds.committed(groups[1:]) == Seconds()
     assert Seconds(compile=1.0) + Seconds(compile=2.0, warmup=1.0) == Seconds(0.0, 3.0, 0.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The legs of a run, and how long its blocks are."""
+"""The stages of a run, and how long its blocks are."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,21 @@ import pytest
 from tests.support.builders import config_of_run, plain_spec
 from tfbnn.kernels import HMC, PowerPosterior
 from tfbnn.run.cost import estimated_seconds
-from tfbnn.run.plan import Leg, Plan, block_length, make_legs, make_plan
+from tfbnn.run.plan import Plan, Stage, block_length, make_plan, make_stages
 
 
 def test_first_80_percent_adapt():
-    legs = make_legs(HMC(), num_burnin_steps=1000, num_results=10, stride=3)
-    warmup = [leg for leg in legs if leg.phase == "warmup"]
-    assert sum(leg.length for leg in warmup if leg.adapt_step) == 800
+    stages = make_stages(HMC(), num_burnin_steps=1000, num_results=10, stride=3)
+    warmup = [stage for stage in stages if stage.phase == "warmup"]
+    assert sum(stage.length for stage in warmup if stage.adapt_step) == 800
     assert warmup[-1].length == 200 and not warmup[-1].adapt_step
-    assert legs[-1].phase == "sampling" and legs[-1].length == 30
-    assert not legs[-1].adapt_step and not legs[-1].renew
+    assert stages[-1].phase == "sampling" and stages[-1].length == 30
+    assert not stages[-1].adapt_step and not stages[-1].renew
 
 
 def test_fixed_step_and_identity_adapt_nothing():
-    legs = make_legs(HMC(step_size=0.1, preconditioner="identity"), 100, 5, 1)
-    assert not any(leg.adapt_step or leg.renew for leg in legs)
+    stages = make_stages(HMC(step_size=0.1, preconditioner="identity"), 100, 5, 1)
+    assert not any(stage.adapt_step or stage.renew for stage in stages)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_more_rows_take_longer():
     assert seconds[1] > 5 * seconds[0]
 
 
-def test_the_beginning_of_a_plan_keeps_the_rules_of_its_legs():
-    legs = [
-        Leg("warmup", 8, adapt_step=True, renew=True),
-        Leg("warmup", 2),
-        Leg("sampling", 30, adapt_step=True),
+def test_the_beginning_of_a_plan_keeps_the_rules_of_its_stages():
+    stages = [
+        Stage("warmup", 8, adapt_step=True, renew=True),
+        Stage("warmup", 2),
+        Stage("sampling", 30, adapt_step=True),
     ]
-    cut = Plan([[0]], 16, legs, num_results=10, stride=3).cut_to(4)
+    cut = Plan([[0]], 16, stages, num_results=10, stride=3).cut_to(4)
     assert cut == Plan(
-        [[0]], 16, [*legs[:2], Leg("sampling", 12, adapt_step=True)], num_results=4, stride=3
+        [[0]], 16, [*stages[:2], Stage("sampling", 12, adapt_step=True)], num_results=4, stride=3
     )

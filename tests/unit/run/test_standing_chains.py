@@ -16,8 +16,8 @@ from tfbnn.run.progress import Notifier
     ],
 )
 def test_live_warning_fits_the_cause(acceptance, said, advice):
-    lane = Counters.nothing([0, 1])
-    lane = lane.after_block("warmup", 30, 30 * np.array([acceptance, 0.8]), np.array([1, 1]))
+    group = Counters.nothing([0, 1])
+    group = group.after_block("warmup", 30, 30 * np.array([acceptance, 0.8]), np.array([1, 1]))
     event = SamplingEvent(
         phase="warmup",
         transition=30,
@@ -31,7 +31,7 @@ def test_live_warning_fits_the_cause(acceptance, said, advice):
         num_divergent=0,
         num_gradients=2,
         standing_still=[0],
-        lanes=[lane],
+        groups=[group],
     )
     notify = Notifier(verbose=0)
     with pytest.warns(UserWarning) as caught:

@@ -10,13 +10,13 @@ import tfbnn
 from tests.support.builders import plain_spec
 from tests.support.entries import fake_fit
 from tfbnn.diagnostics.agreement import Agreement
-from tfbnn.engine.running.crew import Crew
+from tfbnn.engine.running.executor import Executor
 from tfbnn.kernels import HMC
 from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 from tfbnn.run.result import Kept
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.until import Until, next_look, until_of_text
@@ -98,29 +98,29 @@ def test_looks_are_at_fixed_numbers():
     assert [next_look(count) for count in (99, 101, 401, 599, 601)] == [100, 200, 600, 600, 800]
 
 
-class Straight(Crew):
+class Straight(Executor):
     """Chains that go where they are told, at once."""
 
     running = ()
     seconds = Seconds()
 
     def __init__(self, most, *counts):
-        legs = [Leg("sampling", most)]
+        stages = [Stage("sampling", most)]
         groups = [[chain] for chain in range(len(counts))]
-        super().__init__(Plan(groups, 1, legs, num_results=most, stride=1))
+        super().__init__(Plan(groups, 1, stages, num_results=most, stride=1))
         self.counters = dict(enumerate(map(counted, counts)))
         self.stops = []
 
     def go_to(self, num_results, notify):
         self.stops.append(num_results)
-        for lane, one in self.counters.items():
-            self.counters[lane] = counted(max(one.transition, num_results))
+        for group, one in self.counters.items():
+            self.counters[group] = counted(max(one.transition, num_results))
         return False
 
     def has_room(self):
         return True
 
-    def start(self, lane):
+    def start(self, group):
         raise AssertionError("nothing waits")
 
     def reports(self):
@@ -147,15 +147,15 @@ def stops(*counts, enough=10**9, most=1000, is_budget=False):
         looks.append(kept.draws.shape[1])
         return agreement(ess=1000.0 if kept.draws.shape[1] >= enough else 3.0)
 
-    crew = Straight(most, *counts)
+    executor = Straight(most, *counts)
 
-    def read(lanes):
-        kept = [crew.counters[lane] for lane in lanes]
+    def read(groups):
+        kept = [executor.counters[group] for group in groups]
         return Kept(np.empty((len(kept), min(one.transition for one in kept), 0)), {}, kept)
 
     rule = StoppingRule(Until(), most, measure, is_budget)
-    ending = crew.run(SimpleNamespace(read=read), rule, lambda event: False)
-    return crew.stops, looks, ending.ended
+    ending = executor.run(SimpleNamespace(read=read), rule, lambda event: False)
+    return executor.stops, looks, ending.ended
 
 
 def test_a_run_goes_from_look_to_look():
@@ -186,9 +186,9 @@ def test_a_run_ends_with_the_most_draws():
 
 @pytest.mark.parametrize("counts, expected", [((0, 20), [130]), ((130, 200), [])])
 def test_without_a_rule_a_run_goes_straight_to_its_last_draw(counts, expected):
-    crew = Straight(130, *counts)
-    assert crew.run(None, None, lambda event: False).ended is None
-    assert crew.stops == expected
+    executor = Straight(130, *counts)
+    assert executor.run(None, None, lambda event: False).ended is None
+    assert executor.stops == expected
 
 
 def options(**settings):

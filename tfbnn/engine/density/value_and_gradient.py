@@ -21,7 +21,7 @@ from tfbnn.engine.density.potential import Density, Potential
 from tfbnn.spec.density_spec import model_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
-from tfbnn.system.threads import awaited, each_aside
+from tfbnn.system.threads import awaited, each_in_background
 
 
 def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
@@ -109,7 +109,7 @@ def seconds_per_gradient(
 
     def timed(count: int) -> float:
         began = time.perf_counter()
-        each_aside(
+        each_in_background(
             lambda _: gradients(theta, data, tf.constant(count)), range(num_threads), num_threads
         )
         return (time.perf_counter() - began) / count
@@ -203,7 +203,8 @@ class Target:
             data: Data.
             linear_map: theta = linear_map.forward(z).
             reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
-            temperatures: Powers of the likelihood of a chain's rungs; see `tfbnn.engine.density.value_and_gradient`.
+            temperatures: Powers of the likelihood of a chain's rungs; see
+                `tfbnn.engine.density.value_and_gradient`.
         """
         self._potential, self._data = potential, data
         self._linear_map, self._reference = linear_map, reference

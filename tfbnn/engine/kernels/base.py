@@ -37,7 +37,7 @@ class Kernel(ABC):
     derive from `TunedKernel`. What has a default here describes a kernel that is left as it is:
     nothing is adapted, and chains run in theta.
 
-    C is the number of chains in a lane, P that of the coordinates. Where a chain has several
+    C is the number of chains in a chain group, P that of the coordinates. Where a chain has several
     `temperatures`, every C below but that of `rung_log_likelihood` counts all of its walkers.
 
     Attributes:

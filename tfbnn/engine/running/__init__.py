@@ -1,1 +1,1 @@
-"""Runs all lanes to their ends, in memory or in a run folder."""
+"""Runs all chain groups to their ends, in memory or in a run folder."""

@@ -1,4 +1,4 @@
-"""Advance a lane of a run that is in its folder, as tasks on a cluster do."""
+"""Advance a chain group of a run that is in its folder, as tasks on a cluster do."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels.registry import kernel_from_json
-from tfbnn.engine.running.crew import Notify
-from tfbnn.engine.running.driver import open_lanes
+from tfbnn.engine.running.driver import open_groups
+from tfbnn.engine.running.executor import Notify
 from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.config import FitConfig, Layout, RunConfig
@@ -19,7 +19,7 @@ from tfbnn.storage import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 
-def advance_lane(
+def advance_group(
     path: str,
     index: int,
     *,
@@ -27,24 +27,24 @@ def advance_lane(
     notify: Notify = lambda event: False,
     num_results: int | None = None,
 ) -> bool:
-    """Advances one lane of a run to its end, or until `notify` asks to stop, and commits.
+    """Advances one group of a run to its end, or until `notify` asks to stop, and commits.
 
-    Everything it needs is in the folder, so any process may call it, any number of times: a lane
+    Everything it needs is in the folder, so any process may call it, any number of times: a chain group
     goes on from its last commit, and one that is finished is left as it is. The draws are those of
     `fit_posterior` in one process, bit by bit with the same number of threads per operation.
 
     Args:
         path: The run folder.
-        index: Number of the lane.
+        index: Number of the group.
         commit_interval: As in `fit_posterior`.
         notify: Called with an Event about once a second; true ends the call.
         num_results: Draws per chain to go on to, by default as many as the run may have.
 
     Returns:
-        Whether the lane has come so far.
+        Whether the group has come so far.
 
     Raises:
-        RunLockedError: When another process is at work on this lane.
+        RunLockedError: When another process is at work on this group.
         RunFolderError: When the folder is damaged, or the run was begun with other versions or on
             another kind of device.
         ValueError: When the kernel is a callable, which only the process that has it can run.
@@ -64,13 +64,13 @@ def advance_lane(
     beginning, clock = read_beginning(folder), Clock(store.seconds([index]))
     program = _program_of(config, beginning.layout)
     with ExitStack() as stack, single_threaded_blas():
-        (lane,) = open_lanes(stack, program, store, [index], beginning.starts.theta, clock)
-        ending = Threads([lane], clock).run(store, None, notify)
+        (group,) = open_groups(stack, program, store, [index], beginning.starts.theta, clock)
+        ending = Threads([group], clock).run(store, None, notify)
     for error in ending.failures.values():
         raise error
     if ending.interrupted:
         raise KeyboardInterrupt
-    return lane.leg is None
+    return group.stage is None
 
 
 def _program_of(config: RunConfig, layout: Layout) -> Program:

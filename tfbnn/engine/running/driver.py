@@ -3,24 +3,23 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.data import Data, no_rows
 from tfbnn.engine.density.potential import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
-from tfbnn.engine.running.crew import Crew
+from tfbnn.engine.running.executor import Executor
 from tfbnn.engine.running.threads import Threads
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import find_starts, log_prob_of
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.config import Beginning, FitConfig, RunConfig, Starts
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.deadline import Deadline, in_time
+from tfbnn.run.deadline import in_time
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Result, nothing_sampled
@@ -51,40 +50,17 @@ def starts_of(
         return find_starts(config.spec, config.transformed, data, pretraining, sampling, notify)
 
 
-class Executor:
-    """Advances chains on threads of this process; subclasses do so elsewhere.
+class Backend(Protocol):
+    """Other machines that chains advance on, with one thread per operation.
 
-    Attributes:
-        is_elsewhere: Whether chains advance on devices of their own, one thread per operation.
+    Without one, they advance on threads of this process.
     """
-
-    is_elsewhere = False
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
         """Return what decides the bits of a run besides settings and data, see `describe_environment`."""
-        return seeds.describe_environment()
 
-    def crew(
-        self,
-        stack: ExitStack,
-        program: Program,
-        store: Store,
-        theta: Array,
-        clock: Clock,
-        deadline: Deadline,
-    ) -> Crew:
-        """The Crew that advances the lanes of a program.
-
-        Args:
-            stack: ExitStack that gives the lanes back.
-            program: Their Program.
-            store: Where their draws go.
-            theta: Starts of all chains [C, P].
-            clock: Clock of the run.
-            deadline: Deadline of the run.
-        """
-        lanes = range(len(program.plan.groups))
-        return Threads(open_lanes(stack, program, store, lanes, theta, clock), clock, deadline)
+    def executor(self, program: Program, store: Store, clock: Clock) -> Executor:
+        """Return the Executor of the chain groups of a program, whose draws go to a store."""
 
 
 def run(
@@ -97,7 +73,7 @@ def run(
     find: Callable[[Data], Starts],
     *,
     check: Callable[[Store], None] = lambda store: None,
-    executor: Executor = Executor(),
+    backend: Backend | None = None,
 ) -> tuple[Starts, Result]:
     """Begin a run, or go on with the one in its folder.
 
@@ -110,7 +86,7 @@ def run(
         data: Returns the tensors of its training rows, if it has any.
         find: Returns the Starts of a run that is to begin.
         check: Called with the store of a run that is there; raises where this is another one.
-        executor: Where the chains advance.
+        backend: Where the chains advance, by default on threads of this process.
 
     Raises:
         StartError: When a chain cannot move from its start.
@@ -128,9 +104,7 @@ def run(
             # With more, the last bits of a factorisation would depend on what other chains are doing.
             with single_threaded_blas():
                 starts = starts or find(tensors)
-                result = run_chains(
-                    config, settings, tensors, starts, store, notify, rule, executor
-                )
+                result = run_chains(config, settings, tensors, starts, store, notify, rule, backend)
         except KeyboardInterrupt:
             # Before the chains moved, in this process.
             if starts is None:
@@ -152,14 +126,14 @@ def run_chains(
     store: Store,
     notify: Notifier,
     rule: StoppingRule | None = None,
-    executor: Executor = Executor(),
+    backend: Backend | None = None,
 ) -> Result:
     """Warm up and sample all chains.
 
     A chain that fails does not end the others: the result then has their draws and names it.
 
     Args:
-        config, settings, rule, executor: As in `run`.
+        config, settings, rule, backend: As in `run`.
         data: Tensors of its training rows, if it has any.
         starts: Where the chains start.
         store: Where draws go, and what there is of the run to go on from.
@@ -177,63 +151,68 @@ def run_chains(
     notify.announce("compile")
     with clock.measure("compile"):
         layout = None if found is None else found.layout
-        plan = plan_chains(settings, config, layout, many_devices=executor.is_elsewhere)
+        plan = plan_chains(settings, config, layout, many_devices=backend is not None)
         program = make_program(settings, config, data, plan)
         start_log_prob = awaited(check_starts, program, starts.theta)
         if found is not None and config.spec.own_names:
             then = found.start_log_prob
             refuse_other_values(config.spec, start_log_prob, then, "the starts")
-    if found is not None and found.in_workers and not executor.is_elsewhere:
+    if found is not None and found.in_workers and backend is None:
         warn(
             "The run was begun with one thread per operation, as on a cluster, and goes on with several: "
             "its draws may differ in the last bits from those of a run that nothing interrupted."
         )
-    store.begin(plan, Beginning(starts, start_log_prob, plan.layout, executor.is_elsewhere))
+    store.begin(plan, Beginning(starts, start_log_prob, plan.layout, backend is not None))
     clock.add(store.seconds(range(len(plan.groups))))
     with ExitStack() as stack:
         with clock.measure("startup"):
-            crew = executor.crew(stack, program, store, starts.theta, clock, notify.deadline)
-        ending = crew.run(store, rule, notify)
+            if backend is None:
+                indices = range(len(plan.groups))
+                groups = open_groups(stack, program, store, indices, starts.theta, clock)
+                executor: Executor = Threads(groups, clock, notify.deadline)
+            else:
+                executor = backend.executor(program, store, clock)
+        ending = executor.run(store, rule, notify)
     if not ending.failures:  # else whoever resumes goes on with the chains that failed
         store.ended = ending.ended
-    return result_of(store, plan, start_log_prob, crew.seconds, ending)
+    return result_of(store, plan, start_log_prob, executor.seconds, ending)
 
 
-def open_lanes(
+def open_groups(
     stack: ExitStack,
     program: Program,
     store: Store,
     indices: Sequence[int],
     theta: Array,
     clock: Clock,
-) -> list[Lane]:
-    """Lanes where their last commits left them, or at their starts.
+) -> list[ChainGroup]:
+    """Chain groups where their last commits left them, or at their starts.
 
     Args:
-        stack: ExitStack that gives the lanes back, of which each has one writer at a time.
+        stack: ExitStack that gives the chain groups back, of which each has one writer at a time.
         program: Their Program.
         store: Where their draws go.
-        indices: Numbers of the lanes.
+        indices: Numbers of the chain groups.
         theta: Starts of all chains [C, P].
         clock: Clock of the run.
     """
-    lanes = []
+    groups = []
     for index in indices:
-        sink, group = stack.enter_context(store.sink(index, clock)), program.plan.groups[index]
-        lanes.append(awaited(_open_lane, program, group, theta[group], sink))
-    return lanes
+        sink, chains = stack.enter_context(store.sink(index, clock)), program.plan.groups[index]
+        groups.append(awaited(_open_group, program, chains, theta[chains], sink))
+    return groups
 
 
-def _open_lane(program: Program, group: list[int], theta: Array, sink: Sink) -> Lane:
-    lane, checkpoint = Lane(program, group, theta, sink), sink.checkpoint
+def _open_group(program: Program, chains: list[int], theta: Array, sink: Sink) -> ChainGroup:
+    group, checkpoint = ChainGroup(program, chains, theta, sink), sink.checkpoint
     if checkpoint is not None:
-        lane.restore(checkpoint.arrays, Counters.from_json(checkpoint.counters))
-        if lane.num_kept != checkpoint.num_draws:
+        group.restore(checkpoint.arrays, Counters.from_json(checkpoint.counters))
+        if group.num_kept != checkpoint.num_draws:
             raise RunFolderError(
-                f"The checkpoint of chains {group} contradicts itself: {checkpoint.num_draws} draws "
-                f"are committed, {lane.num_kept} follow from its transitions."
+                f"The checkpoint of chains {chains} contradicts itself: {checkpoint.num_draws} draws "
+                f"are committed, {group.num_kept} follow from its transitions."
             )
-    return lane
+    return group
 
 
 # Relative; what programs compiled otherwise may differ by.

@@ -1,4 +1,4 @@
-"""Advance lanes on threads of this process, with a commit at the end."""
+"""Advance chain groups on threads of this process, with a commit at the end."""
 
 import math
 import time
@@ -6,57 +6,59 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.running.crew import Crew, Notify
+from tfbnn.engine.running.executor import Executor, Notify
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.block import BlockControl
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.run.counters import Clock, Seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
-from tfbnn.system.threads import aside, awaited, num_cores, wait_a_little
+from tfbnn.system.threads import awaited, in_background, num_cores, wait_a_little
 
 
-def compile_block(lane: Lane) -> None:
-    """Compiles the block of a lane by running it with no transitions."""
-    program = lane.program
+def compile_block(group: ChainGroup) -> None:
+    """Compiles the block of a chain group by running it with no transitions."""
+    program = group.program
     control = BlockControl(*map(tf.constant, (0, 0, 0, program.plan.stride, False, False)))
     keys = tf.zeros([program.plan.block_length, 2], tf.int32)
-    program.block(program.data, lane.state, keys, control)
+    program.block(program.data, group.state, keys, control)
 
 
-class Threads(Crew):
-    """Lanes take turns, block by block, on as many threads as there are cores.
+class Threads(Executor):
+    """Chain groups take turns, block by block, on as many threads as there are cores.
 
     Compiled blocks run outside the interpreter lock, and two one-chain programs on two threads
-    finish sooner than one after the other with two threads each. No lane begins a phase before all
+    finish sooner than one after the other with two threads each. No group begins a phase before all
     have ended the one before it.
 
     A block does what takes about a second by the block before it (`work`). `notify` hears of the
     run as often, whether a block has ended or not.
     """
 
-    def __init__(self, lanes: list[Lane], clock: Clock, deadline: Deadline = Deadline()) -> None:
+    def __init__(
+        self, groups: list[ChainGroup], clock: Clock, deadline: Deadline = Deadline()
+    ) -> None:
         """
         Args:
-            lanes: The lanes, which share a program.
+            chain groups: The chain groups, which share a program.
             clock: Clock of the run.
             deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
         """
-        plan = lanes[0].program.plan
-        self._lanes = {plan.groups.index(lane.chains): lane for lane in lanes}
+        plan = groups[0].program.plan
+        self._groups = {plan.groups.index(group.chains): group for group in groups}
         super().__init__(plan)
         self._count()
         self.running: dict[Future[None], int] = {}
         self._clock, self._deadline = clock, deadline
         self._phase, self._is_compiled = "sampling", False
-        self._num_threads = min(len(lanes), num_cores())
-        self._affordable = dict.fromkeys(self._lanes, work.FIRST)
-        # A process that was killed may have cut only some of the lanes.
+        self._num_threads = min(len(groups), num_cores())
+        self._affordable = dict.fromkeys(self._groups, work.FIRST)
+        # A process that was killed may have cut only some of the chain groups.
         if any(one.warmup_cut is not None for one in self.counters.values()):
             self._cut_warmup()
 
     def warm_up(self, notify: Notify) -> bool:
-        """Take all lanes to the end of warm-up, which is cut where its time is over."""
+        """Take all chain groups to the end of warm-up, which is cut where its time is over."""
         if not self._warms_up():
             return False
         self._phase = "warmup"
@@ -67,16 +69,16 @@ class Threads(Crew):
         self.pauses_at = math.inf
         if not stops and self._warms_up():
             self._cut_warmup()
-            for lane in self.healthy:
-                self._lanes[lane].sink.commit(self._lanes[lane])
+            for group in self.healthy:
+                self._groups[group].sink.commit(self._groups[group])
             stops = self.go_to(0, notify)
         self._phase = "sampling"
         return stops
 
     def aim(self, num_results: int) -> None:
         super().aim(num_results)
-        for lane in self._lanes.values():
-            lane.aim(num_results)
+        for group in self._groups.values():
+            group.aim(num_results)
 
     def _warms_up(self) -> bool:
         return any(map(self.plan.is_warming_up, self.counted))
@@ -85,15 +87,15 @@ class Threads(Crew):
         if self._is_compiled:
             return
         with self._clock.measure("compile"):
-            awaited(compile_block, next(iter(self._lanes.values())))
+            awaited(compile_block, next(iter(self._groups.values())))
         self._is_compiled = True
 
     def _cut_warmup(self) -> None:
-        for lane in self._lanes.values():
-            if lane.is_in("warmup") and lane.counters.warmup_cut is None:
-                length = self.plan.warmup_cut_after(lane.counters.transition)
+        for group in self._groups.values():
+            if group.is_in("warmup") and group.counters.warmup_cut is None:
+                length = self.plan.warmup_cut_after(group.counters.transition)
                 if length < self.plan.num_transitions("warmup"):
-                    lane.cut_warmup(length)
+                    group.cut_warmup(length)
         self._count()
 
     @property
@@ -103,22 +105,22 @@ class Threads(Crew):
     def has_room(self) -> bool:
         return len(self.running) < self._num_threads
 
-    def start(self, lane: int) -> None:
+    def start(self, group: int) -> None:
         self._compile()
         self._clock.count_as(self._phase)
-        self.running[aside(self._advance, lane)] = lane
+        self.running[in_background(self._advance, group)] = group
 
     def reports(self) -> Iterator[Event]:
         ended = wait(self.running, timeout=work.BLOCK_SECONDS, return_when=FIRST_COMPLETED).done
         for future in ended:
             number = self.running.pop(future)
-            if not self._has_failed(future, number) and self._lanes[number].is_in(self._phase):
+            if not self._has_failed(future, number) and self._groups[number].is_in(self._phase):
                 self.go_on([number])
         self._count()
         yield from self.event(self._phase, self._clock.seconds.phases[self._phase])
 
     def stop(self) -> bool:
-        """Waits a little for the blocks that run, leaves them, and commits what the lanes have.
+        """Waits a little for the blocks that run, leaves them, and commits what the chain groups have.
 
         The latter in a thread of its own, which no signal reaches.
         """
@@ -129,8 +131,8 @@ class Threads(Crew):
                 self._has_failed(future, number)
         pool = ThreadPoolExecutor(1)
         commits = {
-            pool.submit(_leave_and_commit, lane): number
-            for number, lane in self._lanes.items()
+            pool.submit(_leave_and_commit, group): number
+            for number, group in self._groups.items()
             if number not in self.failures
         }
         interrupted |= _finish(pool)
@@ -139,25 +141,25 @@ class Threads(Crew):
         return interrupted
 
     def _count(self) -> None:
-        self.counters = {number: lane.counters for number, lane in self._lanes.items()}
+        self.counters = {number: group.counters for number, group in self._groups.items()}
 
     def _advance(self, number: int) -> None:
-        """Runs one block of a lane, and says what the next one may do."""
+        """Runs one block of a chain group, and says what the next one may do."""
         began = time.perf_counter()
-        made = self._lanes[number].advance(self._affordable[number])
+        made = self._groups[number].advance(self._affordable[number])
         self._affordable[number] = work.next_work(made, time.perf_counter() - began)
 
     def _has_failed(self, future: Future[None], number: int) -> bool:
-        """Record a failed block or commit of a lane; return whether it failed."""
+        """Record a failed block or commit of a chain group; return whether it failed."""
         error = future.exception()
         if error is not None:
             self.failures[number] = error
         return error is not None
 
 
-def _leave_and_commit(lane: Lane) -> None:
-    lane.leave()
-    lane.sink.commit(lane)
+def _leave_and_commit(group: ChainGroup) -> None:
+    group.leave()
+    group.sink.commit(group)
 
 
 def _finish(pool: ThreadPoolExecutor) -> bool:

@@ -1,4 +1,4 @@
-"""The program that lanes of a run share: its plan, the check of starts, the networks of draws."""
+"""The program that chain groups of a run share: its plan, the check of starts, the networks of draws."""
 
 import threading
 from collections.abc import Callable
@@ -47,7 +47,7 @@ _turn = threading.Lock()
 
 @dataclass(frozen=True)
 class Program:
-    """The compiled program of all lanes of a run.
+    """The compiled program of all chain groups of a run.
 
     Attributes:
         spec: What is sampled.
@@ -75,7 +75,7 @@ class Program:
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
-        """Context of a running block: where rows are in pieces, for all cores, no other lane has it.
+        """Context of a running block: where rows are in pieces, for all cores, no other group has it.
 
         None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
         expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which

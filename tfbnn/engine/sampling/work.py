@@ -1,6 +1,6 @@
-"""Size the next block of a lane by what the last one did and how long it took.
+"""Size the next block of a chain group by what the last one did and how long it took.
 
-While a block runs, nobody hears of its lane, commits it or can stop it other than by leaving it
+While a block runs, nobody hears of its group, commits it or can stop it other than by leaving it
 behind, so it should take about a second. No setting tells how much that is: trees of NUTS are a
 thousand times deeper here than there, and a gradient takes a thousand times longer with more rows.
 """
@@ -8,7 +8,7 @@ thousand times deeper here than there, and a gradient takes a thousand times lon
 from typing import NamedTuple
 
 BLOCK_SECONDS = 1.0
-# A short block says little of a long one: its lane may have been alone on the machine, say. From one
+# A short block says little of a long one: its group may have been alone on the machine, say. From one
 # transition to a thousand it takes four blocks, and a call of the smallest takes some milliseconds,
 # most of them to clear the room for draws.
 _GROWTH = 16
@@ -29,7 +29,7 @@ class Work(NamedTuple):
     gradients: int
 
 
-# The first block of a lane is one transition: any second one would be one too many on a network
+# The first block of a chain group is one transition: any second one would be one too many on a network
 # whose transitions take a minute, of which nothing is known yet.
 FIRST = Work(transitions=1, gradients=1)
 
@@ -45,7 +45,7 @@ def next_work(made: Work, seconds: float) -> Work:
     and exceeds what it may do by less than one.
 
     Args:
-        made: What the last block of the lane did.
+        made: What the last block of the group did.
         seconds: How long that took.
     """
     share = BLOCK_SECONDS / max(seconds, BLOCK_SECONDS / _GROWTH)

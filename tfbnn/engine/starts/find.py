@@ -18,8 +18,8 @@ from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
-from tfbnn.engine.starts.judge import Judge, split_rows
-from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
 from tfbnn.engine.starts.pretraining import PretrainingResult, follow_rows, pretrain
 from tfbnn.run.config import Starts
@@ -68,8 +68,8 @@ def find_starts(
     share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
     with notify.within(share * notify.seconds_left):
         adam = _candidates(spec, ground, validation, settings, sampling, notify)
-    if ground.judge is not None:  # noise scales are those that its rows show
-        adam = adam._replace(theta=ground.judge.settled(adam.theta))
+    if ground.holdout is not None:  # noise scales are those that its rows show
+        adam = adam._replace(theta=ground.holdout.settled(adam.theta))
     share = 1.0 if refinement is None else _SHARE_OF_POLISH
     with notify.within(share * notify.seconds_left):
         found, kept = _polished(alone, ground, adam, plan, settings, sampling.num_chains, notify)
@@ -86,7 +86,7 @@ def _plans(
         plan = plan_newton(spec, int(ground.sample.num_rows), settings)
         return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
     plan = plan_newton(spec, int(ground.data.num_rows), settings)
-    # Training rows that a judge holds out come back.
+    # Training rows that were held out come back.
     return (plan, None) if ground.sought_on is ground.data else parted(plan)
 
 
@@ -114,7 +114,7 @@ def _candidates(
         return pretrain(alone, data, settings, searched, validation, notify, input_scale)
 
     found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify)
-    if spec.earlier is not None and (ground.judge is None or spec.earlier.is_condensed):
+    if spec.earlier is not None and (ground.holdout is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
         found = found._replace(theta=theta, text=text)
@@ -141,22 +141,22 @@ def _polished(
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
     """The best starts after Levenberg-Marquardt, as many as chains, and the numbers of the polished."""
-    began, judge, found = time.perf_counter(), ground.judge, adam
+    began, holdout, found = time.perf_counter(), ground.holdout, adam
     kept: tuple[int, ...] = ()
     if plan.num_iterations and not (adam.interrupted or notify.stopped):
         notify.announce("newton")
-        is_judged_by_gain = settings.newton_iterations == "auto" and judge is None
-        least = spec.layout.num_parameters if is_judged_by_gain else -np.inf
-        turns = Turns.of(plan, settings, len(adam.theta), num_chains, judge is not None)
-        found, kept = polish_all(spec, ground, adam, plan, turns, least, notify)
+        needs_gain = settings.newton_iterations == "auto" and holdout is None
+        least = spec.layout.num_parameters if needs_gain else -np.inf
+        halving = Halving.of(plan, settings, len(adam.theta), num_chains, holdout is not None)
+        found, kept = polish_all(spec, ground, adam, plan, halving, least, notify)
     elif settings.newton_iterations == "auto":
         found = adam._replace(text=f"{adam.text}; no Levenberg-Marquardt ({plan.reason})")
     if len(found.theta) > num_chains:
         theta = inside_support(spec, found.theta)
-        if judge is None:
+        if holdout is None:
             scores, what = log_prob_of(spec, ground.data, theta), "log densities"
         else:
-            scores, what = np.array([judge.score(start) for start in theta]), "held-out scores"
+            scores, what = np.array([holdout.score(start) for start in theta]), "held-out scores"
         ranked = np.argsort(-np.where(np.isfinite(scores), scores, -np.inf), kind="stable")
         best = np.sort(ranked[:num_chains])
         values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
@@ -189,11 +189,11 @@ def _ground(
         fitted, held_out = _sides(spec, rows, table, share, seed)
     else:
         fitted, held_out = table, WeightedRows(*rows.held_out)
-    judge = None if held_out is None else Judge(_alone(spec), held_out)
+    holdout = None if held_out is None else HoldoutScore(_alone(spec), held_out)
     fitted_data = data if len(fitted.x) == len(table.x) else fitted.data(spec.dtype)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
-    ground = Ground(data, fitted_data, judge if share else None, sample)
-    return ground, None if judge is None else judge.data
+    ground = Ground(data, fitted_data, holdout if share else None, sample)
+    return ground, None if holdout is None else holdout.data
 
 
 def _sample(rows: WeightedRows, count: int | None, seed: int, dtype: str) -> Data | None:

@@ -35,7 +35,7 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.judge import Judge
+from tfbnn.engine.starts.holdout import HoldoutScore
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
@@ -45,7 +45,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
-_JUDGE_PATIENCE = 20
+_HOLDOUT_PATIENCE = 20
 # So many iterations tell whether a gain will be reached: what has less than this share of it by then
 # does not. Measured in units of P, after 20 iterations and at the end, of two starts each. Never
 # reached: demo .29 .33, then .36 .47; yacht after long ADAM .25 .16, then .47 .44; red wine .18 .32,
@@ -93,15 +93,20 @@ class NewtonState(NamedTuple):
         stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
         in_vain = done == _TRIAL_ITERATIONS and self.gain < _TRIAL_SHARE * least
         waited = len(self.scores) - 1 - int(np.argmax(self.scores)) if self.scores else 0
-        return done >= num_iterations or stalled or in_vain or waited >= _JUDGE_PATIENCE
+        return done >= num_iterations or stalled or in_vain or waited >= _HOLDOUT_PATIENCE
 
     def after(
-        self, theta: Array, value: float, gradient: Array, damping: float, judge: Judge | None
+        self,
+        theta: Array,
+        value: float,
+        gradient: Array,
+        damping: float,
+        holdout: HoldoutScore | None,
     ) -> NewtonState:
         """Return the next one, at another theta."""
         best, scores = theta, self.scores
-        if judge is not None:
-            scores = [*scores, judge.score(theta)]
+        if holdout is not None:
+            scores = [*scores, holdout.score(theta)]
             best = theta if scores[-1] > max(self.scores) else self.best
         return NewtonState(theta, gradient, damping, [*self.log_prob, value], best, scores)
 
@@ -115,7 +120,7 @@ def polish(
     least: float = -np.inf,
     state: NewtonState | None = None,
     *,
-    judge: Judge | None = None,
+    holdout: HoldoutScore | None = None,
     noise_floor: NoiseFloor | None = None,
 ) -> Iterator[NewtonState]:
     """Improve one start, and yield the state at the beginning and after each iteration.
@@ -129,7 +134,7 @@ def polish(
         least: Gain of log density below which the result is of no use: ends where it is plain that
             it will not be reached.
         state: NewtonState of this start to go on from, None for its beginning.
-        judge: Judge with held-out rows, whose scores choose the best state and end the search; or
+        holdout: HoldoutScore of held-out rows, whose scores choose the best state and end the search; or
             None.
         noise_floor: Function theta [P] -> the smallest log noise scales [K] there, or None.
     """
@@ -137,14 +142,14 @@ def polish(
     if state is None:
         theta = np.asarray(theta, np.float64)
         value, gradient = awaited(problem.value_and_gradient, theta)
-        scores = [] if judge is None else [judge.score(theta)]
+        scores = [] if holdout is None else [holdout.score(theta)]
         state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
     yield state
     while not state.is_over(num_iterations, least):
         step = awaited(problem.step, state.theta, state.log_prob[-1], state.gradient, state.damping)
         if step is None:
             return
-        state = state.after(*step, judge)
+        state = state.after(*step, holdout)
         yield state
 
 

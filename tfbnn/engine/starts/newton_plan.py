@@ -1,9 +1,9 @@
-"""Plan of Levenberg-Marquardt: iterations of a start, turns, and the way to solve.
+"""Plan of Levenberg-Marquardt: iterations of a start, rounds, and the way to solve.
 
-Turns are successive halving (Jamieson and Talwalkar 2016, AISTATS, Proc. Mach. Learn. Res. 51, 240) with
-one round: which starts end best is plain long before the end. Of seven starts on 11746 rows of
-neutralinos the best four after 40 iterations were the best four after 300, with 5-20-20-1 on raw inputs
-and with 6-20-20-1 on invariant ones.
+Starts are polished by successive halving (Jamieson and Talwalkar 2016, AISTATS, Proc. Mach. Learn.
+Res. 51, 240) of one round: which starts end best is plain long before the end. Of seven starts on
+11746 rows of neutralinos the best four after 40 iterations were the best four after 300, with
+5-20-20-1 on raw inputs and with 6-20-20-1 on invariant ones.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ def _costs(size: int, lines: int) -> dict[str, float]:
     return costs
 
 
-class Turns(NamedTuple):
-    """Turns of starts, one after the other: a first one of each, a last one of each finalist.
+class Halving(NamedTuple):
+    """Successive halving of starts: a first round of all, and a second one of the finalists.
 
     Attributes:
         num_starts: How many are polished.
-        num_finalists: How many have a second turn, 0 for none.
-        first: Iterations of a start in its first turn, at most.
-        last: Iterations of a finalist in both, at most.
+        num_finalists: How many have a second round, 0 for none.
+        first: Iterations of a start in the first round, at most.
+        last: Iterations of a finalist in both rounds, at most.
     """
 
     num_starts: int
@@ -136,26 +136,26 @@ class Turns(NamedTuple):
         settings: Pretraining,
         num_starts: int,
         num_chains: int,
-        is_judged: bool,
-    ) -> Turns:
-        """A trial of every start where there are more than chains; else one turn each.
+        has_holdout: bool,
+    ) -> Halving:
+        """Return a first round of all starts where there are more than chains; else one round.
 
-        Finalists share half of the iterations that the others are spared: the other half is time. As
-        many iterations as were asked for stay that, and where held-out rows judge, they end turns.
+        Finalists share half of the iterations that the others are spared: the other half is time. There
+        is one round where iterations were asked for by number, and where held-out rows end the search.
         """
         most = plan.num_iterations
         spared = (num_starts - num_chains) * (most - _TRIAL)
-        if settings.newton_iterations != "auto" or is_judged or min(spared, most - _TRIAL) <= 0:
+        if settings.newton_iterations != "auto" or has_holdout or min(spared, most - _TRIAL) <= 0:
             return cls(num_starts, 0, most, most)
         return cls(num_starts, num_chains, _TRIAL, most + spared // (2 * num_chains))
 
     @property
     def num_iterations(self) -> int:
-        """Iterations of all turns, at most."""
+        """Iterations of both rounds, at most."""
         return self.num_starts * self.first + self.num_finalists * (self.last - self.first)
 
     def finalists(self, reached: Sequence[NewtonState]) -> list[int]:
-        """Numbers of the starts that had the highest log densities after their first turn."""
+        """Numbers of the starts that had the highest log densities after the first round."""
         scores = np.array([state.log_prob[: self.first + 1][-1] for state in reached])
         ranked = np.argsort(-scores, kind="stable")
         return sorted(ranked[: self.num_finalists].tolist())

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt on one start after the other: on what a judge leaves, and then on all rows."""
+"""Polish starts one by one by Levenberg-Marquardt: on rows that are not held out, then on all rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.starts.judge import Judge
+from tfbnn.engine.starts.holdout import HoldoutScore
 from tfbnn.engine.starts.newton import NewtonState, NoiseFloor, polish
-from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
@@ -29,15 +29,15 @@ class Ground(NamedTuple):
 
     Attributes:
         data: Data of all training rows.
-        fitted: Data of those that a judge leaves: all, without one.
-        judge: Judge with the others, or with validation rows; or None.
+        fitted: Data of those that are not held out: all, without a holdout.
+        holdout: HoldoutScore of the others, or with validation rows; or None.
         sample: Data of a sample of `fitted`, in which each row stands for several, where starts
             are sought on no others; else None.
     """
 
     data: Data
     fitted: Data
-    judge: Judge | None
+    holdout: HoldoutScore | None
     sample: Data | None = None
 
     @property
@@ -47,9 +47,9 @@ class Ground(NamedTuple):
 
 
 def _watch(notify: Notifier, num_chains: int, total: int) -> Callable[[NewtonState, int], bool]:
-    """Return a function that reports a state after so many iterations of turns before, at most.
+    """Return a function that reports a state after so many iterations before it.
 
-    It returns whether to stop. `total` is the number of iterations of all turns, at most.
+    It returns whether to stop. `total` is the largest number of iterations of all starts.
     """
     began = time.perf_counter()
 
@@ -74,29 +74,29 @@ def polish_all(
     ground: Ground,
     adam: Starts,
     plan: NewtonPlan,
-    turns: Turns,
+    halving: Halving,
     least: float,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
     """Starts after Levenberg-Marquardt where that made them better, and the numbers of those.
 
-    With a judge those are better that predict held-out rows better. Without one it has to gain at
+    With held-out rows those are better that predict held-out rows better. Without one it has to gain at
     least so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start
     that is closer to the maximum than P is as good as polished: further up, it would only fit the
     noise.
     """
-    judge, interrupted = ground.judge, False
+    holdout, interrupted = ground.holdout, False
     reached: list[NewtonState] = []  # of each start that was tried
-    watch, ended = _watch(notify, len(adam.theta), turns.num_iterations), 0
-    count = turns.num_starts + turns.num_finalists
+    watch, ended = _watch(notify, len(adam.theta), halving.num_iterations), 0
+    count = halving.num_starts + halving.num_finalists
     try:
         for turn in range(count):
             if notify.stopped:
                 break
-            start, before, most = turn, 0, turns.first
-            if turn >= turns.num_starts:
-                start = turns.finalists(reached)[turn - turns.num_starts]
-                before, most = turns.first, turns.last
+            start, before, most = turn, 0, halving.first
+            if turn >= halving.num_starts:
+                start = halving.finalists(reached)[turn - halving.num_starts]
+                before, most = halving.first, halving.last
             states = polish(
                 spec,
                 adam.theta[start],
@@ -105,8 +105,8 @@ def polish_all(
                 plan.method,
                 least,
                 reached[start] if start < len(reached) else None,
-                judge=judge,
-                noise_floor=None if judge is None else judge.noise_floor,
+                holdout=holdout,
+                noise_floor=None if holdout is None else holdout.noise_floor,
             )
             with notify.within(notify.seconds_left / (count - turn)):
                 for number, state in enumerate(states):
@@ -117,7 +117,7 @@ def polish_all(
     except KeyboardInterrupt:
         interrupted = True
     theta = adam.theta.copy()
-    kept, text = _chosen(reached, plan, turns, least, judge is not None)
+    kept, text = _chosen(reached, plan, halving, least, holdout is not None)
     for chain in kept:
         theta[chain] = reached[chain].best
     text = f"{adam.text}; {text}"
@@ -125,7 +125,7 @@ def polish_all(
 
 
 def _chosen(
-    results: Sequence[NewtonState], plan: NewtonPlan, turns: Turns, least: float, judged: bool
+    results: Sequence[NewtonState], plan: NewtonPlan, halving: Halving, least: float, judged: bool
 ) -> tuple[tuple[int, ...], str]:
     """Numbers of the polished starts that are better than they were, and a line on all."""
     if not results:
@@ -139,8 +139,8 @@ def _chosen(
     elif len(kept):
         what = "score of held-out rows" if judged else "log density"
         text += f", {min(counts)} to {max(counts)} iterations"
-        if turns.num_finalists:
-            text += f" (the best {turns.num_finalists} of {turns.num_starts} went on after {turns.first})"
+        if halving.num_finalists:
+            text += f" (the best {halving.num_finalists} of {halving.num_starts} went on after {halving.first})"
         text += f", {what} up by {min(gains):.4g} to {max(gains):.4g}"
         if len(kept) < len(results):
             text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"

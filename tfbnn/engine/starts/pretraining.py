@@ -34,7 +34,7 @@ from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
-from tfbnn.system.threads import awaited, each_aside, num_cores
+from tfbnn.system.threads import awaited, each_in_background, num_cores
 
 # Multiplications per step and chain from which chains gain more by a thread each than by sharing
 # one program's overhead.
@@ -43,7 +43,8 @@ _LARGE_STEP = 1e6
 # of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
 # Prior scales of the first layer at which ADAM begins again; the faster a function goes up and down, the
-# steeper. From draws of the prior it ends at a constant of those of tests/unit/engine/starts/test_attempts.py.
+# steeper. From draws of the prior it ends at a constant of those of
+# tests/unit/engine/starts/test_attempts.py.
 _STEEPER = (6.0, 12.0, 24.0, 48.0)
 
 
@@ -170,7 +171,7 @@ def pretrain(
                 partial(steps, state, data, tf.constant(indices[:, group]), control)
                 for state, group in zip(progress.states, groups)
             ]
-            states, seen = zip(*each_aside(lambda call: call(), calls, num_cores()))
+            states, seen = zip(*each_in_background(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
             epoch += count
             progress = progress.after(epoch, list(states), looks, score, patience)

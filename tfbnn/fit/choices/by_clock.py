@@ -18,7 +18,12 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.engine.starts.newton_plan import FEWEST_APPROXIMATE, Turns, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import (
+    FEWEST_APPROXIMATE,
+    Halving,
+    plan_newton,
+    plan_on_all_rows,
+)
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.cost import estimated_pretraining_seconds, estimated_seconds, seconds_of
@@ -63,9 +68,9 @@ def search_seconds(
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
     adam = estimated_pretraining_seconds(spec, pretraining, rows_at_first)
     polish = plan_newton(spec, rows_at_first, pretraining)
-    is_judged = bool(pretraining.validation_split)
-    turns = Turns.of(polish, pretraining, num_starts, num_chains, is_judged)
-    flops = turns.num_iterations * polish.flops
+    has_holdout = bool(pretraining.validation_split)
+    halving = Halving.of(polish, pretraining, num_starts, num_chains, has_holdout)
+    flops = halving.num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops

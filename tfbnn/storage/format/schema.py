@@ -111,7 +111,7 @@ ADDED_DATASETS: dict[int, tuple[str, ...]] = {
 # Files of a run folder.
 ARRAYS = "arrays"
 ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<u4", "<i8", "|u1")
-MAX_ARRAYS, MAX_LANES = 1000, 100_000
+MAX_ARRAYS, MAX_GROUPS = 1000, 100_000
 # Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
 DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
 DIGEST_BYTES = 32

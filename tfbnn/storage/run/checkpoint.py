@@ -1,4 +1,4 @@
-"""Checkpoints: where a lane is, and which segments hold its draws. Two generations are kept.
+"""Checkpoints: where a chain group is, and which segments hold its draws. Two generations are kept.
 
 Each is written in place of the one before the last; its new name is the moment of the commit.
 """
@@ -14,7 +14,7 @@ from tfbnn.exceptions import RunFolderError, RunFolderWarning
 from tfbnn.storage.format import schema
 from tfbnn.storage.run import segments
 from tfbnn.storage.run.record import read_record, write_record
-from tfbnn.storage.run.segments import LanePlace
+from tfbnn.storage.run.segments import GroupFolder
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -25,7 +25,7 @@ CHECKPOINT_NAMES = ("checkpoint-a.h5", "checkpoint-b.h5")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One commit of a lane.
+    """One commit of a chain group.
 
     Attributes:
         arrays: Dict name -> array: what the caller wanted to be kept.
@@ -47,7 +47,7 @@ class Checkpoint:
         return int(self.lengths.sum())
 
 
-def write_checkpoint(place: LanePlace, checkpoint: Checkpoint) -> None:
+def write_checkpoint(place: GroupFolder, checkpoint: Checkpoint) -> None:
     """Commits: once this returns, the checkpoint is what a reader or the next writer finds."""
     content = place.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
@@ -56,11 +56,11 @@ def write_checkpoint(place: LanePlace, checkpoint: Checkpoint) -> None:
     write_record(os.path.join(place.folder, name), schema.CHECKPOINT, content, arrays)
 
 
-def newest_usable(place: LanePlace, use: Callable[[Checkpoint], _Found]) -> _Found | None:
+def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _Found | None:
     """Return what `use` makes of the newest checkpoint that is sound.
 
     Args:
-        place: The lane.
+        place: The group.
         use: Function of a Checkpoint; it raises RunFolderError when that cannot be used.
 
     Returns:
@@ -107,7 +107,7 @@ def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
     content, arrays = dict(record.content), dict(record.arrays)
     other = {name: content.pop(name, None) for name in owner}
     if other != owner:
-        raise RunFolderError(f"{path!r} belongs to another run or lane: {other!r:.200}.")
+        raise RunFolderError(f"{path!r} belongs to another run or chain group: {other!r:.200}.")
     prefix = f"{schema.STATE}/"
     try:
         checkpoint = Checkpoint(

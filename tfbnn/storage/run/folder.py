@@ -1,7 +1,7 @@
-"""Run folders: a description of the run, and one folder per lane with its draws and its state.
+"""Run folders: a description of the run, and one folder per chain group with its draws and its state.
 
-A lane is a set of chains that advance together. Each has one writer at a time; readers may look at
-any time and see what was committed.
+A chain group advances in one program, and its folder is called lane. Each has one writer at a time;
+readers may look at any time and see what was committed.
 
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
@@ -18,11 +18,11 @@ from typing import Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.storage.format import schema
+from tfbnn.storage.run.chain_group import GroupDraws, GroupWriter, read_group
 from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable
-from tfbnn.storage.run.lane import LaneDraws, LaneWriter, read_lane
 from tfbnn.storage.run.lease import held_lease, is_held
 from tfbnn.storage.run.record import read_record, write_record
-from tfbnn.storage.run.segments import LanePlace
+from tfbnn.storage.run.segments import GroupFolder
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath, is_temporary, make_folder
 
@@ -41,18 +41,20 @@ class RunFolder:
     Attributes:
         path: The folder, absolute, links resolved.
         run_id: Text that no other run has.
-        num_lanes: Number of lanes.
+        num_groups: Number of chain groups.
         description: JSON object that says what the run is.
         arrays: Dict name -> array, which belong to the description.
     """
 
-    def __init__(self, path: str, run_id: str, num_lanes: int, description: _Json, arrays: _Arrays):
-        self.path, self.run_id, self.num_lanes = path, run_id, num_lanes
+    def __init__(
+        self, path: str, run_id: str, num_groups: int, description: _Json, arrays: _Arrays
+    ):
+        self.path, self.run_id, self.num_groups = path, run_id, num_groups
         self.description, self.arrays = description, arrays
 
     @classmethod
     def create(
-        cls, path: StrPath, description: _Json, arrays: _Arrays, num_lanes: int
+        cls, path: StrPath, description: _Json, arrays: _Arrays, num_groups: int
     ) -> "RunFolder":
         """Makes a run folder.
 
@@ -60,7 +62,7 @@ class RunFolder:
             path: The folder, which must not exist or be empty; the one above it must exist.
             description: JSON object, nested at most 10 levels deep.
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
-            num_lanes: Number of lanes, at least 1.
+            num_groups: Number of chain groups, at least 1.
 
         Raises:
             RunFolderError: When the folder holds a run already, or something else.
@@ -69,7 +71,7 @@ class RunFolder:
             OSError: When the folder cannot be written.
         """
         with cls.reserved(path) as make:
-            return make(description, arrays, num_lanes)
+            return make(description, arrays, num_groups)
 
     @classmethod
     @contextlib.contextmanager
@@ -88,8 +90,8 @@ class RunFolder:
         with held_lease(os.path.join(path, _LEASE)):
             _refuse_content(path)
 
-            def make(description: _Json, arrays: _Arrays, num_lanes: int) -> RunFolder:
-                _write(path, secrets.token_hex(16), num_lanes, description, arrays)
+            def make(description: _Json, arrays: _Arrays, num_groups: int) -> RunFolder:
+                _write(path, secrets.token_hex(16), num_groups, description, arrays)
                 return cls.open(path)
 
             yield make
@@ -116,8 +118,8 @@ class RunFolder:
         kinds = {"run": str, "num_lanes": int, "description": dict}
         if {name: type(value) for name, value in content.items()} != kinds:
             raise RunFolderError(f"{path!r}: {_RUN} has entries that are unknown or missing.")
-        run_id, num_lanes = content["run"], content["num_lanes"]
-        return cls(path, run_id, num_lanes, content["description"], record.arrays)
+        run_id, num_groups = content["run"], content["num_lanes"]
+        return cls(path, run_id, num_groups, content["description"], record.arrays)
 
     @classmethod
     def find(cls, path: StrPath) -> "RunFolder | None":
@@ -136,13 +138,13 @@ class RunFolder:
     def around(path: StrPath) -> str | None:
         """The run folder that a path, which need not exist, is or lies in, or None."""
         place = Path(os.path.realpath(path))
-        # Nothing of a run lies deeper than in the folder of a lane.
+        # Nothing of a run lies deeper than in the folder of a chain group.
         folders = [place, *place.parents][:3]
         return next((str(folder) for folder in folders if (folder / _RUN).is_file()), None)
 
     @staticmethod
     def in_use(path: StrPath) -> bool:
-        """Return whether a process has a lease in this folder: makes a run, or writes a lane of it."""
+        """Return whether a process has a lease in this folder: makes a run, or writes a chain group of it."""
         places = (_LEASE, f"lane-*/{_LEASE}")
         return any(is_held(lease) for place in places for lease in Path(path).glob(place))
 
@@ -177,54 +179,54 @@ class RunFolder:
         Where that fails, the description is as it was.
 
         Raises:
-            RunLockedError: When another process does so at this moment, or writes a lane.
+            RunLockedError: When another process does so at this moment, or writes a chain group.
             TypeError, ValueError: For a description that cannot be written.
             OSError: When the file cannot be written.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(held_lease(os.path.join(self.path, _LEASE)))
-            for lane in range(self.num_lanes):
-                folder = self._lane(lane).folder
+            for group in range(self.num_groups):
+                folder = self._group(group).folder
                 if os.path.isdir(folder):  # else nobody has written it yet
                     stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
-            _write(self.path, self.run_id, self.num_lanes, description, self.arrays)
+            _write(self.path, self.run_id, self.num_groups, description, self.arrays)
         self.description = RunFolder.open(self.path).description
 
     @contextlib.contextmanager
-    def writer(self, lane: int) -> Iterator[LaneWriter]:
-        """Yields the `LaneWriter` of a lane, after removing what a killed one did not commit.
+    def writer(self, group: int) -> Iterator[GroupWriter]:
+        """Yields the `GroupWriter` of a chain group, after removing what a killed one did not commit.
 
         Draws that were appended and not committed are gone at the end.
 
         Raises:
-            RunLockedError: When another process writes this lane.
+            RunLockedError: When another process writes this group.
             RunFolderError: When what was committed is damaged. Where only the last commit is, the
                 one before it is taken, with a RunFolderWarning.
             OSError: When the folder cannot be written.
         """
-        place = self._lane(lane)
+        place = self._group(group)
         make_folder(place.folder)
         with held_lease(os.path.join(place.folder, _LEASE)) as lease:
-            yield LaneWriter(place, lease)
+            yield GroupWriter(place, lease)
 
-    def checkpoint(self, lane: int) -> Checkpoint | None:
-        """The last commit of a lane, without its draws, or None where there is none."""
-        return newest_usable(self._lane(lane), lambda checkpoint: checkpoint)
+    def checkpoint(self, group: int) -> Checkpoint | None:
+        """The last commit of a chain group, without its draws, or None where there is none."""
+        return newest_usable(self._group(group), lambda checkpoint: checkpoint)
 
-    def read(self, lane: int) -> LaneDraws:
-        """The `LaneDraws` that a lane has committed so far.
+    def read(self, group: int) -> GroupDraws:
+        """The `GroupDraws` that a chain group has committed so far.
 
         Raises:
             RunFolderError: When they are damaged. Where only the last commit is, the one before it
                 is read, with a RunFolderWarning.
         """
-        return read_lane(self._lane(lane))
+        return read_group(self._group(group))
 
-    def _lane(self, lane: int) -> LanePlace:
-        if lane not in range(self.num_lanes):
-            raise ValueError(f"lane must be one of 0 .. {self.num_lanes - 1}, found {lane!r}.")
-        folder = os.path.join(self.path, f"lane-{int(lane):03d}")
-        return LanePlace(folder, self.run_id, int(lane))
+    def _group(self, group: int) -> GroupFolder:
+        if group not in range(self.num_groups):
+            raise ValueError(f"group must be one of 0 .. {self.num_groups - 1}, found {group!r}.")
+        folder = os.path.join(self.path, f"lane-{int(group):03d}")
+        return GroupFolder(folder, self.run_id, int(group))
 
 
 def _content(path: StrPath) -> list[str]:
@@ -242,8 +244,8 @@ def _refuse_content(path: str) -> None:
         )
 
 
-def _write(path: str, run_id: str, num_lanes: int, description: _Json, arrays: _Arrays) -> None:
-    if num_lanes not in range(1, schema.MAX_LANES + 1):
-        raise ValueError(f"num_lanes must be 1 .. {schema.MAX_LANES}, found {num_lanes!r}.")
-    content = {"run": run_id, "num_lanes": int(num_lanes), "description": description}
+def _write(path: str, run_id: str, num_groups: int, description: _Json, arrays: _Arrays) -> None:
+    if num_groups not in range(1, schema.MAX_GROUPS + 1):
+        raise ValueError(f"num_groups must be 1 .. {schema.MAX_GROUPS}, found {num_groups!r}.")
+    content = {"run": run_id, "num_lanes": int(num_groups), "description": description}
     write_record(os.path.join(path, _RUN), schema.RUN, content, arrays)

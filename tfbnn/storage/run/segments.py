@@ -1,4 +1,4 @@
-"""Segments: the kept draws of a lane, in files that are never changed once they are written."""
+"""Segments: the kept draws of a chain group, in files that are never changed once they are written."""
 
 import os
 import re
@@ -15,13 +15,13 @@ _NAME = re.compile(r"segment-(\d{6,})\.h5")
 _Found = TypeVar("_Found")
 
 
-class LanePlace(NamedTuple):
-    """Place of a lane.
+class GroupFolder(NamedTuple):
+    """Place of a chain group.
 
     Attributes:
         folder: The folder, which need not exist yet.
         run: The id of the run.
-        number: The lane's.
+        number: The group's.
     """
 
     folder: str
@@ -45,11 +45,11 @@ def indices(folder: str) -> list[int]:
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
 
-def write(place: LanePlace, index: int, arrays: Mapping[str, Array]) -> bytes:
+def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
     """Writes a segment and returns its digest.
 
     Args:
-        place: The lane.
+        place: The group.
         index: The segment's number.
         arrays: Dict name -> array [n, ...], one row per draw.
     """

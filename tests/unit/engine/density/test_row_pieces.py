@@ -87,7 +87,7 @@ def test_chains_in_pieces_are_those_without_xla_but_for_rounding(monkeypatch):
     [(PLAIN, True, True), (PLAIN, False, False)],
 )
 def test_who_has_pieces_and_takes_turns(monkeypatch, kernel, jit_compile, expected):
-    """Not what XLA is not to compile; and then a lane has a core and needs no turn."""
+    """Not what XLA is not to compile; and then a chain group has a core and needs no turn."""
     monkeypatch.setattr(rows_module, "_ROWS_IN_PIECES", 1)
     spec, data, _ = setting("gaussian_learned", rows=NUM_ROWS)
     rows = np.zeros((NUM_ROWS, 1))
@@ -112,7 +112,7 @@ def test_no_block_runs_beside_another_one_in_pieces(monkeypatch):
             def block(*given):
                 running.append(given)
                 most.append(len(running))
-                time.sleep(0.01)  # for the other lane to come, if it may
+                time.sleep(0.01)  # for the other group to come, if it may
                 made = real(*given)
                 running.pop()
                 return made

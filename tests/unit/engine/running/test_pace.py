@@ -25,7 +25,7 @@ def run_block(at_most, gradients, seconds):
 
 
 def run(gradients, seconds):
-    """Blocks of a lane from its first transition to its last: [(work, seconds, longest of one)]."""
+    """Blocks of a chain group from its first transition to its last: [(work, seconds, longest of one)]."""
     at_most, blocks, done = FIRST, [], 0
     while done < len(gradients):
         made, lasted = run_block(at_most, gradients[done:], seconds[done:])
@@ -60,7 +60,7 @@ def test_transitions_rule_where_gradients_say_nothing(gradients, duration):
 
 
 def test_first_blocks_are_small():
-    """A lane that looks a thousand times faster at first than it is."""
+    """A chain group that looks a thousand times faster at first than it is."""
     made, per_transition = FIRST, 1e-5
     for _ in range(2):
         made = next_work(made, made.transitions * per_transition)
@@ -68,7 +68,7 @@ def test_first_blocks_are_small():
     assert next_work(Work(1, 64), 64 * 0.1) == Work(1, 10)
 
 
-def test_fast_lanes_reach_full_blocks_soon():
+def test_fast_groups_reach_full_blocks_soon():
     blocks = run(np.full(10_000, 8), np.full(10_000, 5e-5))
     assert [made.transitions for made, _, _ in blocks[:4]] == [1, 16, 256, LONGEST]
 

@@ -1,4 +1,4 @@
-"""Lanes that take turns on threads: how long blocks are, who hears of it, and stops."""
+"""Chain groups that take turns on threads: how long blocks are, who hears of it, and stops."""
 
 import threading
 import time
@@ -13,15 +13,15 @@ from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 from tfbnn.system import threads as of_system
 from tfbnn.system.threads import is_anything_left
 
 GRADIENTS = 7  # of a transition
-PLAN = Plan([[0], [1]], 64, [Leg("sampling", 300)], num_results=300, stride=1)
+PLAN = Plan([[0], [1]], 64, [Stage("sampling", 300)], num_results=300, stride=1)
 
 
-class FakeLane:
+class FakeGroup:
     """Advances as fast as it is told; takes down what it is asked for and what it commits."""
 
     def __init__(self, number, seconds=0.0, stuck=None):
@@ -57,20 +57,20 @@ class FakeLane:
     def leave(self):
         self.left = True
 
-    def commit(self, lane):
+    def commit(self, group):
         assert self.left
-        self.committed = lane.counters.transition
+        self.committed = group.counters.transition
 
 
-def run_lanes(notify, *lanes):
-    return Threads(lanes, Clock()).run(None, None, notify)
+def run_groups(notify, *groups):
+    return Threads(groups, Clock()).run(None, None, notify)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(of_system, "GRACE_SECONDS", 0.05)
     monkeypatch.setattr(work, "BLOCK_SECONDS", 0.02)
-    monkeypatch.setattr(module, "compile_block", lambda lane: None)
+    monkeypatch.setattr(module, "compile_block", lambda group: None)
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def stuck():
 
 
 def test_blocks_follow_the_measured_time():
-    fast, slow = FakeLane(0), FakeLane(1, seconds=0.004)
-    assert not run_lanes(lambda event: False, fast, slow).failures
+    fast, slow = FakeGroup(0), FakeGroup(1, seconds=0.004)
+    assert not run_groups(lambda event: False, fast, slow).failures
     assert fast.asked[0] == slow.asked[0] == Work(1, 1)
     # A sleep is no shorter than it is told, so that a slow block may do no more than this.
     assert max(asked.transitions for asked in slow.asked) <= 5
@@ -95,16 +95,16 @@ def test_blocks_follow_the_measured_time():
 
 
 def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
-    events, lane = [], FakeLane(0, seconds=0.03)
-    run_lanes(lambda event: events.append(event) or event.transition >= 2, lane)
+    events, group = [], FakeGroup(0, seconds=0.03)
+    run_groups(lambda event: events.append(event) or event.transition >= 2, group)
     assert {event.transition for event in events} >= {1, 2}
-    assert {asked.transitions for asked in lane.asked} == {1} and lane.committed <= 3
+    assert {asked.transitions for asked in group.asked} == {1} and group.committed <= 3
 
 
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
-    """What the lane had before it is committed, and the other lane loses nothing."""
-    healthy, hanging = FakeLane(0), FakeLane(1, stuck=stuck)
-    ending = run_lanes(lambda event: event.transition >= 100, healthy, hanging)
+    """What the group had before it is committed, and the other group loses nothing."""
+    healthy, hanging = FakeGroup(0), FakeGroup(1, stuck=stuck)
+    ending = run_groups(lambda event: event.transition >= 100, healthy, hanging)
     assert not ending.interrupted and not ending.failures
     assert hanging.committed == 0 and healthy.committed == healthy.counters.transition > 0
     assert is_anything_left()
@@ -112,8 +112,8 @@ def test_a_stop_leaves_a_block_that_does_not_end(stuck):
 
 def test_who_may_stop_a_run_is_asked_during_a_block(stuck):
     events = []
-    hanging = FakeLane(0, stuck=stuck)
-    run_lanes(lambda event: events.append(event) or len(events) == 3, hanging)
+    hanging = FakeGroup(0, stuck=stuck)
+    run_groups(lambda event: events.append(event) or len(events) == 3, hanging)
     assert [event.transition for event in events] == [0, 0, 0]
 
 
@@ -121,5 +121,5 @@ def test_an_interrupt_leaves_it_too(stuck):
     def interrupt(event):
         raise KeyboardInterrupt
 
-    ending = run_lanes(interrupt, FakeLane(0, stuck=stuck))
+    ending = run_groups(interrupt, FakeGroup(0, stuck=stuck))
     assert ending.interrupted

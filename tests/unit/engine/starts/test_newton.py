@@ -18,7 +18,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.newton import DenseCurvature, ProductCurvature, RowCurvature, polish
-from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns, plan_newton
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan, plan_newton
 from tfbnn.kernels import HMC
 from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
@@ -315,7 +315,7 @@ def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
         ground,
         adam,
         NewtonPlan(6, "dense", "auto"),
-        Turns(num_starts=3, num_finalists=2, first=4, last=7),
+        Halving(num_starts=3, num_finalists=2, first=4, last=7),
         0.0,
         Notifier(),
     )
@@ -332,7 +332,7 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     plan = NewtonPlan(5, "dense", "as asked")
     adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
     found, _ = polishing.polish_all(
-        spec, ground, adam, plan, Turns(2, 0, 5, 5), -np.inf, Notifier()
+        spec, ground, adam, plan, Halving(2, 0, 5, 5), -np.inf, Notifier()
     )
     text = "Levenberg-Marquardt (as asked) found no step that raises the log density"
     assert found.text == f"ADAM; {text}"

@@ -46,7 +46,7 @@ def test_the_seed_draws_the_rows_once_each_and_they_stand_for_all():
 
 def test_rows_that_judge_are_not_among_them():
     found = ground(validation_split=0.2)
-    judged = set(places(found.judge.data))
+    judged = set(places(found.holdout.data))
     assert len(judged) == 60 and not judged & set(places(found.sample))
     np.testing.assert_array_equal(found.sample.rows().weights.numpy(), np.full((1, 60), 4.0))
 

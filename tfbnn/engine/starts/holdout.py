@@ -24,8 +24,8 @@ _FEWEST_ROWS = 4
 _LARGEST_SHARE = 0.5
 
 
-class Judge:
-    """Scores networks by held-out rows.
+class HoldoutScore:
+    """Score networks by held-out rows.
 
     Args:
         spec: NetworkSpec.

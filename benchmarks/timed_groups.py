@@ -1,4 +1,4 @@
-"""HMC whose gradients are timed: the compiled block of a run, with lanes on threads as in a fit.
+"""HMC whose gradients are timed: the compiled block of a run, with chain groups on threads as in a fit.
 
 Imported by child processes too, whose package and whose `blocks` may be those of another checkout:
 nothing here but public names of the package and `blocks.make_lane`.
@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from blocks import make_lane
+from blocks import make_group
 
 import tfbnn
 
@@ -61,8 +61,8 @@ def num_transitions(layers, num_rows, times_faster=1):
     return int(np.clip(_SECONDS / (gradient * NUM_LEAPFROG_STEPS), 1, _MOST_TRANSITIONS))
 
 
-class TimedLanes:
-    """Lanes of one program, ready to sample.
+class TimedGroups:
+    """Chain groups of one program, ready to sample.
 
     Attributes:
         compilation: Seconds that compiling took.
@@ -73,7 +73,7 @@ class TimedLanes:
         layers,
         x,
         y,
-        num_lanes=1,
+        num_groups=1,
         *,
         chains_each=1,
         jit_compile=True,
@@ -85,8 +85,8 @@ class TimedLanes:
         Args:
             layers: Sizes of the layers.
             x, y: Rows [N, D], [N, K].
-            num_lanes: Lanes that can be advanced together.
-            chains_each: Chains of a lane, batched in its program.
+            num_groups: Chain groups that can be advanced together.
+            chains_each: Chains of a chain group, batched in its program.
             jit_compile: Whether XLA compiles it.
             dtype: Of the network.
             kernel: Settings, with KERNEL's number of leapfrog steps and a definite preconditioner.
@@ -95,40 +95,40 @@ class TimedLanes:
         spec = network(layers, dtype).spec
         starts = [
             start(spec.layout.num_parameters, chains_each, seed=1 + n, dtype=dtype)
-            for n in range(num_lanes)
+            for n in range(num_groups)
         ]
         count = num_transitions(layers, len(x), times_faster)
         # An older checkout's make_lane knows XLA only.
         options = {} if jit_compile else {"jit_compile": False}
-        lane, self.compilation = make_lane(
+        group, self.compilation = make_group(
             spec, kernel, x, y, starts[0], count, _NUM_BLOCKS, sink=_Nowhere(), **options
         )
-        others = [type(lane)(lane.program, lane.chains, at, _Nowhere()) for at in starts[1:]]
-        self.lanes = [lane, *others]
+        others = [type(group)(group.program, group.chains, at, _Nowhere()) for at in starts[1:]]
+        self.groups = [group, *others]
         self._num_gradients = count * NUM_LEAPFROG_STEPS * chains_each
 
-    def seconds(self, num_lanes=1, num_threads=1):
-        """Wall-clock seconds per gradient of some of the lanes, all their gradients counted."""
+    def seconds(self, num_groups=1, num_threads=1):
+        """Wall-clock seconds per gradient of some of the chain groups, all their gradients counted."""
         began = time.perf_counter()
-        if num_lanes == 1:  # in this thread, whose device is the one to be timed
-            self.lanes[0].advance()
+        if num_groups == 1:  # in this thread, whose device is the one to be timed
+            self.groups[0].advance()
         else:
             with ThreadPoolExecutor(num_threads) as pool:
-                for done in [pool.submit(lane.advance) for lane in self.lanes[:num_lanes]]:
+                for done in [pool.submit(group.advance) for group in self.groups[:num_groups]]:
                     done.result()
-        return (time.perf_counter() - began) / (num_lanes * self._num_gradients)
+        return (time.perf_counter() - began) / (num_groups * self._num_gradients)
 
 
 class _Nowhere:
-    """A sink that drops the draws: a lane that runs for ever needs no room for them."""
+    """A sink that drops the draws: a chain group that runs for ever needs no room for them."""
 
     checkpoint = None
 
     def append(self, draws, statistics):
         """Drops them."""
 
-    def after_block(self, lane, phase_ended):
+    def after_block(self, group, phase_ended):
         """Nothing is to be committed."""
 
-    def commit(self, lane):
+    def commit(self, group):
         """Nothing is to be committed."""

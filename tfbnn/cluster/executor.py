@@ -7,19 +7,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from tfbnn.cluster import tasks
 from tfbnn.cluster.tasks import required
-from tfbnn.engine.running.crew import Crew
-from tfbnn.engine.running.driver import Executor
+from tfbnn.engine.running.executor import Executor
 from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock, Counters, Seconds
-from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_config
 from tfbnn.run.events import Event, current_phase
 from tfbnn.run.options import FitOptions
@@ -27,20 +24,17 @@ from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore, Store
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run.folder import STOP
-from tfbnn.system.arrays import Array
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
 # The folder has news once per commit.
 _LOOK_SECONDS = 2.0
-# How often a lane is tried again that got no further; one that did starts the count anew.
+# How often a chain group is tried again that got no further; one that did starts the count anew.
 _MOST_IN_VAIN = 5
 
 
-class Cluster(Executor):
-    """Advances chains as tasks on a Dask cluster, a lane each."""
-
-    is_elsewhere = True
+class Cluster:
+    """Advances chains as tasks on a Dask cluster, a chain group each."""
 
     def __init__(self, client: Any) -> None:
         """
@@ -56,26 +50,19 @@ class Cluster(Executor):
             return read_config(folder).environment
         return dict(self._client.submit(tasks.environment, pure=False).result())
 
-    def crew(
-        self,
-        stack: ExitStack,
-        program: Program,
-        store: Store,
-        theta: Array,
-        clock: Clock,
-        deadline: Deadline,
-    ) -> Crew:
+    def executor(self, program: Program, store: Store, clock: Clock) -> Executor:
+        """Return the tasks of the chain groups of a program."""
         return Tasks(program.plan, self._client, cast(FolderStore, store), clock)
 
 
-class Tasks(Crew):
-    """Runs a task for each lane of a run in a folder, again where its worker or storage failed.
+class Tasks(Executor):
+    """Runs a task for each group of a run in a folder, again where its worker or storage failed.
 
     Whatever ends it, none of them is at work afterwards, unless the cluster is gone or a second
     interrupt comes while tasks commit. Where the scheduler is gone, `run` raises ConnectionError.
 
-    Attributes besides those of a Crew:
-        repeated: Counter of (lane, what ended an attempt that was followed by another).
+    Attributes besides those of an Executor:
+        repeated: Counter of (group, what ended an attempt that was followed by another).
     """
 
     def __init__(self, plan: Plan, client: Any, store: FolderStore, clock: Clock) -> None:
@@ -86,7 +73,7 @@ class Tasks(Crew):
             store: FolderStore of a run that has begun. The file whose existence asks tasks to stop,
                 also where the scheduler cannot reach them, is in its folder, under a name that no
                 other call has.
-            clock: Clock of the run here; the lanes commit the seconds of their phases.
+            clock: Clock of the run here; the chain groups commit the seconds of their phases.
         """
         super().__init__(plan)
         self._client, self._clock, self._folder = client, clock, store.folder
@@ -100,28 +87,28 @@ class Tasks(Crew):
         self._before = Seconds.committed(list(self.counters.values()))
         # Attempts in a row that got no further, and transitions that the last of them reached.
         self._in_vain = Counter[int]()
-        self._reached = {lane: one.transition for lane, one in self.counters.items()}
+        self._reached = {group: one.transition for group, one in self.counters.items()}
 
     @property
     def seconds(self) -> Seconds:
-        """The phases by what lanes have committed; all else that has passed here is startup.
+        """The phases by what chain groups have committed; all else that has passed here is startup.
 
         That is what workers need to import and to compile, one beside the other.
         """
         self.look()
-        here, lanes = self._clock.seconds, Seconds.committed(list(self.counters.values()))
-        sampled = sum(lanes.phases.values()) - sum(self._before.phases.values())
+        here, groups = self._clock.seconds, Seconds.committed(list(self.counters.values()))
+        sampled = sum(groups.phases.values()) - sum(self._before.phases.values())
         waited = max(time.perf_counter() - self._began - sampled, 0.0)
-        return replace(here, startup=here.startup + waited, **lanes.phases)
+        return replace(here, startup=here.startup + waited, **groups.phases)
 
     def has_room(self) -> bool:
         # Else the client is looking for the scheduler.
         return bool(self._client.status == "running")
 
-    def start(self, lane: int) -> None:
+    def start(self, group: int) -> None:
         run, most = self._folder, self.aimed.num_results
-        call = tasks.advance, run.path, run.run_id, lane, self._commit_interval, most, self._sign
-        self.running[self._client.submit(*call, pure=False)] = lane
+        call = tasks.advance, run.path, run.run_id, group, self._commit_interval, most, self._sign
+        self.running[self._client.submit(*call, pure=False)] = group
 
     def reports(self) -> Iterator[Event]:
         if self._client.status == "closed":
@@ -132,8 +119,8 @@ class Tasks(Crew):
         time.sleep(_POLL_SECONDS)
         if ended := list(self._unfinished()):
             self.look()
-        for lane, error in ended:
-            self._try_again(lane, error)
+        for group, error in ended:
+            self._try_again(group, error)
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
@@ -141,12 +128,12 @@ class Tasks(Crew):
             yield from self.event(phase, seconds.phases[phase])
 
     def look(self) -> None:
-        """Read what the lanes have committed."""
-        for lane in self.counters:
-            # The task that has this lane says what is wrong.
+        """Read what the chain groups have committed."""
+        for group in self.counters:
+            # The task that has this group says what is wrong.
             with contextlib.suppress(OSError, RunFolderError):
-                if (found := self._folder.checkpoint(lane)) is not None:
-                    self.counters[lane] = Counters.from_json(found.counters)
+                if (found := self._folder.checkpoint(group)) is not None:
+                    self.counters[group] = Counters.from_json(found.counters)
 
     def stop(self) -> bool:
         """Cancels tasks that no worker has, and waits until the others have stopped.
@@ -171,39 +158,39 @@ class Tasks(Crew):
         return False
 
     def _unfinished(self) -> Iterator[tuple[int, Exception | None]]:
-        """(Lane, error) of attempts that are over before the lane is where it was to go.
+        """(ChainGroup, error) of attempts that are over before the group is where it was to go.
 
         There is no error where the worker closed in good order, or was asked to stop.
         """
         for future in [future for future in self.running if future.status != "pending"]:
-            lane = self.running.pop(future)
+            group = self.running.pop(future)
             try:
                 if not future.result():
-                    yield lane, None
+                    yield group, None
             except Exception as error:
                 if _is_passing(error):
-                    yield lane, error
+                    yield group, error
                 else:
-                    self.failures[lane] = error
+                    self.failures[group] = error
 
-    def _try_again(self, lane: int, error: Exception | None) -> None:
-        reached = self.counters[lane].transition
-        self._in_vain[lane] = 0 if reached != self._reached[lane] else self._in_vain[lane] + 1
-        self._reached[lane] = reached
-        in_vain = self._in_vain[lane]
+    def _try_again(self, group: int, error: Exception | None) -> None:
+        reached = self.counters[group].transition
+        self._in_vain[group] = 0 if reached != self._reached[group] else self._in_vain[group] + 1
+        self._reached[group] = reached
+        in_vain = self._in_vain[group]
         if in_vain >= _MOST_IN_VAIN:
-            self.failures[lane] = error or TimeoutError(
+            self.failures[group] = error or TimeoutError(
                 f"Its worker ended {in_vain} times in a row before it got any further. Use a smaller "
                 "commit_interval, or workers with a longer lifetime."
             )
         else:
-            self.repeated[lane, "worker closed" if error is None else type(error).__name__] += 1
-            self.go_on([lane], min(2.0**in_vain, _LONGEST_PAUSE_SECONDS))
+            self.repeated[group, "worker closed" if error is None else type(error).__name__] += 1
+            self.go_on([group], min(2.0**in_vain, _LONGEST_PAUSE_SECONDS))
 
     def notes(self) -> list[str]:
         return [
-            f"The task of chains {self.plan.groups[lane]} was tried again {count} times ({error})."
-            for (lane, error), count in self.repeated.items()
+            f"The task of chains {self.plan.groups[group]} was tried again {count} times ({error})."
+            for (group, error), count in self.repeated.items()
         ]
 
 

@@ -11,7 +11,13 @@ import time
 import pytest
 
 from tfbnn.system import threads as module
-from tfbnn.system.threads import aside, awaited, each_aside, is_anything_left, wait_a_little
+from tfbnn.system.threads import (
+    awaited,
+    each_in_background,
+    in_background,
+    is_anything_left,
+    wait_a_little,
+)
 
 CONTEXT = contextvars.ContextVar("number", default=0)
 
@@ -46,12 +52,12 @@ def interrupt_when(event):
     threading.Thread(target=send).start()
 
 
-def test_a_call_aside_has_results_errors_and_the_context_of_its_caller():
+def test_a_call_in_the_background_has_results_errors_and_the_context_of_its_caller():
     CONTEXT.set(3)
     assert awaited(lambda: (CONTEXT.get(), threading.current_thread().daemon)) == (3, True)
     with pytest.raises(ZeroDivisionError):
         awaited(lambda: 1 / 0)
-    assert each_aside(lambda item: 10 * item, range(5), 2) == [0, 10, 20, 30, 40]
+    assert each_in_background(lambda item: 10 * item, range(5), 2) == [0, 10, 20, 30, 40]
 
 
 def test_no_item_is_begun_after_one_that_failed():
@@ -62,7 +68,7 @@ def test_no_item_is_begun_after_one_that_failed():
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="0"):
-        each_aside(fail, range(100), 1)
+        each_in_background(fail, range(100), 1)
     assert begun == [0]
 
 
@@ -97,13 +103,13 @@ def test_after_an_interrupt_no_item_is_begun(endless):
 
     interrupt_when(endless.begun)
     with pytest.raises(KeyboardInterrupt):
-        each_aside(first_is_endless, range(100), 1)
+        each_in_background(first_is_endless, range(100), 1)
     assert items == [0]
 
 
 def test_an_interrupt_does_not_shorten_the_grace(endless, monkeypatch):
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.5)
-    call, began = aside(endless), time.monotonic()
+    call, began = in_background(endless), time.monotonic()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     assert wait_a_little([call])
     assert time.monotonic() - began >= 0.5
@@ -117,7 +123,7 @@ call, begun = {call}, threading.Event()
 def work():
     begun.set()
     call()
-future = module.aside(work)
+future = module.in_background(work)
 begun.wait()
 print("printed", end="")
 {end}

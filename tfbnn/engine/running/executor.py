@@ -1,4 +1,4 @@
-"""Advance the lanes of a run from look to look, whatever they advance on."""
+"""Advance the chain groups of a run from look to look, whatever they advance on."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 Notify = Callable[[Event], bool]
 
 
-class Crew(ABC):
-    """Advances lanes of a run until they are at their ends, as far as nothing stops it.
+class Executor(ABC):
+    """Advances chain groups of a run until they are at their ends, as far as nothing stops it.
 
-    A lane that fails does not end the others.
+    A chain group that fails does not end the others.
 
     Attributes:
         plan: Plan of the run.
-        aimed: The beginning of it that the lanes are to make now.
-        counters: Dict lane -> what is known of it.
-        failures: Dict lane -> the error that ended it for good.
+        aimed: The beginning of it that the chain groups are to make now.
+        counters: Dict group -> what is known of it.
+        failures: Dict group -> the error that ended it for good.
         running: What is at work.
-        pauses_at: `time.perf_counter` from which no lane starts.
+        pauses_at: `time.perf_counter` from which no group starts.
     """
 
     running: Sized
@@ -45,13 +45,15 @@ class Crew(ABC):
             plan: Plan of the run.
         """
         self.plan, self.aimed, self.failures = plan, plan, dict[int, BaseException]()
-        self.counters = {lane: Counters.nothing(chains) for lane, chains in enumerate(plan.groups)}
+        self.counters = {
+            group: Counters.nothing(chains) for group, chains in enumerate(plan.groups)
+        }
         self._waiting: deque[tuple[float, int]] = deque()
         self._look: Look | None = None
         self._last: SamplingEvent | None = None
 
     def run(self, store: Store, rule: StoppingRule | None, notify: Notify) -> Ending:
-        """Advance all lanes to their ends, or until the rule or `notify` ends the run.
+        """Advance all chain groups to their ends, or until the rule or `notify` ends the run.
 
         Args:
             store: Store that the draws go to.
@@ -66,11 +68,11 @@ class Crew(ABC):
             interrupted = True
         finally:
             interrupted |= self.stop()
-        failures = {tuple(self.plan.groups[lane]): e for lane, e in self.failures.items()}
+        failures = {tuple(self.plan.groups[group]): e for group, e in self.failures.items()}
         return Ending(interrupted, failures, tuple(self.notes()), ended)
 
     def warm_up(self, notify: Notify) -> bool:
-        """Take the lanes to the end of warm-up together, where that helps; return whether to stop."""
+        """Take the chain groups to the end of warm-up together, where that helps; return whether to stop."""
         return False
 
     def _sample(self, store: Store, rule: StoppingRule | None, notify: Notify) -> str | None:
@@ -87,7 +89,7 @@ class Crew(ABC):
             if min(counts) >= next_stop:
                 if rule is None:
                     return None
-                self._look, ended = rule.judge(store.read(self.healthy))
+                self._look, ended = rule.check(store.read(self.healthy))
                 self._last = None if self._last is None else self._last.after(self._look)
                 stops = self._last is not None and notify(self._last)
                 if ended is not None or stops:
@@ -98,7 +100,7 @@ class Crew(ABC):
         return None
 
     def go_to(self, num_results: int, notify: Notify) -> bool:
-        """Have the lanes go on to so many draws per chain; return whether `notify` stopped them."""
+        """Have the chain groups go on to so many draws per chain; return whether `notify` stopped them."""
         self.aim(num_results)
         counters, end = self.counters, self.aimed.end_of
         self.go_on(n for n in self.healthy if counters[n].transition < end(counters[n]))
@@ -111,26 +113,26 @@ class Crew(ABC):
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Return whether one more lane may start now."""
+        """Return whether one more group may start now."""
 
     @abstractmethod
-    def start(self, lane: int) -> None:
-        """Have a lane advance."""
+    def start(self, group: int) -> None:
+        """Have a chain group advance."""
 
     @abstractmethod
     def reports(self) -> Iterator[Event]:
-        """Wait for what happens, or for a little while; have lanes go on that are to."""
+        """Wait for what happens, or for a little while; have chain groups go on that are to."""
 
     @abstractmethod
     def stop(self) -> bool:
         """Have what is running commit and end; return whether the user asked to stop meanwhile."""
 
-    def go_on(self, lanes: Iterable[int], seconds: float = 0.0) -> None:
-        """Have lanes start when there is room, and so many seconds have passed."""
-        self._waiting.extend((time.monotonic() + seconds, lane) for lane in lanes)
+    def go_on(self, groups: Iterable[int], seconds: float = 0.0) -> None:
+        """Have chain groups start when there is room, and so many seconds have passed."""
+        self._waiting.extend((time.monotonic() + seconds, group) for group in groups)
 
     def aim(self, num_results: int) -> None:
-        """Have the lanes stop at so many draws per chain."""
+        """Have the chain groups stop at so many draws per chain."""
         self.aimed = self.plan.cut_to(num_results)
 
     def notes(self) -> Iterable[str]:
@@ -138,7 +140,7 @@ class Crew(ABC):
         return ()
 
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
-        """Yield the event of the run, `seconds` of which were spent in the phase; none of no lanes."""
+        """Yield the event of the run, `seconds` of which were spent in the phase; none of no chain groups."""
         if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)
@@ -146,8 +148,8 @@ class Crew(ABC):
 
     @property
     def healthy(self) -> list[int]:
-        """Numbers of the lanes that have not failed for good."""
-        return [lane for lane in self.counters if lane not in self.failures]
+        """Numbers of the chain groups that have not failed for good."""
+        return [group for group in self.counters if group not in self.failures]
 
     @property
     def num_kept(self) -> list[int]:
@@ -156,8 +158,8 @@ class Crew(ABC):
 
     @property
     def counted(self) -> list[Counters]:
-        """Counters of those lanes."""
-        return [self.counters[lane] for lane in self.healthy]
+        """Counters of those chain groups."""
+        return [self.counters[group] for group in self.healthy]
 
     def _work(self, notify: Notify) -> bool:
         """Work until nothing is left to do for now; return whether `notify` stopped it."""
@@ -165,10 +167,10 @@ class Crew(ABC):
             if time.perf_counter() >= self.pauses_at:
                 self._waiting.clear()
             for turn in list(self._waiting):
-                due, lane = turn
+                due, group = turn
                 if time.monotonic() >= due and self.has_room():
                     self._waiting.remove(turn)
-                    self.start(lane)
+                    self.start(group)
             for event in self.reports():
                 if notify(event):
                     return True

@@ -1,4 +1,4 @@
-"""A lane that goes on from a snapshot makes the very draws of one that was never interrupted."""
+"""A chain group that goes on from a snapshot makes the very draws of one that was never interrupted."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ from tfbnn.engine.kernels.registry import (
     kernel_to_json,
     resolve_kernel,
 )
-from tfbnn.engine.sampling.lane import Lane
+from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.sampling.work import Work
 from tfbnn.engine.starts.check import draw_prior
@@ -65,12 +65,12 @@ class Draws:
         self.draws.extend(draws)
         self.statistics.append(statistics)
 
-    def after_block(self, lane, phase_ended):
+    def after_block(self, group, phase_ended):
         pass
 
 
-def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
-    """Lanes of two chains with a short warm-up whose windows end within it, and twelve draws."""
+def make_groups(name, count, stride=2, kernel=None, jit_compile=True):
+    """Chain groups of two chains with a short warm-up whose windows end within it, and twelve draws."""
     prior = tfbnn.priors.Uniform(-2, 2) if name == "truncated_mala" else tfbnn.priors.Normal(1.0)
     spec = tfbnn.BayesianMLP([1, 2, 1], prior=prior, dtype="float64").spec
     x = np.linspace(-1, 1, 6)[:, None]
@@ -91,15 +91,15 @@ def make_lanes(name, count, stride=2, kernel=None, jit_compile=True):
     plan = make_plan(settings, config, [[0, 1]], BLOCK)
     data = make_data(x, np.sin(2 * x), None, spec.dtype)
     program = make_program(settings, config, data, plan)
-    return [Lane(program, [0, 1], theta, Draws()) for _ in range(count)]
+    return [ChainGroup(program, [0, 1], theta, Draws()) for _ in range(count)]
 
 
-def run_to_the_end(lane):
+def run_to_the_end(group):
     """Snapshots at the ends of all blocks, and the number of draws then."""
     snapshots = []
-    while lane.leg is not None:
-        lane.advance()
-        snapshots.append((lane.snapshot(), lane.counters.to_json(), lane.num_kept))
+    while group.stage is not None:
+        group.advance()
+        snapshots.append((group.snapshot(), group.counters.to_json(), group.num_kept))
     return snapshots
 
 
@@ -115,7 +115,8 @@ def assert_goes_on(snapshots, index, whole, fresh):
     np.testing.assert_array_equal(fresh.sink.draws, whole.sink.draws[num_kept:])
     for name in whole.sink.statistics[0]:
         found, expected = (
-            np.concatenate([part[name] for part in lane.sink.statistics]) for lane in (fresh, whole)
+            np.concatenate([part[name] for part in group.sink.statistics])
+            for group in (fresh, whole)
         )
         np.testing.assert_array_equal(found, expected[num_kept:])
     assert fresh.counters.to_json() == whole.counters.to_json()
@@ -135,11 +136,11 @@ def test_every_kernel_goes_on_bitwise(name, jit_compile):
 
     The latter between two transitions of which the second is kept.
     """
-    whole, fresh = make_lanes(name, 2, jit_compile=jit_compile)
+    whole, fresh = make_groups(name, 2, jit_compile=jit_compile)
     snapshots = run_to_the_end(whole)
     assert np.shape(whole.sink.draws) == (12, 2, 8)
     if whole.program.settings.preconditions:
-        assert whole.program.plan.legs[1].renew
+        assert whole.program.plan.stages[1].renew
     transitions = [counters["transition"] for _, counters, _ in snapshots]
     for transition in (max(t for t in transitions if t <= 15), 45):
         assert_goes_on(snapshots, transitions.index(transition), whole, fresh)
@@ -148,7 +149,7 @@ def test_every_kernel_goes_on_bitwise(name, jit_compile):
 def test_goes_on_from_the_end_of_any_block():
     kernel = HMC(num_leapfrog_steps=1, preconditioner="gauss_newton")
     kernel = Repriorised(kernel, collapse_readout=True)
-    whole, fresh = make_lanes("hmc", 2, stride=1, kernel=kernel, jit_compile=False)
+    whole, fresh = make_groups("hmc", 2, stride=1, kernel=kernel, jit_compile=False)
     snapshots = run_to_the_end(whole)
     for index in range(0, len(snapshots), 3):
         assert_goes_on(snapshots, index, whole, fresh)
@@ -160,8 +161,8 @@ THINNED = {"hmc": SMALL["hmc"], "nuts": NUTS(max_tree_depth=3)}
 
 @pytest.fixture(scope="module", params=statistics_but(["hmc"], THINNED))
 def thinned(request):
-    """(lane at its end, one of the same program, what that was at the start)."""
-    whole, other = make_lanes("hmc", 2, kernel=THINNED[request.param], jit_compile=False)
+    """(group at its end, one of the same program, what that was at the start)."""
+    whole, other = make_groups("hmc", 2, kernel=THINNED[request.param], jit_compile=False)
     beginning = other.snapshot(), other.counters
     run_to_the_end(whole)
     return whole, other, beginning
@@ -171,83 +172,84 @@ def thinned(request):
 @given(limits=st.lists(st.builds(Work, st.integers(0, 7), st.integers(0, 20)), min_size=2))
 @example(limits=[Work(1, 99), Work(3, 99), Work(2, 99), Work(99, 4)])
 def test_blocks_of_any_length_make_the_same_draws(thinned, limits):
-    """They end by their transitions, by their gradients, and at the ends of legs."""
+    """They end by their transitions, by their gradients, and at the ends of stages."""
     whole, other, (arrays, counters) = thinned
     other.sink = Draws()
     other.restore(arrays, counters)
     limits = itertools.cycle(limits)
-    while other.leg is not None:
+    while other.stage is not None:
         other.advance(next(limits))
     np.testing.assert_array_equal(other.sink.draws, whole.sink.draws)
     for name in whole.sink.statistics[0]:
         found, expected = (
-            np.concatenate([part[name] for part in lane.sink.statistics]) for lane in (other, whole)
+            np.concatenate([part[name] for part in group.sink.statistics])
+            for group in (other, whole)
         )
         np.testing.assert_array_equal(found, expected)
     for name, array in whole.snapshot().items():
         np.testing.assert_array_equal(other.snapshot()[name], array)
-    found, expected = (lane.counters.to_json() for lane in (other, whole))
+    found, expected = (group.counters.to_json() for group in (other, whole))
     # Only this is of the last block alone.
     assert found | {"recent_acceptance": None} == expected | {"recent_acceptance": None}
 
 
 def test_a_block_ends_by_its_gradients():
     """After the transition that reaches the limit, and after one at least."""
-    (lane,) = make_lanes("hmc", 1, jit_compile=False)
-    while lane.leg.phase == "warmup":
-        lane.advance()
+    (group,) = make_groups("hmc", 1, jit_compile=False)
+    while group.stage.phase == "warmup":
+        group.advance()
     # Three gradients a transition.
     for limit, transitions in ((0, 1), (1, 1), (3, 1), (4, 2), (6, 2), (7, 3), (1000, BLOCK)):
-        before = lane.counters
-        assert lane.advance(Work(99, limit)) == Work(transitions, 3 * transitions)
-        assert lane.counters.transition == before.transition + transitions
-        gradients = lane.counters.num_gradients["sampling"] - before.num_gradients["sampling"]
+        before = group.counters
+        assert group.advance(Work(99, limit)) == Work(transitions, 3 * transitions)
+        assert group.counters.transition == before.transition + transitions
+        gradients = group.counters.num_gradients["sampling"] - before.num_gradients["sampling"]
         assert gradients.tolist() == [3 * transitions] * 2
-    assert len(lane.sink.draws) == lane.num_kept == 7
+    assert len(group.sink.draws) == group.num_kept == 7
 
 
 def test_one_transition_is_always_made():
-    (lane,) = make_lanes("hmc", 1, jit_compile=False)
-    assert lane.advance(Work(0, 99)) == lane.advance(Work(0, 0)) == Work(1, 3)
-    assert lane.counters.transition == 2
+    (group,) = make_groups("hmc", 1, jit_compile=False)
+    assert group.advance(Work(0, 99)) == group.advance(Work(0, 0)) == Work(1, 3)
+    assert group.counters.transition == 2
 
 
 def test_rows_that_move_together_count_once():
     """For the time that a block takes; the counters have the gradients of all rungs."""
-    (lane,) = make_lanes("power_posterior", 1, jit_compile=False)
-    made = lane.advance(Work(2, 1000))
+    (group,) = make_groups("power_posterior", 1, jit_compile=False)
+    made = group.advance(Work(2, 1000))
     assert made.transitions == 2
-    assert lane.counters.num_gradients["warmup"].tolist() == [3 * made.gradients] * 2
+    assert group.counters.num_gradients["warmup"].tolist() == [3 * made.gradients] * 2
 
 
 def test_a_block_that_was_left_changes_nothing():
-    (lane,) = make_lanes("hmc", 1, jit_compile=False)
-    while lane.num_kept < 4:
-        lane.advance()
-    before, counters, num_draws = lane.snapshot(), lane.counters, len(lane.sink.draws)
-    block = lane.program.block
+    (group,) = make_groups("hmc", 1, jit_compile=False)
+    while group.num_kept < 4:
+        group.advance()
+    before, counters, num_draws = group.snapshot(), group.counters, len(group.sink.draws)
+    block = group.program.block
 
     def slow_block(*arguments):
         result = block(*arguments)
-        lane.leave()  # as another thread does, meanwhile
+        group.leave()  # as another thread does, meanwhile
         return result
 
-    lane.program = replace(lane.program, block=slow_block)
-    lane.advance()
-    assert lane.counters is counters and len(lane.sink.draws) == num_draws
+    group.program = replace(group.program, block=slow_block)
+    group.advance()
+    assert group.counters is counters and len(group.sink.draws) == num_draws
     for name, array in before.items():
-        np.testing.assert_array_equal(lane.snapshot()[name], array)
+        np.testing.assert_array_equal(group.snapshot()[name], array)
 
 
 def test_a_checkpoint_of_another_run_is_refused():
-    (lane,), (other,) = make_lanes("hmc", 1), make_lanes("nuts", 1)
-    arrays, counters = lane.snapshot(), lane.counters
+    (group,), (other,) = make_groups("hmc", 1), make_groups("nuts", 1)
+    arrays, counters = group.snapshot(), group.counters
     with pytest.raises(RunFolderError, match="checkpoint of chains .0, 1.*state_0"):
         other.restore(arrays, counters)
     with pytest.raises(RunFolderError, match="state_000 must be .*float64.*found None"):
-        lane.restore({n: a for n, a in arrays.items() if n != "state_000"}, counters)
+        group.restore({n: a for n, a in arrays.items() if n != "state_000"}, counters)
     with pytest.raises(RunFolderError, match="float32"):
-        lane.restore(arrays | {"state_000": arrays["state_000"].astype("float32")}, counters)
+        group.restore(arrays | {"state_000": arrays["state_000"].astype("float32")}, counters)
 
 
 class TestSettingsAsJSON:

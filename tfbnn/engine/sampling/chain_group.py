@@ -1,4 +1,4 @@
-"""A lane: the chains that advance together in one compiled program, and where they are."""
+"""A chain group: the chains that advance together in one compiled program, and where they are."""
 
 import threading
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from tfbnn.engine.sampling.program import Program
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.counters import Counters
-from tfbnn.run.plan import Leg
+from tfbnn.run.plan import Stage
 from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
 
@@ -42,14 +42,14 @@ _FAR = 2.0**13
 _EARLY = 0.2
 
 
-class Lane:
+class ChainGroup:
     """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
 
     One thread at a time advances it. State, counters and what its sink has change together at the
     end of a block, so that another thread may `leave` it in the middle of one.
 
     Attributes:
-        plan: Plan of the run, or its beginning: as far as the lane is to go now.
+        plan: Plan of the run, or its beginning: as far as the group is to go now.
         state: ChainState at the end of the last block.
         counters: What it has counted up to there.
     """
@@ -57,13 +57,13 @@ class Lane:
     def __init__(self, program: Program, chains: Sequence[int], theta: Array, sink: Sink) -> None:
         """
         Args:
-            program: The `Program` that all lanes share.
+            program: The `Program` that all chain groups share.
             chains: Indices of the chains.
             theta: Their starts [len(chains), P]; all rungs of a chain start there.
             sink: Where kept theta goes.
         """
         self.program, self.plan, self._whole = program, program.plan, program.plan
-        # Chains that share a lane share its keys, and no lane those of another.
+        # Chains that share a chain group share its keys, and no group those of another.
         self.key_chain = chains[0] if len(chains) == 1 else -1 - chains[0]
         self.sink = sink
         self._ending_block, self._is_left = threading.Lock(), False
@@ -84,12 +84,12 @@ class Lane:
         return self.plan.num_kept(self.counters.transition)
 
     @property
-    def leg(self) -> Leg | None:
-        """The leg the lane is in, or None where it is to go no further."""
-        return self.plan.leg(self.counters.transition)
+    def stage(self) -> Stage | None:
+        """The stage the group is in, or None where it is to go no further."""
+        return self.plan.stage(self.counters.transition)
 
     def advance(self, at_most: Work | None = None) -> Work:
-        """Runs one block, and renews the preconditioner where a leg ends that asks for it.
+        """Runs one block, and renews the preconditioner where a stage ends that asks for it.
 
         Args:
             at_most: After which work the block ends, by default after the plan's block length. One
@@ -99,23 +99,23 @@ class Lane:
             The work that was done.
         """
         counters = self.counters
-        leg_index, done = self.plan.position(counters.transition)
-        leg = self.plan.legs[leg_index]
-        state, output = self._run_block(leg, done, at_most)
+        stage_index, done = self.plan.position(counters.transition)
+        stage = self.plan.stages[stage_index]
+        state, output = self._run_block(stage, done, at_most)
         count = int(output.num_transitions)
         num_refused = self._num_refused(state, count)
         num_divergent, kept = counters.num_divergent, None
-        if leg.phase == "sampling":
+        if stage.phase == "sampling":
             num_divergent = num_divergent + output.num_divergent.numpy()
             kept = self._kept(count, output)
-        if leg.renew and done + count == leg.length:
+        if stage.renew and done + count == stage.length:
             point = state.linear_map.forward(state.z).numpy()
-            linear_map = self._renewed_map(state, point, leg.length)
-            state = self._start(point, linear_map, leg_index)
-        elif leg.phase == "warmup" and done + count == leg.length:
-            state = self._with_near_reference(state, leg_index)
+            linear_map = self._renewed_map(state, point, stage.length)
+            state = self._start(point, linear_map, stage_index)
+        elif stage.phase == "warmup" and done + count == stage.length:
+            state = self._with_near_reference(state, stage_index)
         new = counters.after_block(
-            leg.phase,
+            stage.phase,
             count,
             output.acceptance_sum.numpy(),
             output.num_gradients.numpy(),
@@ -128,15 +128,15 @@ class Lane:
                 if kept is not None:
                     self.sink.append(*kept)
                 self.state, self.counters = state, new
-                self.sink.after_block(self, phase_ended=not self.is_in(leg.phase))
+                self.sink.after_block(self, phase_ended=not self.is_in(stage.phase))
         return Work(count, int(output.num_sequential))
 
     def aim(self, num_results: int) -> None:
-        """Has the lane go on until it has kept so many draws per chain."""
+        """Has the group go on until it has kept so many draws per chain."""
         self.plan = self._whole.cut_to(num_results)
 
     def cut_warmup(self, length: int) -> None:
-        """Ends warm-up after so many transitions, now and whenever the lane is restored."""
+        """Ends warm-up after so many transitions, now and whenever the group is restored."""
         self.plan = self._whole = self.program.plan.with_warmup_cut(length)
         self.counters = replace(self.counters, warmup_cut=length)
 
@@ -147,16 +147,16 @@ class Lane:
 
     def is_in(self, phase: str) -> bool:
         """Return whether the next transition belongs to `phase`."""
-        leg = self.leg
-        return leg is not None and leg.phase == phase
+        stage = self.stage
+        return stage is not None and stage.phase == phase
 
     def snapshot(self) -> dict[str, Array]:
-        """Everything that decides the lane's future besides its program and its counters."""
+        """Everything that decides the group's future besides its program and its counters."""
         leaves = tf.nest.flatten(self.state)
         return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves)))
 
     def restore(self, arrays: dict[str, Array], counters: Counters) -> None:
-        """Goes on from a snapshot of a lane with the same program, which may have fewer results.
+        """Goes on from a snapshot of a chain group with the same program, which may have fewer results.
 
         Raises:
             RunFolderError: When the snapshot is of another program.
@@ -179,12 +179,12 @@ class Lane:
             self.cut_warmup(counters.warmup_cut)
 
     def _run_block(
-        self, leg: Leg, done: int, at_most: Work | None
+        self, stage: Stage, done: int, at_most: Work | None
     ) -> tuple[ChainState, BlockOutput]:
-        """One call of the compiled block, `done` transitions after the beginning of a leg."""
+        """One call of the compiled block, `done` transitions after the beginning of a stage."""
         program, plan = self.program, self.plan
         transitions, max_gradients = at_most or Work(plan.block_length, UNLIMITED)
-        count = min(max(1, transitions), plan.block_length, leg.length - done)
+        count = min(max(1, transitions), plan.block_length, stage.length - done)
         keys = np.zeros((plan.block_length, 2), np.int32)
         keys[:count] = seeds.keys(
             program.seed, "transition", self.key_chain, self.counters.transition, count
@@ -194,16 +194,16 @@ class Lane:
             max_gradients=tf.constant(max_gradients),
             first=tf.constant(done),
             stride=tf.constant(plan.stride),
-            adapt_step=tf.constant(leg.adapt_step),
-            collect_moments=tf.constant(leg.renew),
+            adapt_step=tf.constant(stage.adapt_step),
+            collect_moments=tf.constant(stage.renew),
         )
         with program.turn:
             return program.block(program.data, self.state, tf.constant(keys), control)
 
     def _step_size(self, state: ChainState, transition: int) -> Array:
         """Step sizes in use [C] after so many transitions."""
-        step, leg = state.step, self.plan.leg(transition)
-        adapting = leg is not None and leg.adapt_step
+        step, stage = state.step, self.plan.stage(transition)
+        adapting = stage is not None and stage.adapt_step
         rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
         return of_posterior(rows, self.program.settings.temperatures).astype(float)
 
@@ -248,8 +248,8 @@ class Lane:
         curvature = [potential.curvature(chain, data) for chain in point]
         return whitening_map(point, np.stack(curvature))
 
-    def _with_near_reference(self, state: ChainState, leg_index: int) -> ChainState:
-        """The state at the end of a leg, its log density relative to one that is near enough.
+    def _with_near_reference(self, state: ChainState, stage_index: int) -> ChainState:
+        """The state at the end of a stage, its log density relative to one that is near enough.
 
         Chains may have climbed by millions since their reference was measured, and the differences
         that decide acceptance would drown in the rounding of a float32. Kernels with a memory start anew
@@ -258,7 +258,7 @@ class Lane:
         settings = self.program.settings
         if self.program.spec.dtype == "float64":
             return state
-        if settings.has_memory and self._is_late(leg_index):
+        if settings.has_memory and self._is_late(stage_index):
             return state
         if not np.max(np.abs(settings.target_log_prob(state.results).numpy())) > _FAR:
             return state
@@ -266,12 +266,12 @@ class Lane:
         reference, results = self._begun(point, state.z, state.linear_map, state.step)
         return state._replace(results=results, reference=reference)
 
-    def _is_late(self, leg_index: int) -> bool:
-        """Return whether a kernel with a memory could not learn again what it loses after this leg."""
-        legs = self.plan.legs
+    def _is_late(self, stage_index: int) -> bool:
+        """Return whether a kernel with a memory could not learn again what it loses after this stage."""
+        stages = self.plan.stages
         if self.program.settings.adapts:
-            return not any(leg.adapt_step for leg in legs[leg_index + 1 :])
-        over = sum(leg.length for leg in legs[: leg_index + 1])
+            return not any(stage.adapt_step for stage in stages[stage_index + 1 :])
+        over = sum(stage.length for stage in stages[: stage_index + 1])
         return over > _EARLY * self.plan.num_transitions("warmup")
 
     def _begun(
@@ -285,14 +285,14 @@ class Lane:
         )
         return reference, results
 
-    def _start(self, point: Array, linear_map: LinearMap, leg_index: int) -> ChainState:
+    def _start(self, point: Array, linear_map: LinearMap, stage_index: int) -> ChainState:
         """Start the kernel, or start it anew, at a point [R, P] under a new linear map."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
         if program.settings.step_size is not None:
             step_size = np.full(len(point), program.settings.step_size, np.float32)
         elif program.settings.adapts:
-            generator = seeds.generator(program.seed, "step size", self.key_chain, leg_index)
+            generator = seeds.generator(program.seed, "step size", self.key_chain, stage_index)
             leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
         else:  # a kernel that the user built has its own, which is not known

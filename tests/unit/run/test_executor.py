@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tfbnn.engine.running.crew import Crew
+from tfbnn.engine.running.executor import Executor
 from tfbnn.run.counters import Counters, Seconds
 from tfbnn.run.events import Look
-from tfbnn.run.plan import Leg, Plan
+from tfbnn.run.plan import Plan, Stage
 
-PLAN = Plan([[0], [1], [2, 3]], 1, [Leg("sampling", 10)], num_results=10, stride=1)
+PLAN = Plan([[0], [1], [2, 3]], 1, [Stage("sampling", 10)], num_results=10, stride=1)
 
 
 def counted(count):
@@ -20,13 +20,13 @@ def counted(count):
     )
 
 
-class Told(Crew):
-    """Attempts end as the script of their lane says, the next one each time."""
+class Told(Executor):
+    """Attempts end as the script of their group says, the next one each time."""
 
     def __init__(self, plan=PLAN, **scripts):
         super().__init__(plan)
         self._scripts = {int(name[1:]): iter(script) for name, script in scripts.items()}
-        self.counters = {lane: self.counters[lane] for lane in self._scripts}
+        self.counters = {group: self.counters[group] for group in self._scripts}
         self.running, self.turns, self.stops = [], [], 0
 
     @property
@@ -36,13 +36,13 @@ class Told(Crew):
     def has_room(self):
         return not self.running
 
-    def start(self, lane):
-        self.turns.append(lane)
-        self.running.append(lane)
+    def start(self, group):
+        self.turns.append(group)
+        self.running.append(group)
 
     def reports(self):
-        lane = self.running.pop()
-        next(self._scripts[lane])(self, lane)
+        group = self.running.pop()
+        next(self._scripts[group])(self, group)
         yield from ()
 
     def stop(self):
@@ -50,41 +50,41 @@ class Told(Crew):
         return False
 
 
-def finished(crew, lane):
-    crew.counters[lane] = counted(10)
+def finished(executor, group):
+    executor.counters[group] = counted(10)
 
 
-def goes_on(crew, lane):
-    crew.go_on([lane])
+def goes_on(executor, group):
+    executor.go_on([group])
 
 
-def failed(crew, lane):
-    crew.failures[lane] = ValueError("its own")
+def failed(executor, group):
+    executor.failures[group] = ValueError("its own")
 
 
-def interrupted(crew, lane):
+def interrupted(executor, group):
     raise KeyboardInterrupt
 
 
 def run(**scripts):
-    crew = Told(**scripts)
-    return crew, crew.run(None, None, notify=lambda event: False)
+    executor = Told(**scripts)
+    return executor, executor.run(None, None, notify=lambda event: False)
 
 
-def test_a_lane_goes_on_behind_those_that_wait():
-    crew, ending = run(_0=[goes_on, finished], _1=[finished])
-    assert crew.turns == [0, 1, 0]
-    assert not ending.failures and not ending.interrupted and crew.stops == 1
+def test_a_group_goes_on_behind_those_that_wait():
+    executor, ending = run(_0=[goes_on, finished], _1=[finished])
+    assert executor.turns == [0, 1, 0]
+    assert not ending.failures and not ending.interrupted and executor.stops == 1
 
 
-def test_an_error_of_a_lane_ends_that_lane_alone():
-    crew, ending = run(_2=[failed], _1=[finished])
-    assert list(ending.failures) == [(2, 3)] and crew.turns == [2, 1]
+def test_an_error_of_a_group_ends_that_group_alone():
+    executor, ending = run(_2=[failed], _1=[finished])
+    assert list(ending.failures) == [(2, 3)] and executor.turns == [2, 1]
 
 
 def test_an_interrupt_stops_what_is_running():
-    crew, ending = run(_0=[interrupted])
-    assert ending.interrupted and crew.stops == 1
+    executor, ending = run(_0=[interrupted])
+    assert ending.interrupted and executor.stops == 1
 
 
 class Telling(Told):
@@ -96,21 +96,21 @@ class Telling(Told):
 
 
 def reaches(count):
-    def end(crew, lane):
-        crew.counters[lane] = counted(count)
+    def end(executor, group):
+        executor.counters[group] = counted(count)
 
     return end
 
 
 def two_looks(notify):
     """A run that is looked at after 100 and after 200 draws, its last."""
-    plan = Plan([[0]], 1, [Leg("sampling", 200)], num_results=200, stride=1)
-    crew, looks = (
+    plan = Plan([[0]], 1, [Stage("sampling", 200)], num_results=200, stride=1)
+    executor, looks = (
         Telling(plan, _0=[reaches(100), reaches(200)]),
         [(FIRST, None), (SECOND, "enough")],
     )
-    rule = SimpleNamespace(judge=lambda kept: looks.pop(0))
-    return crew, crew.run(SimpleNamespace(read=list), rule, notify)
+    rule = SimpleNamespace(check=lambda kept: looks.pop(0))
+    return executor, executor.run(SimpleNamespace(read=list), rule, notify)
 
 
 FIRST, SECOND = Look(100, 1.2, 80.0), Look(200, 1.01, 160.0)
@@ -126,6 +126,6 @@ def test_what_a_look_has_found_is_told_at_once_and_from_then_on():
 
 
 def test_a_run_can_be_stopped_at_a_look():
-    crew, ending = two_looks(lambda event: event.num_judged == 100)
-    assert crew.turns == [0] and crew.stops == 1 and not ending.interrupted
+    executor, ending = two_looks(lambda event: event.num_judged == 100)
+    assert executor.turns == [0] and executor.stops == 1 and not ending.interrupted
     assert ending.ended is None

@@ -1,4 +1,4 @@
-"""The draws of a lane, and its state: written and committed by one process, read by any.
+"""The draws of a chain group, and its state: written and committed by one process, read by any.
 
 Readers take no lock, so that a writer is never disturbed.
 """
@@ -16,18 +16,18 @@ from tfbnn.storage.format import schema
 from tfbnn.storage.run import segments
 from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable, write_checkpoint
 from tfbnn.storage.run.lease import Lease
-from tfbnn.storage.run.segments import LanePlace
+from tfbnn.storage.run.segments import GroupFolder
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import remove_abandoned
 
 _PREFIX = f"{schema.SAMPLE_STATS}/"
-# What a lane has before its first commit.
+# What a chain group has before its first commit.
 _NOTHING = Checkpoint({}, {}, generation=0)
 _Rows = dict[str, tuple[tuple[int, ...], str]]
 
 
-class LaneWriter:
-    """The one writer of a lane. `RunFolder.writer` makes it.
+class GroupWriter:
+    """The one writer of a chain group. `RunFolder.writer` makes it.
 
     A commit that fails (a full disk, say) can be repeated: draws wait until they are committed.
 
@@ -36,10 +36,10 @@ class LaneWriter:
         waiting_bytes: Size of the draws and statistics that wait for the next commit.
     """
 
-    def __init__(self, place: LanePlace, lease: Lease):
+    def __init__(self, place: GroupFolder, lease: Lease):
         """
         Args:
-            place: The lane.
+            place: The group.
             lease: The lease of its folder, which this process holds.
         """
         self._place, self._lease = place, lease
@@ -137,8 +137,8 @@ def _rows(arrays: Mapping[str, Array]) -> _Rows:
     return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
 
-class LaneDraws(NamedTuple):
-    """Committed draws of a lane.
+class GroupDraws(NamedTuple):
+    """Committed draws of a chain group.
 
     Attributes:
         draws: [S, c, P]; [0, 0, 0] before the first draw.
@@ -151,18 +151,18 @@ class LaneDraws(NamedTuple):
     counters: dict[str, Any] | None
 
 
-def read_lane(place: LanePlace) -> LaneDraws:
-    """Reads the draws of a lane, whose folder need not exist yet.
+def read_group(place: GroupFolder) -> GroupDraws:
+    """Reads the draws of a chain group, whose folder need not exist yet.
 
     Raises:
         RunFolderError: When what was committed is damaged. Where only the last commit is, the one
             before it is read, with a RunFolderWarning.
     """
     found = newest_usable(place, functools.partial(_load, place.folder))
-    return found or _lane_draws({}, None)
+    return found or _group_draws({}, None)
 
 
-def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
+def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:
     """The draws that a checkpoint names; the memory for them is taken once."""
     arrays: dict[str, Array] = {}
     start = 0
@@ -177,7 +177,7 @@ def _load(folder: str, checkpoint: Checkpoint) -> LaneDraws:
         for name, part in parts.items():
             part[...] = segment[name]
         start = stop
-    return _lane_draws(arrays, checkpoint.counters)
+    return _group_draws(arrays, checkpoint.counters)
 
 
 def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -195,7 +195,7 @@ def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> di
     return {name: np.empty((count, *a.shape[1:]), a.dtype) for name, a in first.items()}
 
 
-def _lane_draws(arrays: dict[str, Array], counters: dict[str, Any] | None) -> LaneDraws:
+def _group_draws(arrays: dict[str, Array], counters: dict[str, Any] | None) -> GroupDraws:
     draws = arrays.pop(schema.THETA, np.empty((0, 0, 0), np.float32))
     statistics = {name.removeprefix(_PREFIX): array for name, array in arrays.items()}
-    return LaneDraws(draws, statistics, counters)
+    return GroupDraws(draws, statistics, counters)

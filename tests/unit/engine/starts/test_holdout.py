@@ -15,8 +15,8 @@ from tfbnn.engine.density.data import WeightedRows, make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.engine.starts.judge import Judge, split_rows
-from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
+from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
 from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
@@ -85,38 +85,38 @@ class TestSplit:
         assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 
 
-class TestJudge:
+class TestHoldoutScore:
     def test_the_score_is_the_likelihood_with_the_noise_that_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        judge = Judge(SPEC, WeightedRows(*judged))
+        holdout = HoldoutScore(SPEC, WeightedRows(*judged))
         expected = theta.copy()
         expected[NOISE] = np.log(residual_scale(SPEC, theta, judged))
         value = reference.log_likelihood(SPEC, expected, judged.x, judged.y) / len(judged.x)
-        assert judge.score(theta) == pytest.approx(value, rel=1e-10)
+        assert holdout.score(theta) == pytest.approx(value, rel=1e-10)
         theta[NOISE] += 3.0  # what a start says of its noise itself is of no account
-        assert judge.score(theta) == pytest.approx(value, rel=1e-10)
+        assert holdout.score(theta) == pytest.approx(value, rel=1e-10)
 
     @pytest.mark.parametrize("name", ["bernoulli", "gaussian_fixed"])
     def test_of_a_likelihood_without_learned_noise_it_is_the_likelihood(self, name):
         spec = build(name)
         judged = NetworkRows(*random_rows(spec, np.random.default_rng(3), 9))
-        judge, theta = Judge(spec, WeightedRows(*judged)), thetas(1, spec)
+        holdout, theta = HoldoutScore(spec, WeightedRows(*judged)), thetas(1, spec)
         value = reference.log_likelihood(spec, theta[0], *judged) / 9
-        assert judge.score(theta[0]) == pytest.approx(value, rel=1e-9)
-        np.testing.assert_array_equal(judge.settled(theta), theta)
-        assert judge.noise_floor(theta[0]).size == 0
+        assert holdout.score(theta[0]) == pytest.approx(value, rel=1e-9)
+        np.testing.assert_array_equal(holdout.settled(theta), theta)
+        assert holdout.noise_floor(theta[0]).size == 0
 
     def test_a_network_that_overflows_scores_lowest(self):
         theta = thetas()[0]
         theta[0] = np.nan
-        assert Judge(SPEC, WeightedRows(*rows())).score(theta) == -np.inf
+        assert HoldoutScore(SPEC, WeightedRows(*rows())).score(theta) == -np.inf
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_settled_starts_differ_in_their_noise_alone(self, dtype):
         spec, judged = plain_spec([2, 4, 1], dtype=dtype), rows()
         theta = thetas(3, spec).astype(dtype)
         before = theta.copy()
-        settled = Judge(spec, WeightedRows(*judged)).settled(theta)
+        settled = HoldoutScore(spec, WeightedRows(*judged)).settled(theta)
         assert settled.dtype == dtype and np.array_equal(theta, before)
         np.testing.assert_array_equal(np.delete(settled, NOISE, 1), np.delete(theta, NOISE, 1))
         scales = [residual_scale(spec, start, judged) for start in theta.astype(np.float64)]
@@ -124,12 +124,12 @@ class TestJudge:
 
     def test_noise_may_be_half_of_what_the_rows_show(self):
         judged, theta = rows(), thetas()[0]
-        floor = Judge(SPEC, WeightedRows(*judged)).noise_floor(theta)
+        floor = HoldoutScore(SPEC, WeightedRows(*judged)).noise_floor(theta)
         np.testing.assert_allclose(np.exp(floor), [0.5 * residual_scale(SPEC, theta, judged)])
 
 
 class Prescribed:
-    """A Judge that says what it is told to."""
+    """A HoldoutScore that says what it is told to."""
 
     def __init__(self, *scores):
         self.scores = iter(scores)
@@ -146,12 +146,12 @@ class TestPolish:
 
     def test_the_best_score_is_kept_and_waited_for_no_longer_than_twenty_iterations(self):
         scores = [0.0, 1.0, 3.0, *np.linspace(2.9, 1.0, 60)]
-        states = self.way(60, judge=Prescribed(*scores))
+        states = self.way(60, holdout=Prescribed(*scores))
         assert len(states) == 22 and states[-1].scores == scores[:23]
         np.testing.assert_array_equal(states[-1].best, states[1].theta)
 
     def test_scores_change_nothing_of_the_way(self):
-        judged, plain = self.way(5, judge=Prescribed(*range(9, 0, -1))), self.way(5)
+        judged, plain = self.way(5, holdout=Prescribed(*range(9, 0, -1))), self.way(5)
         np.testing.assert_array_equal(judged[-1].theta, plain[-1].theta)
         np.testing.assert_array_equal(judged[-1].best, thetas()[0])
         np.testing.assert_array_equal(plain[-1].best, plain[-1].theta)
@@ -175,9 +175,9 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
 
     monkeypatch.setattr(polishing, "polish", polish_of)
     plan = NewtonPlan(5, "dense", "as asked")
-    ground = polishing.Ground(None, None, Judge(SPEC, WeightedRows(*rows())))
+    ground = polishing.Ground(None, None, HoldoutScore(SPEC, WeightedRows(*rows())))
     adam = Starts(theta, "")
-    turns = Turns(3, 0, 5, 5)
+    turns = Halving(3, 0, 5, 5)
     found, kept = polishing.polish_all(SPEC, ground, adam, plan, turns, -np.inf, Notifier())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
     np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
@@ -253,12 +253,12 @@ class TestSearch:
 
     def test_the_starts_of_highest_score_are_kept(self):
         table = rows()
-        judge = Judge(SPEC, WeightedRows(*split_rows(table, 0.25, seed=0)[1]))
+        holdout = HoldoutScore(SPEC, WeightedRows(*split_rows(table, 0.25, seed=0)[1]))
         tried = draw_prior(SPEC, 0, 6)
-        scores = np.array([judge.score(theta) for theta in tried])
+        scores = np.array([holdout.score(theta) for theta in tried])
         best = np.sort(np.argsort(-scores)[:2])
         starts = found(table, num_starts=6)
-        np.testing.assert_array_equal(starts.theta, judge.settled(tried[best]))
+        np.testing.assert_array_equal(starts.theta, holdout.settled(tried[best]))
         assert "the best 2 of 6 starts, held-out scores" in starts.text
         assert f"{scores.max():.4g}" in starts.text
 

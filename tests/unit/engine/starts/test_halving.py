@@ -1,4 +1,4 @@
-"""In which turns starts are polished."""
+"""In which halving starts are polished."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 import tfbnn
 from tfbnn.engine.starts.newton import NewtonState
-from tfbnn.engine.starts.newton_plan import NewtonPlan, Turns
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
 
 pytestmark = pytest.mark.fast
 
 AUTO = tfbnn.Pretraining()
 
 
-def turns(most=181, num_starts=8, num_chains=4, is_judged=False, settings=AUTO):
-    return Turns.of(NewtonPlan(most, "dense", ""), settings, num_starts, num_chains, is_judged)
+def halving(most=181, num_starts=8, num_chains=4, has_holdout=False, settings=AUTO):
+    return Halving.of(NewtonPlan(most, "dense", ""), settings, num_starts, num_chains, has_holdout)
 
 
 def state(*log_prob):
@@ -23,8 +23,8 @@ def state(*log_prob):
 
 
 def test_finalists_have_half_of_what_others_are_spared():
-    found = turns()
-    assert found == Turns(num_starts=8, num_finalists=4, first=40, last=181 + 141 // 2)
+    found = halving()
+    assert found == Halving(num_starts=8, num_finalists=4, first=40, last=181 + 141 // 2)
     assert found.num_iterations == 320 + 4 * (251 - 40)
 
 
@@ -34,26 +34,26 @@ def test_finalists_have_half_of_what_others_are_spared():
         {"num_starts": 4},
         {"num_chains": 9},
         {"most": 40},
-        {"is_judged": True},
+        {"has_holdout": True},
         {"settings": tfbnn.Pretraining(newton_iterations=181)},
     ],
 )
 def test_without_a_trial_each_start_has_one_turn(different):
-    found = turns(**different)
+    found = halving(**different)
     count, most = different.get("num_starts", 8), different.get("most", 181)
-    assert found == Turns(count, 0, most, most)
+    assert found == Halving(count, 0, most, most)
     assert found.num_iterations == count * most
 
 
 @given(st.integers(0, 400), st.integers(1, 40), st.integers(1, 8))
 def test_a_trial_never_costs_more_than_all_starts_to_the_end(most, num_starts, num_chains):
-    found = turns(most, num_starts, num_chains)
+    found = halving(most, num_starts, num_chains)
     assert found.num_iterations <= num_starts * most
     assert found.last >= most
 
 
 def test_finalists_are_those_that_were_best_after_their_first_turn():
     """However far they have come since; and a start that ended early is judged by where it ended."""
-    found = Turns(num_starts=4, num_finalists=2, first=2, last=9)
+    found = Halving(num_starts=4, num_finalists=2, first=2, last=9)
     reached = [state(0.0, 1.0, 2.0, 99.0), state(0.0, 5.0), state(0.0, 1.0, 3.0), state(np.nan)]
     assert found.finalists(reached) == [1, 2]
