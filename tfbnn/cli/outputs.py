@@ -8,9 +8,8 @@ import argparse
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.data.csv_tables import Writer, csv_writer
@@ -26,8 +25,7 @@ from tfbnn.system.terminals import data_output
 STREAM = "-"
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """Kind of an output.
 
     Attributes:

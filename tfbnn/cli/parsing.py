@@ -27,8 +27,7 @@ class Parser(argparse.ArgumentParser):
     """Errors take two lines, not the whole usage; options are never guessed from their start."""
 
     def __init__(self, **settings: Any):
-        settings.setdefault("formatter_class", HelpFormatter)
-        super().__init__(allow_abbrev=False, **settings)
+        super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **settings)
 
     @property
     def commands(self) -> dict[str, "Parser"]:

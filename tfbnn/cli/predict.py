@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 from tfbnn.cli.columns import ModelInputs, as_noise
@@ -126,32 +125,27 @@ def _pieces(
     others = [name for name in keep if name not in {*(ensemble.column_names or ()), *noise}]
     inputs = ModelInputs(ensemble, path, [*noise, *others])
 
-    def pick(available: Sequence[str]) -> list[str]:
-        return [name for name in inputs.pick(available) if name not in others]
-
     def split(table: Table) -> _Piece:
         kept = [table.labels([name])[:, 0] for name in keep]
         return inputs.of(table), as_noise(table, noise), kept
 
     if not is_csv(path):
-        table = read_table(path, pick, others, categories=inputs.categories, gaps=inputs.gaps)
+        table = read_table(
+            path, inputs.pick, others, categories=inputs.categories, gaps=inputs.gaps
+        )
         starts = range(0, len(table), _ROWS_AT_ONCE)
         yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
         return
     with open_csv(path) as rows:
-        names = pick(rows.columns)
+        names = [name for name in inputs.pick(rows.columns) if name not in others]
         lines = iter(rows)
         first = list(itertools.islice(lines, _ROWS_AT_ONCE))
         if not first:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
         pieces = itertools.chain([first], rest)
+        settings = inputs.categories or (), lambda name: inputs.gaps
         yield (
-            split(
-                replace(
-                    table_of(rows, piece, names, inputs.categories, inputs.gaps),
-                    texts=rows.cells(piece, keep),
-                )
-            )
+            split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, keep)))
             for piece in pieces
         )

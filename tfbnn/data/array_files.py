@@ -1,6 +1,7 @@
 """Tables of named arrays, as NPY, NPZ, HDF5 and Parquet files hold them. Nothing is ever unpickled."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,28 +126,20 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
         )
     places = column_places(names, available, path)
     chosen = {name: found[place][1] for name, place in zip(names, places)}
-    words = {
-        name: array
-        for name, array in chosen.items()
-        if name in (wanted.categories or ()) or (wanted.texts and array.dtype.kind in "bUO")
-    }
+    categories = wanted.categories or ()
+    words = {name for name, array in chosen.items() if wanted.texts and array.dtype.kind in "bUO"}
     texts = {
         name: _labels(path, *arrays[place])
         for name, place in zip(labels, column_places(labels, written, path))
     }
     _check_lengths(path, chosen | texts)
-    numbers = [
-        _numbers(path, name, array, wanted.may_lack(name))
-        for name, array in chosen.items()
-        if name not in words
-    ]
-    num_rows = len(next(iter(chosen.values()), ()))
-    matrix = np.column_stack(numbers) if numbers else np.empty((num_rows, 0))
+    for name in chosen.keys() - words.union(categories):
+        chosen[name] = _numbers(path, name, chosen[name], wanted.may_lack(name))
     apart = {*labels, *wanted.without}
     left_out = [name for name, array in arrays if not _columns_of(name, array, kinds)]
     others = tuple(name for name in left_out if wanted.columns is None and name not in apart)
-    rows = {"lines": np.arange(len(matrix)), "unit": "row"}
-    return wanted.table(names, matrix, words, source=path, texts=texts, left_out=others, **rows)
+    table = Table.of_columns(chosen, categories, source=path, texts=texts, left_out=others)
+    return replace(table, lines=np.arange(len(table)), unit="row")
 
 
 def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:

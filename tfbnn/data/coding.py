@@ -335,7 +335,6 @@ class Inputs(NamedTuple):
 
     values: Array
     names: tuple[str, ...] | None
-    coding: Coding | None
 
 
 def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> Inputs:
@@ -353,14 +352,14 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
     """
     names = distinct_names(x, argument)
     if coding is None:
-        return Inputs(as_matrix(x, argument, num_columns=num_inputs), names, None)
-    if names is None and coding.are_numbers:
-        array = as_rectangle(x, argument, "numbers")
-        if array.shape[1:] == (len(coding.columns),):
-            x, names = Table(coding.names, as_float_array(array, argument)), coding.names
+        return Inputs(as_matrix(x, argument, num_columns=num_inputs), names)
     if names is None:
         array = as_rectangle(x, argument, "numbers")
-        if array.ndim == 2 and (array.shape[1] != coding.num_inputs or text_in(array) is not None):
+        if coding.are_numbers and array.shape[1:] == (len(coding.columns),):
+            x, names = Table(coding.names, as_float_array(array, argument)), coding.names
+        elif array.ndim == 2 and (
+            array.shape[1] != coding.num_inputs or text_in(array) is not None
+        ):
             raise ValueError(
                 f"{argument} must be a data frame with the columns [{listed(coding.names)}], or the "
                 f"{coding.num_inputs} numbers that they become, [{listed(coding.input_names)}], received "
@@ -368,4 +367,4 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
             )
     with places_named(names=coding.input_names):
         values = as_matrix(x, argument) if names is None else coding.encoded(x, argument)
-    return Inputs(values, coding.input_names, coding)
+    return Inputs(values, coding.input_names)

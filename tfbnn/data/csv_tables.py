@@ -52,7 +52,7 @@ TEXT_ADVICE = (
 )
 
 
-def _never(name: str) -> bool:
+def never(name: str) -> bool:
     return False
 
 
@@ -134,7 +134,7 @@ class CsvRows:
                 "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
             ) from error
 
-    def numbers(self, lines: Lines, names: Names, may_lack: Test = _never) -> Array:
+    def numbers(self, lines: Lines, names: Names, may_lack: Test = never) -> Array:
         """The named columns of some rows.
 
         Args:
@@ -159,7 +159,7 @@ class CsvRows:
             values = self._odd_numbers(lines, names, places, may_lack)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines: Lines, names: Names, may_lack: Test = _never) -> dict[str, Array]:
+    def texts(self, lines: Lines, names: Names, may_lack: Test = never) -> dict[str, Array]:
         """Return the named columns of some rows as they are written: dict name -> text array [N].
 
         Args:

@@ -185,10 +185,6 @@ def _whole_numbers(array: Array, name: str, advice: str) -> Array:
     bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53))
     if len(bad):
         row, column = bad[0]
-        raise BadRowError(
-            name,
-            f"{name} must hold labels, text or whole numbers, received {array[row, column]}",
-            advice,
-            int(row),
-        )
+        found = f"{name} must hold labels, text or whole numbers, received {array[row, column]}"
+        raise BadRowError(name, found, advice, int(row))
     return array.astype(np.int64)

@@ -45,9 +45,8 @@ def warn_of_codes(
         others = values[~mask, column]
         low, high = (others.min(), others.max()) if len(others) else (0.0, 0.0)
         found, counts = np.unique(values[mask, column], return_counts=True)
-        away = np.maximum(found - high, low - found) > high - low
-        codes = {code: count for code, count in zip(found[away].tolist(), counts[away].tolist())}
-        codes = {code: count for code, count in codes.items() if count > 1}
+        away = (counts > 1) & (np.maximum(found - high, low - found) > high - low)
+        codes = dict(zip(found[away].tolist(), counts[away].tolist()))
         if 0 < len(codes) <= _MOST_CODES and high > low:
             where = f"column {column if names is None else repr(names[column])} of {what}"
             warn(

@@ -52,10 +52,10 @@ class Table:
             for name, array in columns.items()
             if array.dtype.kind in "bUO" or name in categories
         )
-        values = np.empty((len(next(iter(columns.values()), ())), len(columns)), object)
+        shape = len(next(iter(columns.values()), ())), len(columns)
+        values = np.empty(shape, object if words else np.float64)
         for place, array in enumerate(columns.values()):
             values[:, place] = array
-        values = values if words else values.astype(np.float64)
         coded = words & frozenset(categories)
         return cls(tuple(columns), values, words=words, categories=coded, **others)
 
@@ -170,18 +170,3 @@ class Wanted(NamedTuple):
     def may_be_text(self) -> bool:
         """Tell whether a column may hold text or flags and be no label."""
         return self.texts or self.categories is not None
-
-    def table(
-        self,
-        names: tuple[str, ...],
-        numbers: Array,
-        words: dict[str, Array],
-        **others: Any,
-    ) -> Table:
-        """Return the Table of columns of numbers [N, columns], and of others [N] each."""
-        if not words:
-            return Table(names, numbers, **others)
-        columns = dict(zip([name for name in names if name not in words], numbers.T)) | words
-        return Table.of_columns(
-            {name: columns[name] for name in names}, self.categories or (), **others
-        )

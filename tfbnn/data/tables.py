@@ -10,8 +10,7 @@ import gzip
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -20,9 +19,11 @@ from tfbnn.data.csv_tables import (
     CsvRows,
     Lines,
     Names,
+    Test,
     Writer,
     column_places,
     csv_writer,
+    never,
     open_csv,
 )
 from tfbnn.data.frames import listed
@@ -89,16 +90,15 @@ def read_table(
     """
     path = os.fspath(path)
     ending = ending_of(path)
-    if ending not in _READERS:
+    if ending not in _READ:
         raise ValueError(
             f"{path} has the unknown ending {ending!r}; expected one of "
-            f"{', '.join(filter(None, _READERS))}. Rename or convert the file."
+            f"{', '.join(filter(None, _READ))}. Rename or convert the file."
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    table = _READERS[ending](
-        path, Wanted(columns, labels, without, categories, texts, needed, gaps)
-    )
+    wanted = Wanted(columns, labels, without, categories, texts, needed, gaps)
+    table = (_read_csv if ending in _TEXT else _read_arrays)(path, wanted)
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")
     if not len(table):
@@ -116,30 +116,28 @@ def table_of(
     rows: CsvRows,
     lines: Lines,
     names: Names,
-    categories: Collection[str] | None = None,
-    gaps: bool = False,
+    categories: Collection[str],
+    may_lack: Test = never,
+    words: Collection[str] = (),
+    **others: Any,
 ) -> Table:
-    """A Table of the named columns of some rows of a table in text; `categories` as they are written."""
-    words = [name for name in names if name in (categories or ())]
-    wanted = Wanted(names, (), (), categories, texts=False, gaps=gaps)
-    return _of_lines(rows, lines, tuple(names), words, wanted)
+    """Return a Table of columns of some rows of a table in text.
 
-
-def _of_lines(
-    rows: CsvRows, lines: Lines, names: tuple[str, ...], words: Collection[str], wanted: Wanted
-) -> Table:
-    """The Table of columns of a table in text, some of them `words`."""
-    of_numbers = [name for name in names if name not in words]
-    numbers = rows.numbers(lines, of_numbers, wanted.may_lack)
-    of_words = [name for name in names if name in words]
-    written = rows.texts(lines, of_words, wanted.may_lack)
+    `words` and `categories` are as they are written.
+    """
+    of_words = [name for name in names if name in words or name in categories]
+    of_numbers = [name for name in names if name not in of_words]
+    numbers = rows.numbers(lines, of_numbers, may_lack)
+    columns = dict(zip(of_numbers, numbers.T)) | rows.texts(lines, of_words, may_lack)
+    columns = {name: columns[name] for name in names}
     places = np.array([line for line, _ in lines], dtype=np.int64)
-    return wanted.table(names, numbers, written, source=rows.source, lines=places)
+    column_places(names, names, rows.source)  # none twice
+    return Table.of_columns(columns, categories, source=rows.source, lines=places, **others)
 
 
 def is_csv(path: StrPath) -> bool:
     """Tell whether `read_table` takes a file name for that of a table in text."""
-    return _READERS.get(ending_of(path)) is _read_csv
+    return ending_of(path) in _TEXT
 
 
 def _read_csv(path: str, wanted: Wanted) -> Table:
@@ -147,14 +145,14 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
         _warn_of_header(rows)
         column_places((*wanted.needed, *wanted.without), rows.columns, rows.source)
         names, lines, left_out = wanted.chosen(rows.columns), list(rows), set()
-        words = {name for name in names if name in (wanted.categories or ())}
+        categories, words = wanted.categories or (), set()
         if lines and (wanted.texts or wanted.columns is None):
             # pandas writes an index without a name: it is no feature.
-            named = [name for name in names if name and name not in words]
+            named = [name for name in names if name and name not in categories]
             places = zip(named, column_places(named, rows.columns, rows.source))
             odd = {name: place for name, place in places if not _has_number(lines, place)}
             if wanted.texts:
-                words |= {
+                words = {
                     name
                     for name, place in odd.items()
                     if any(cells[place].strip() for _, cells in lines)
@@ -162,9 +160,11 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
             if wanted.columns is None:
                 left_out = {name for name in names if not name} | (odd.keys() - words)
         kept = tuple(name for name in names if name not in left_out)
-        texts, found = rows.texts(lines, wanted.labels), filter(left_out.__contains__, rows.columns)
-        table = _of_lines(rows, lines, kept, words, wanted)
-        return replace(table, texts=texts, left_out=tuple(found))
+        others = {
+            "texts": rows.texts(lines, wanted.labels),
+            "left_out": tuple(filter(left_out.__contains__, rows.columns)),
+        }
+        return table_of(rows, lines, kept, categories, wanted.may_lack, words, **others)
 
 
 def _warn_of_header(rows: CsvRows) -> None:
@@ -219,7 +219,8 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
     """
     ending = ending_of(path)
     if ending in _WRITTEN:
-        opened, separator = _WRITTEN[ending]
+        opened = _open_gz if ending.endswith(_GZ) else open_text
+        separator = "\t" if ending.startswith(".tsv") else ","
         with replacing(path) as temporary, opened(temporary) as stream:
             yield csv_writer(stream, columns, separator)
         return
@@ -259,27 +260,17 @@ def _write_parquet(stream: BinaryIO, columns: dict[str, Array]) -> None:
     parquet.write_table(table(columns), stream)
 
 
-@contextlib.contextmanager
-def _open_gz(path: str) -> Iterator[TextIO]:
-    with gzip.open(path, "wt", newline="", encoding="utf-8", errors="backslashreplace") as stream:
-        yield stream
+def _open_gz(path: str) -> TextIO:
+    return gzip.open(path, "wt", newline="", encoding="utf-8", errors="backslashreplace")
 
 
 _HDF5 = (".h5", ".hdf5")
 _NUMPY = (".npy", ".npz")
 _PARQUET = (".parquet", ".pq")
 _TEXT = [ending + gz for ending in ("", ".csv", ".tsv", ".txt", ".dat") for gz in ("", _GZ)]
-_READERS = {
-    **dict.fromkeys(_TEXT, _read_csv),
-    **dict.fromkeys((*_NUMPY, *_HDF5, *_PARQUET), _read_arrays),
-}
-# How text is opened to be written, and what stands between its cells.
-_WRITTEN: dict[str, tuple[Callable[[str], contextlib.AbstractContextManager[TextIO]], str]] = {
-    **dict.fromkeys(("", ".csv", ".txt"), (open_text, ",")),
-    ".csv.gz": (_open_gz, ","),
-    ".tsv": (open_text, "\t"),
-    ".tsv.gz": (_open_gz, "\t"),
-}
+_READ = (*_TEXT, *_NUMPY, *_HDF5, *_PARQUET)
+# Text that can be written.
+_WRITTEN = ("", ".csv", ".txt", ".csv.gz", ".tsv", ".tsv.gz")
 _WHOLE: dict[str, Callable[[BinaryIO, dict[str, Array]], None]] = {
     ".npz": _write_npz,
     **dict.fromkeys(_PARQUET, _write_parquet),

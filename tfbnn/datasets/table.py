@@ -12,8 +12,6 @@ TRAIN = 0
 VALIDATION = 1
 TEST = 2
 
-SPLIT_CODES = (TRAIN, VALIDATION, TEST)
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -46,7 +44,20 @@ class Dataset:
         object.__setattr__(self, "y", np.asarray(self.y, dtype=np.float64))
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
         object.__setattr__(self, "split", np.asarray(self.split))
-        self._check()
+        rows, columns = np.shape(self.x)[:1], len(self.feature_names)
+        wanted = {"x": (*rows, columns), "y": rows, "split": rows}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape or not rows:
+                raise ValueError(
+                    f"{name} must have shape {list(shape)}, for {columns} feature_names and as many rows "
+                    f"as x has, received {list(np.shape(getattr(self, name)))}."
+                )
+        codes = np.unique(self.split)
+        if codes.dtype.kind not in "iu" or not np.isin(codes, (TRAIN, VALIDATION, TEST)).all():
+            raise ValueError(
+                "split must hold the integers 0 for train, 1 for validation and 2 for test, received "
+                f"{codes}."
+            )
 
     @property
     def train(self) -> tuple[Array, Array]:
@@ -69,22 +80,6 @@ class Dataset:
     def _part(self, code: int) -> tuple[Array, Array]:
         rows = self.split == code
         return self.x[rows], self.y[rows]
-
-    def _check(self) -> None:
-        rows, columns = np.shape(self.x)[:1], len(self.feature_names)
-        wanted = {"x": (*rows, columns), "y": rows, "split": rows}
-        for name, shape in wanted.items():
-            if np.shape(getattr(self, name)) != shape or not rows:
-                raise ValueError(
-                    f"{name} must have shape {list(shape)}, for {columns} feature_names and as many rows "
-                    f"as x has, received {list(np.shape(getattr(self, name)))}."
-                )
-        codes = np.unique(self.split)
-        if codes.dtype.kind not in "iu" or not np.isin(codes, SPLIT_CODES).all():
-            raise ValueError(
-                "split must hold the integers 0 for train, 1 for validation and 2 for test, received "
-                f"{codes}."
-            )
 
 
 FEATURE_NAMES = ("m_chi10_GeV", "N11", "N12", "N13", "N14")

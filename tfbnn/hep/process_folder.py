@@ -29,10 +29,9 @@ _FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
 # Settings that an entry has as a Process has them.
 _SAME = ("unit", "include_noise", "description", "errors", "citation", "doi")
 Entry = dict[str, Any]
-Index = dict[str, Any]
 
 
-def read_index(folder: StrPath) -> Index:
+def read_index(folder: StrPath) -> Entry:
     """The index of a folder, of a version that this release knows.
 
     Raises:
@@ -47,7 +46,7 @@ def read_index(folder: StrPath) -> Index:
         )
     with index_errors(folder):
         with open(path, encoding="utf-8") as file:
-            index: Index = json.load(file)
+            index: Entry = json.load(file)
         if index["format"] != _FORMAT or index["format_version"] != _VERSION:
             raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
         return index
@@ -154,7 +153,7 @@ def _alone(folder: str) -> Iterator[None]:
         handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
     except PermissionError:  # another user's, of a folder that they share
         handle = open_plainly(path, os.O_RDONLY)
-    try:
+    with open(handle, "rb"):
         try:
             lock(handle, wait=True)
         except OSError as error:
@@ -165,8 +164,6 @@ def _alone(folder: str) -> Iterator[None]:
                 path,
             ) from error
         yield
-    finally:
-        os.close(handle)
 
 
 def _replace(folder: str, processes: Sequence[Process]) -> None:
@@ -282,13 +279,10 @@ def _has_index(folder: str) -> bool:
 
 def _files_of(folder: str) -> list[str]:
     """Paths of the models that the index of a folder names, none where there is no sound one."""
-    try:
-        with index_errors(folder):
-            index = read_index(folder)
-            names = [file_of(entry) for entry in index["processes"]]
-            return [os.path.join(folder, name) for name in names]
-    except (FileNotFoundError, ModelFileError):
-        return []
+    with contextlib.suppress(FileNotFoundError, ModelFileError), index_errors(folder):
+        names = [file_of(entry) for entry in read_index(folder)["processes"]]
+        return [os.path.join(folder, name) for name in names]
+    return []
 
 
 def _remove(paths: Iterable[str]) -> None:

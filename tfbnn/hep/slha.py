@@ -105,7 +105,6 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
 class _Line(NamedTuple):
     """A line of a block: its words without the comment, and the comment."""
 
-    number: int
     block: str
     scale: str | None
     words: list[str]
@@ -140,7 +139,7 @@ def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
                     f"The text is not SLHA: line {number}, in block {block}, must be an entry of "
                     f"numbers, received {content.strip()[:80]!r}. Put a # before comments."
                 )
-            found.append(_Line(number, block, header["scale"], words, comment.strip()))
+            found.append(_Line(block, header["scale"], words, comment.strip()))
     return found
 
 

@@ -10,7 +10,7 @@ keeps the largest. So errors stand in a comment.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tfbnn.data.numbers import is_number
@@ -49,7 +49,7 @@ def check_calculations(processes: Iterable[Process]) -> None:
         )
 
 
-def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
+def with_blocks(text: str, entries: Sequence[Entry]) -> tuple[str, list[Pids]]:
     """SLHA text with one XSECTION block per entry at its end.
 
     What tfbnn wrote before of the same processes goes, with blank lines around it; all else stays as it
@@ -62,7 +62,6 @@ def with_blocks(text: str, entries: Iterable[Entry]) -> tuple[str, list[Pids]]:
     Returns:
         (text, processes of which another code's cross sections at the same energy stay).
     """
-    entries = list(entries)
     kept, strangers = _without_ours(text, {_key(entry.process) for entry in entries})
     kept = kept.rstrip("\n") + "\n" if kept.strip() else ""
     blocks = "\n".join(map(_block, entries))

@@ -15,8 +15,8 @@ examples:
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from tfbnn.cli.slha.points import (
     read_text,
     write_text,
 )
-from tfbnn.data.csv_tables import Writer
 from tfbnn.data.numbers import is_number
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
@@ -42,8 +41,14 @@ from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 
 _MOST_NAMED = 5
-_NETWORK = ("central_fb", "err_down_fb", "err_up_fb")
-_OTHERS = ("other_err_down_fb", "other_err_up_fb", "tot_err_down_fb", "tot_err_up_fb")
+# Columns, and what they are of `CrossSections`.
+_NETWORK = {"central_fb": "central", "err_down_fb": "err_down", "err_up_fb": "err_up"}
+_OTHERS = {
+    "other_err_down_fb": "other_down",
+    "other_err_up_fb": "other_up",
+    "tot_err_down_fb": "total_down",
+    "tot_err_up_fb": "total_up",
+}
 _WHOLE = ("pid1", "pid2", "trust")
 
 
@@ -125,27 +130,27 @@ def run(args: argparse.Namespace) -> int:
     else:
         batches = of_table(predictor, args.table, args.id_column, errors)
     with_others, seconds = bool(args.add_errors or errors), 0.0
-    columns, records = _columns_of(with_others), []
+    shown = _NETWORK | (_OTHERS if with_others else {}) | {"trust": "trust"}
+    columns, records = ["point", "pid1", "pid2", "energy_GeV", *shown], []
     num_points, num_strangers, untrusted = 0, 0, []
-    table: AbstractContextManager[Writer | None] = nullcontext()
-    if args.output is not None or not (args.json or args.write is not None):
-        table = written_table(args.output, columns)
-    with table as write:
-        for batch in batches:
+    is_table = args.output is not None or not (args.json or args.write is not None)
+    with ExitStack() as stack:
+        write = stack.enter_context(written_table(args.output, columns)) if is_table else None
+        for names, inputs, of_points in batches:
             began = time.perf_counter()
-            sections = predictor.predict(batch.inputs, errors=batch.errors)
+            sections = predictor.predict(inputs, errors=of_points)
             seconds += time.perf_counter() - began
-            num_points += len(batch.names)
+            num_points += len(names)
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
-            untrusted += [name for name, outside in zip(batch.names, is_outside) if outside]
-            points = np.repeat(np.array(batch.names, dtype=str), len(processes))
-            values = _values_of(processes, sections, with_others)
+            untrusted += [name for name, outside in zip(names, is_outside) if outside]
+            points = np.repeat(np.array(names, dtype=str), len(processes))
+            values = _values_of(processes, sections, shown.values())
             if write is not None:
                 write(values, [points])
             if args.json:
                 records += _records_of(columns, points, values)
             if copies is not None:
-                paths = {name: copies[name] for name in batch.names}
+                paths = {name: copies[name] for name in names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
@@ -194,24 +199,14 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
     return []
 
 
-def _columns_of(with_others: bool) -> list[str]:
-    """Names of the columns: the point, then numbers; with errors of other origin, or without."""
-    return [
-        *("point", "pid1", "pid2", "energy_GeV", *_NETWORK),
-        *(_OTHERS if with_others else ()),
-        "trust",
-    ]
-
-
-def _values_of(processes: Sequence[Process], sections: CrossSections, with_others: bool) -> Array:
+def _values_of(
+    processes: Sequence[Process], sections: CrossSections, shown: Iterable[str]
+) -> Array:
     """Return the numbers of the rows [N * P, columns], point by point."""
-    others = (sections.other_down, sections.other_up, sections.total_down, sections.total_up)
     constants = np.array([[*process.pids, process.energy] for process in processes])
     parts = [
         *(np.broadcast_to(column, sections.central.shape) for column in constants.T),
-        *(sections.central, sections.err_down, sections.err_up),
-        *(others if with_others else ()),
-        sections.trust,
+        *(getattr(sections, name) for name in shown),
     ]
     return np.stack(parts, axis=2).reshape(sections.central.size, -1)
 

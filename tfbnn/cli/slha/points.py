@@ -4,8 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -104,19 +103,9 @@ def write_text(path: str, text: str) -> None:
 _AT_ONCE = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some points of a scan, N of them.
-
-    Attributes:
-        names: Names of the points: paths of spectra, or ids.
-        inputs: Dict name of an input -> values [N].
-        errors: Dict name -> relative errors of other origin, as `predict` takes them.
-    """
-
-    names: list[str]
-    inputs: Mapping[str, Array]
-    errors: Mapping[str, Any]
+# Some points: their names, paths of spectra or ids; inputs name -> values [n]; relative errors of other
+# origin, as `predict` takes them.
+Batch: TypeAlias = tuple[list[str], Mapping[str, Array], Mapping[str, Any]]
 
 
 def of_spectra(
@@ -155,7 +144,7 @@ def of_spectra(
                 say(f"Left out: {path}: {error}")
         if rows:
             inputs = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-            yield Batch(names, inputs, errors)
+            yield names, inputs, errors
 
 
 def of_table(
@@ -182,10 +171,9 @@ def of_table(
     ids = _ids(table, id_column)
     for start in range(0, len(table), _AT_ONCE):
         part = table.take(slice(start, start + _AT_ONCE))
-        names = ids[start : start + _AT_ONCE]
         values = dict(zip(part.columns, part.values.T))
         of_points = {name: values[column] for name, column in columns.items()}
-        yield Batch(names, values, dict(errors) | of_points)
+        yield ids[start : start + _AT_ONCE], values, dict(errors) | of_points
 
 
 def _ids(table: Table, id_column: str | None) -> list[str]:
