@@ -332,5 +332,4 @@ def crps(points: Array, weights: Array, y: Array) -> Array:
     ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
     below = np.cumsum(spread, axis=0)
     with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        score: Array = distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
-    return score
+        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
