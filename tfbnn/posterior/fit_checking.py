@@ -171,9 +171,8 @@ def _numbers(
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     function = function_of_chains(ensemble)
     groups = group_chains(function)
-    for (place, location, fitted, _), left_out in left_out_tiles(
-        ensemble, rows, groups, row_groups
-    ):
+    for tile, left_out in left_out_tiles(ensemble, rows, groups, row_groups):
+        place, location, fitted, _ = tile
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
