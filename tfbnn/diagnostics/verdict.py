@@ -47,10 +47,9 @@ FEWEST_ROWS = 50
 
 def rounded(values: dict[Any, Any]) -> dict[str, Any]:
     """Return plain values for JSON, numbers with six digits."""
-    found: dict[str, Any] = json.loads(
+    return json.loads(
         json.dumps(plain(values)), parse_float=lambda text: float(f"{float(text):.6g}")
     )
-    return found
 
 
 def nominal(k: int) -> float:

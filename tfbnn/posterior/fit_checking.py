@@ -71,14 +71,13 @@ def diagnose_ensemble(
         predictions: Predictions by better rows, or None; see `check_fit`.
         row_groups: Which of them are left out together, as `Rows.groups`.
     """
-    function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.
         del statistics["energy"]
     return diagnose(
         ensemble.draws,
-        function,
+        function_of_chains(ensemble, x_reference),
         statistics,
         max_tree_depth=provenance.max_tree_depth,
         num_divergent=provenance.num_divergent,

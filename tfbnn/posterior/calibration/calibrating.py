@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -380,4 +380,4 @@ def _coverage_of_folds(rows: _Scored, groups: Array) -> Array:
                 low, high = ScoreDistribution.of(scores[others, target]).quantile(ends).T
                 values = scores[judged, target]
                 inside[:, judged, target] = (values > low[:, None]) & (values < high[:, None])
-    return cast(Array, inside.mean(axis=1))
+    return inside.mean(axis=1)
