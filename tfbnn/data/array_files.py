@@ -105,8 +105,7 @@ def _of_arrow(column: Any) -> Array | None:
         return np.array([None if entry is None else str(entry) for entry in entries], dtype=object)
     known = (types.is_integer, types.is_floating, types.is_boolean)
     if types.is_string(text) or types.is_large_string(text) or any(test(kind) for test in known):
-        array: Array = np.asarray(column)
-        return array
+        return np.asarray(column)
     return None
 
 

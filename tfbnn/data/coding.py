@@ -122,8 +122,7 @@ class Column:
             self._refuse(int(np.argmax(places < 0)), entries, what, argument)
         if self.kind == FLAGS or len(self.values) == 2:
             return places[:, None].astype(np.float64)
-        inputs: Array = np.eye(len(self.values))[places]
-        return inputs
+        return np.eye(len(self.values))[places]
 
     def to_json(self) -> dict[str, Any]:
         fill = {} if self.fill is None else {"fill": self.fill}
@@ -187,8 +186,7 @@ def lacking(entries: Array) -> Array:
     """Find missing values among the entries of a column [N]: a mask."""
     if entries.dtype.kind in "OUT":
         return np.array([not word for word in _words(entries)], bool)
-    gaps: Array = np.isnan(entries) if entries.dtype.kind == "f" else np.zeros(len(entries), bool)
-    return gaps
+    return np.isnan(entries) if entries.dtype.kind == "f" else np.zeros(len(entries), bool)
 
 
 def _words(entries: Array) -> list[str]:

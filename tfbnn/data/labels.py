@@ -115,8 +115,7 @@ def group_numbers(labels: Any, num_rows: int) -> Array | None:
     if len(values) != num_rows:
         raise ValueError(f"groups must have one label per row, {num_rows}, received {len(values)}.")
     _, first, places = np.unique(values, return_index=True, return_inverse=True)
-    numbers: Array = np.argsort(np.argsort(first))[places.ravel()]
-    return numbers
+    return np.argsort(np.argsort(first))[places.ravel()]
 
 
 def label_array(classes: Classes) -> Array:

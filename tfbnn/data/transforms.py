@@ -101,12 +101,10 @@ class Log10(Transform):
 
     def inverse(self, t: Array) -> Array:
         with np.errstate(over="ignore"):  # a wild draw may exceed 1e308: infinity is the answer
-            values: Array = 10.0**t
-        return values
+            return 10.0**t
 
     def derivative(self, y: Array) -> Array:
-        slope: Array = 1.0 / (np.log(10.0) * y)
-        return slope
+        return 1.0 / (np.log(10.0) * y)
 
     def forward_onnx(self, op: Operation, y: str) -> str:
         return op("Div", op("Log", y), np.log(10.0))
@@ -168,12 +166,10 @@ class Standardize(Transform):
         return cls(mean, scale)
 
     def forward(self, y: Array) -> Array:
-        values: Array = (y - np.asarray(self.mean)) / np.asarray(self.scale)
-        return values
+        return (y - np.asarray(self.mean)) / np.asarray(self.scale)
 
     def inverse(self, t: Array) -> Array:
-        values: Array = t * np.asarray(self.scale) + np.asarray(self.mean)
-        return values
+        return t * np.asarray(self.scale) + np.asarray(self.mean)
 
     def derivative(self, y: Array) -> Array:
         return np.broadcast_to(1.0 / np.asarray(self.scale), np.shape(y))

@@ -65,16 +65,14 @@ class Sampled:
         """Mean acceptance rate [C], NaN where it is not known or says nothing."""
         if "acceptance_rate" not in self.stats or not self.is_adjusted or not self.num_draws:
             return np.full(len(self.draws), np.nan)
-        rates: Array = np.asarray(self.stats["acceptance_rate"], dtype=float).mean(axis=1)
-        return rates
+        return np.asarray(self.stats["acceptance_rate"], dtype=float).mean(axis=1)
 
     @property
     def has_finite_density(self) -> Array:
         """Whose log densities are finite, as those that nobody knows are taken to be [C]."""
         if "lp" not in self.stats:
             return np.ones(len(self.draws), bool)
-        finite: Array = np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
-        return finite
+        return np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
 
     @property
     def stands_still(self) -> Array:
@@ -82,8 +80,7 @@ class Sampled:
         if self.num_draws < 2:
             return np.zeros(len(self.draws), bool)
         still = np.all(self.draws == self.draws[:, :1], axis=(1, 2))
-        moveless: Array = still | (self.acceptance <= 0)
-        return moveless
+        return still | (self.acceptance <= 0)
 
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:

@@ -46,8 +46,7 @@ def autocovariance(deviations: Array, num_lags: int, *, pooled: bool = False) ->
     power = spectrum.real**2 + spectrum.imag**2
     if pooled:
         power = power.mean(axis=-2)
-    covariances: Array = np.fft.irfft(power, length, axis=-1)[..., :num_lags] / num_draws
-    return covariances
+    return np.fft.irfft(power, length, axis=-1)[..., :num_lags] / num_draws
 
 
 def geyer_time(correlations: Array) -> Array:
@@ -109,8 +108,7 @@ def _multi_chain_time(correlations: Array) -> Array:
     num_kept = kept.sum(axis=-1, keepdims=True)
     even = np.take_along_axis(correlations[..., 0::2], num_kept, axis=-1)[..., 0]
     sums = np.sum(np.where(kept, monotone, 0.0), axis=-1)
-    time: Array = 2.0 * sums - 1.0 + np.maximum(even, 0.0)
-    return time
+    return 2.0 * sums - 1.0 + np.maximum(even, 0.0)
 
 
 def _pair_sums(correlations: Array) -> Array:

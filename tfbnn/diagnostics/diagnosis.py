@@ -22,7 +22,7 @@ from tfbnn.diagnostics.verdict import (
     rounded,
     verdict_on,
 )
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, percent, shown, wrapped
+from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, label_lines, labelled, percent, shown
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import folded, plain
 
@@ -127,13 +127,10 @@ class Diagnosis:
             width: Columns that lines are broken at.
             details: Whether to say what the problems mean.
         """
+        told = [("Verdict", self.headline), *answer_lines(self.chains, self.predictions)]
+        told.append(("", MEANINGS[self.verdict]))
         return [
-            wrapped("Verdict".ljust(LABEL_WIDTH), self.headline, width),
-            *(
-                wrapped(label.ljust(LABEL_WIDTH), text, width)
-                for label, text in answer_lines(self.chains, self.predictions)
-            ),
-            wrapped(" " * LABEL_WIDTH, MEANINGS[self.verdict], width),
+            *label_lines(told, width),
             *(problem.lines(interface, width, details) for problem in self.problems),
         ]
 
@@ -143,7 +140,7 @@ class Diagnosis:
 
     def numbers(self, width: int = sys.maxsize) -> list[str]:
         """The numbers in aligned lines, broken at `width`, by default not at all."""
-        return [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in self.facts()]
+        return label_lines(self.facts(), width)
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield labels and lines: a number that is added here is in report, page and command."""
@@ -185,7 +182,7 @@ class Diagnosis:
         """
         return plain(self._statistics()) | {
             "verdict": self.verdict,
-            "chains": self.chains.to_json(),
+            "chains": self.chains._asdict(),
             "predictions": self.predictions.to_json(),
             "warnings": [problem.sentences(interface) for problem in self.problems],
         }

@@ -121,10 +121,8 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
         return
     given, units = _GIVEN_NOISE[rows.noise]
     for target in rows.targets:
-        name, severity = (
-            shown(target.name),
-            Severity.ERROR_BARS if target.r2 >= 0.5 else Severity.MEANS,
-        )
+        name = shown(target.name)
+        severity = Severity.ERROR_BARS if target.r2 >= 0.5 else Severity.MEANS
         # Where the network follows the rows closely, its spread is what the residuals have lost.
         expected = float(np.hypot(target.residual, target.spread))
         if target.residual > _NOISE_RATIO * target.noise:

@@ -198,7 +198,7 @@ class Problem:
     Attributes:
         what: What it is and by how much, in a short sentence without a full stop.
         remedy: Remedy.
-        spoils: Spoils.
+        severity: What it makes unusable.
         why: What it means, in sentences, for those who ask.
         about: What it is about.
     """
@@ -218,12 +218,8 @@ class Problem:
         text = f"! {self.sentences(interface, details)}"
         if len(text) <= width:
             return text
-        return "\n".join(
-            [
-                wrapped("! ", self._says(details), width),
-                step_lines("  Next: ", self.remedy.words(interface), width),
-            ]
-        )
+        says = wrapped("! ", self._says(details), width)
+        return f"{says}\n{step_lines('  Next: ', self.remedy.words(interface), width)}"
 
     def _says(self, details: bool) -> str:
         return f"{self.what}. {self.why}" if details and self.why else f"{self.what}."

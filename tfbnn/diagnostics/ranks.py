@@ -60,8 +60,7 @@ def normal_scores(draws: Array) -> Array:
         [..., C, S] float64.
     """
     pooled = draws.reshape(*draws.shape[:-2], -1)
-    of_draws: Array = _scores(pooled.shape[-1])[_doubled_ranks(pooled)].reshape(draws.shape)
-    return of_draws
+    return _scores(pooled.shape[-1])[_doubled_ranks(pooled)].reshape(draws.shape)
 
 
 @lru_cache(maxsize=2)  # blocks of quantities come one after the other with the same draws
@@ -92,5 +91,4 @@ def _tie_bounds_sum(ordered: Array) -> Array:
     last[..., :-1] = np.where(step, position[:-1], position[-1])
     first = np.maximum.accumulate(first, axis=-1)
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    bounds: Array = first + last
-    return bounds
+    return first + last

@@ -206,8 +206,7 @@ def _tail_ess(block: Array) -> Array:
 
 
 def _mcse_mean(block: Array) -> Array:
-    error: Array = block.std(axis=(1, 2), ddof=1) / np.sqrt(multi_chain_ess(split_chains(block)))
-    return error
+    return block.std(axis=(1, 2), ddof=1) / np.sqrt(multi_chain_ess(split_chains(block)))
 
 
 def _geyer_ess(block: Array) -> Array:
@@ -215,12 +214,10 @@ def _geyer_ess(block: Array) -> Array:
     covariances = autocovariance(centre(block)[0], num_draws)
     # The 0 / 0 of a constant chain is NaN.
     time = geyer_time(covariances / covariances[..., :1])
-    size: Array = np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
-    return size
+    return np.mean(num_draws / np.maximum(time, 1.0 / np.log10(num_draws)), axis=-1)
 
 
 def _ebfmi(block: Array) -> Array:
     """[m, 1, S] -> [m]."""
     steps = np.diff(block, axis=-1)
-    share: Array = np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))
-    return share
+    return np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))

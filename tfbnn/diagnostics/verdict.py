@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,10 +47,9 @@ FEWEST_ROWS = 50
 
 def rounded(values: dict[Any, Any]) -> dict[str, Any]:
     """Return plain values for JSON, numbers with six digits."""
-    found: dict[str, Any] = json.loads(
+    return json.loads(
         json.dumps(plain(values)), parse_float=lambda text: float(f"{float(text):.6g}")
     )
-    return found
 
 
 def nominal(k: int) -> float:
@@ -58,8 +57,7 @@ def nominal(k: int) -> float:
     return float(2.0 * normal_cdf(np.array([float(k)]))[0] - 1.0)
 
 
-@dataclass(frozen=True)
-class Chains:
+class Chains(NamedTuple):
     """Verdict on the chains: do they agree, and are they long enough?
 
     Attributes:
@@ -70,12 +68,9 @@ class Chains:
     ok: bool
     text: str
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
-        """Read what `to_json` gave; None for None.
+        """Read what `_asdict` gave; None for None.
 
         Raises:
             KeyError, TypeError, ValueError: For anything else.

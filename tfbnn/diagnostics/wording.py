@@ -56,6 +56,11 @@ def text_width() -> int:
     return max(columns(sys.stdout) or _WIDTH, _LEAST_WIDTH)
 
 
+def label_lines(facts: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Return labels and texts as lines of a report, each broken at `width`."""
+    return [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in facts]
+
+
 def wrapped(label: str, text: str, width: int) -> str:
     """A label and its text, broken at `width` and aligned behind the label."""
     return textwrap.fill(

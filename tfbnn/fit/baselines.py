@@ -15,7 +15,7 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import rows_texts
 from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, text_width, wrapped
+from tfbnn.diagnostics.wording import counted, label_lines, text_width
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import define, without_chains
 from tfbnn.fit.choices.choose import choose
@@ -94,9 +94,7 @@ class Baseline:
         Args:
             width: Columns to break lines at, by default those of the terminal, else 100.
         """
-        width = width or text_width()
-        lines = (wrapped(name.ljust(LABEL_WIDTH), text, width) for name, text in self._lines())
-        return "\n".join(lines)
+        return "\n".join(label_lines(self._lines(), width or text_width()))
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield "Verdict", f"{self.verdict}: {_WORTH[self.name]}"

@@ -103,10 +103,8 @@ def find_slices(
     """Find what `plot_slices` shows: of each target slices along the columns of inputs."""
     ensemble = model.posterior
     points = None
-    if x is None:
-        seen = checked_inputs(ensemble, ensemble.x_reference)
-    elif y is None:
-        seen = checked_inputs(ensemble, x)
+    if x is None or y is None:
+        seen = checked_inputs(ensemble, ensemble.x_reference if x is None else x)
     else:
         rows, transformed = checked_rows(ensemble, x, y, noise_scale, "this figure")
         seen = transformed.x

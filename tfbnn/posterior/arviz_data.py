@@ -111,7 +111,12 @@ class Posterior(Ensemble):
         if x is not None:
             points = Points.checked(self, x, y, noise_scale)
             add_rows(groups, self, points, seed)
-        _warn_of_weights(self)
+        note = weighting_note(self)
+        if note is not None:
+            warn(
+                f"ArviZ gives all chains the same weight, but these are {note}. Use "
+                "model.compress(...).posterior.to_arviz(...) for draws that need no weights."
+            )
         return arviz_object(groups, coordinates(self))
 
 
@@ -146,15 +151,6 @@ def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
             "Score them with model.evaluate, or pass rows of the fit."
         )
     return True
-
-
-def _warn_of_weights(ensemble: Ensemble) -> None:
-    note = weighting_note(ensemble)
-    if note is not None:
-        warn(
-            f"ArviZ gives all chains the same weight, but these are {note}. Use "
-            "model.compress(...).posterior.to_arviz(...) for draws that need no weights.",
-        )
 
 
 def _dataset(xarray: Any, group: Group, names: dict[str, Array]) -> Any:
@@ -257,16 +253,6 @@ def parameter_variables(ensemble: Ensemble) -> Variables:
 
 def coordinates(ensemble: Ensemble) -> dict[str, Array]:
     """Return names of every dimension of the variables where the model knows some, else numbers."""
-    sides = _names_of_sides(ensemble)
-    return sides | {"param": np.array(list(_parameter_names(ensemble, sides)))}
-
-
-def prediction_side(ensemble: Ensemble) -> str:
-    """Return the name of the dimension of a prediction's columns: "target", or "class" where one has several."""
-    return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
-
-
-def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
     sides = {
         side: np.arange(size)
         for (_, dims), slot in zip(_named_slots(ensemble), ensemble.spec.layout.slots)
@@ -278,11 +264,17 @@ def _names_of_sides(ensemble: Ensemble) -> dict[str, Array]:
     if "output" in sides:  # the first are of the targets, the others make their noise
         further = range(len(targets), len(sides["output"]))
         sides["output"] = np.array([*targets, *(f"output {number + 1}" for number in further)])
-    return sides | {
+    sides |= {
         "feature": np.array(ensemble.input_names),
         "target": np.array(targets),
         "noise": np.arange(ensemble.spec.layout.num_noise),
     }
+    return sides | {"param": np.array(list(_parameter_names(ensemble, sides)))}
+
+
+def prediction_side(ensemble: Ensemble) -> str:
+    """Return the name of the dimension of a prediction's columns: "target", or "class" where one has several."""
+    return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
 
 
 def _named_slots(ensemble: Ensemble) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -76,27 +76,23 @@ def at_rows(
         ValueError: When that is too much to be kept.
     """
     _check_size(ensemble, len(points.x), with_density)
-    spec, shape = ensemble.spec, (ensemble.num_chains, ensemble.num_results, len(points.x))
+    spec, shape = ensemble.spec, (ensemble.num_draws, len(points.x))
     functions = np.empty((*shape, spec.num_predicted))
     observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)
     log_likelihood = np.empty(shape) if with_density else None
     for rows, outputs in output_tiles(ensemble, points.inputs):
         function = inverse_draws(ensemble, spec.likelihood.location(outputs))
-        _put(functions, rows, function)
+        functions[:, rows] = function
         levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))
         if spec.has_classes:
-            _put(observations, rows, _classes(ensemble, function, levels))
+            observations[:, rows] = _classes(ensemble, function, levels)
         else:
-            _put(observations, rows, _noisy(ensemble, points, rows, outputs, levels))
+            observations[:, rows] = _noisy(ensemble, points, rows, outputs, levels)
         if log_likelihood is not None:
-            density = _log_density(ensemble, points, rows, outputs)
-            _put(log_likelihood, rows, density)
-    return functions, observations, log_likelihood
-
-
-def _put(array: Array, rows: slice, values: Array) -> None:
-    """Puts values [C * S, n, ...] in their place in an array [C, S, N, ...]."""
-    array[:, :, rows] = values.reshape(*array.shape[:2], *values.shape[1:])
+            log_likelihood[:, rows] = _log_density(ensemble, points, rows, outputs)
+    by_chains = ensemble.by_chains
+    density = None if log_likelihood is None else by_chains(log_likelihood)
+    return by_chains(functions), by_chains(observations), density
 
 
 def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:

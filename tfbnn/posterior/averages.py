@@ -29,8 +29,7 @@ def root_mean_square(values: Array, weights: Array) -> Array:
     with np.errstate(invalid="ignore"):
         scaled = values * (1.0 / unit)
         mean = np.einsum("s,s...->...", weights, np.square(scaled, out=scaled))
-        result: Array = unit * np.sqrt(mean)
-    return result
+        return unit * np.sqrt(mean)
 
 
 def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
@@ -68,5 +67,4 @@ def log_mean_exp(values: Array, weights: Array) -> Array:
     largest = values.max(axis=0)
     shift = np.where(np.isneginf(largest), 0.0, largest)
     with np.errstate(divide="ignore"):
-        total: Array = shift + np.log(np.exp(values - shift).sum(axis=0))
-    return total
+        return shift + np.log(np.exp(values - shift).sum(axis=0))

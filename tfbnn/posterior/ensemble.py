@@ -211,6 +211,10 @@ class Ensemble(ReadOnlyArrays):
         """
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
+    def by_chains(self, values: Array) -> Array:
+        """Return values of all draws [C * S, ...] as [C, S, ...]."""
+        return values.reshape(self.num_chains, self.num_results, *values.shape[1:])
+
     def as_fitted(self, values: Array) -> Array:
         """Predictions [..., columns] as users get them: [...] where the target was fitted as [N]."""
         return values[..., 0] if self.vector_target and self.spec.num_predicted == 1 else values

@@ -71,14 +71,13 @@ def diagnose_ensemble(
         predictions: Predictions by better rows, or None; see `check_fit`.
         row_groups: Which of them are left out together, as `Rows.groups`.
     """
-    function = function_of_chains(ensemble, x_reference)
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.
         del statistics["energy"]
     return diagnose(
         ensemble.draws,
-        function,
+        function_of_chains(ensemble, x_reference),
         statistics,
         max_tree_depth=provenance.max_tree_depth,
         num_divergent=provenance.num_divergent,
@@ -171,9 +170,8 @@ def _numbers(
     mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
     function = function_of_chains(ensemble)
     groups = group_chains(function)
-    for (place, location, fitted, _), left_out in left_out_tiles(
-        ensemble, rows, groups, row_groups
-    ):
+    for tile, left_out in left_out_tiles(ensemble, rows, groups, row_groups):
+        place, location, fitted, _ = tile
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))

@@ -9,7 +9,7 @@ mode), at one to one and a half times the price of as many networks (layers 5-50
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec, perceptron
-from tfbnn.system.arrays import Array, with_ones
+from tfbnn.system.arrays import Array, row_slices, with_ones
 
 # Hidden activations, or their tangents, of one tile of draws: as much as the cache of one core holds.
 _HIDDEN_VALUES = 250_000
@@ -81,11 +81,10 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     step = min(step, ensemble.num_draws)
     # Used again by every tile: threads that allocate memory wait for each other.
     layers = [np.ones((step, width + 1, len(x)), spec.dtype) for width in widths]
-    for start in range(0, ensemble.num_draws, step):
-        tile = slice(start, min(start + step, ensemble.num_draws))
+    for tile in row_slices(ensemble.num_draws, step):
         previous = inputs
         for name, kernel, layer in zip(spec.activations, weights, layers):
-            units = layer[: tile.stop - start]
+            units = layer[: tile.stop - tile.start]
             hidden = np.matmul(kernel[tile], previous, out=units[:, :-1])
             ACTIVATIONS[name].numpy(hidden, out=hidden)
             previous = units
@@ -107,7 +106,8 @@ def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
     inputs = [received.astype(dtype) for _, received, _ in layers]
     slopes = [slope.astype(dtype) for _, _, slope in layers]
     found = np.empty((ensemble.num_draws, *outputs.shape), dtype)
-    for tile in _tiles(ensemble.num_draws, max(spec.layer_sizes[1:]) * len(x)):
+    step = max(1, _HIDDEN_VALUES // (max(spec.layer_sizes[1:]) * len(x)))
+    for tile in row_slices(ensemble.num_draws, step):
         change = np.matmul(tangents[0][tile], inputs[0])
         for index in range(1, len(layers)):
             change *= slopes[index - 1]
@@ -133,9 +133,3 @@ def layers_at(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Arr
         values = ACTIVATIONS[name].numpy(sums)
         layers.append((weights[0], received, ACTIVATIONS[name].derivative(sums)))
     return values, layers
-
-
-def _tiles(num_draws: int, values_per_draw: int) -> Iterator[slice]:
-    """Slices of the draws whose hidden units fit into the cache."""
-    step = max(1, _HIDDEN_VALUES // values_per_draw)
-    return (slice(start, start + step) for start in range(0, num_draws, step))

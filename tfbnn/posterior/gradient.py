@@ -11,7 +11,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import inverse_draws
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.system.arrays import Array, with_ones
+from tfbnn.system.arrays import Array, row_slices, with_ones
 from tfbnn.system.threads import on_all_cores
 
 # Numbers of the widest array of one tile of rows.
@@ -31,15 +31,12 @@ class Gradient(NamedTuple):
 
 
 def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
-    """Return the Gradient of a model at transformed inputs x [N, D], in the shape of its target."""
-    found = gradient_moments(ensemble, x)
-    if ensemble.vector_target and ensemble.spec.num_predicted == 1:
-        found = Gradient(*(values[:, 0] for values in found))
-    return found
+    """Return the Gradient of a model in original units, in the shape of its target.
 
-
-def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:
-    """The Gradient [N, K, D] at transformed inputs x [N, D], all in original units."""
+    Args:
+        ensemble: Ensemble.
+        x: Transformed inputs [N, D].
+    """
     # Draws of collapsed readouts with their images, as predictions have them.
     ensemble = ensemble.weighted.mirrored
     spec = ensemble.spec
@@ -54,7 +51,9 @@ def gradient_moments(ensemble: Ensemble, x: Array) -> Gradient:
 
     # The widest array has for each draw and row an entry per output and unit of a layer.
     step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.widest))
-    on_all_cores(summarise, [slice(n, min(n + step, len(x))) for n in range(0, len(x), step)])
+    on_all_cores(summarise, row_slices(len(x), step))
+    if ensemble.vector_target and spec.num_predicted == 1:
+        return Gradient(mean[:, 0], stddev[:, 0])
     return Gradient(mean, stddev)
 
 

@@ -13,7 +13,7 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import mean_of_target, noise_spread, sample_noisy
-from tfbnn.posterior.prediction import TargetTile, function_draws, target_tiles
+from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
@@ -85,9 +85,7 @@ def effective_draws(ensemble: Ensemble, x: Array) -> float:
     """
     if ensemble.no_chains is not None:
         return np.nan
-    draws = function_draws(ensemble, x[evenly_spaced(len(x), _MAX_ESS_ROWS)])
-    draws = draws.reshape(ensemble.num_chains, ensemble.num_results, -1)
-    sizes = bulk_ess(draws)
+    sizes = bulk_ess(function_of_chains(ensemble, x[evenly_spaced(len(x), _MAX_ESS_ROWS)]))
     return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
 
 
@@ -228,7 +226,7 @@ def row_scores(
     found = RowScores._make([*numbers, np.empty(len(y))])
     for tile in target_tiles(ensemble, rows):
         place, target = tile.place, rows.y[tile.place]
-        of_tile = _plain(ensemble, y[place], target, tile, include_noise, rows.noise is not None)
+        of_tile = _plain(ensemble, y[place], rows, tile, include_noise)
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
             factors = scale_factors(fitted, rows.x[place])
@@ -246,14 +244,9 @@ def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
 
 
 def _plain(
-    ensemble: Ensemble,
-    y: Array,
-    target: Array,
-    tile: TargetTile,
-    include_noise: bool,
-    has_row_noise: bool,
+    ensemble: Ensemble, y: Array, rows: NetworkRows, tile: TargetTile, include_noise: bool
 ) -> RowScores:
-    location = tile.location
+    location, target = tile.location, rows.y[tile.place]
     weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
     centre, stddev = moments(location, weights)
     log_density = np.full(len(y), np.nan)
@@ -265,7 +258,7 @@ def _plain(
         densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
         points, point_weights = sample_noisy(ensemble, location, tile.predicted)
-        if not has_row_noise and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
+        if rows.noise is None and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
             expected = mean_of_target(ensemble, location, tile.predicted)
     return RowScores(
         mean=mean,
@@ -332,5 +325,4 @@ def crps(points: Array, weights: Array, y: Array) -> Array:
     ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
     below = np.cumsum(spread, axis=0)
     with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        score: Array = distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
-    return score
+        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)

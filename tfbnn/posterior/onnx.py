@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tfbnn.data.training_inputs import MARGIN, TrainingInputs
 from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
@@ -217,11 +218,8 @@ def _roots(op: Operations, outputs: Any, networks: MomentNetworks) -> Any:
     last = num_outputs + num_groups * num_features
     lines = op("Slice", outputs, *np.array([[num_outputs], [last], [1]]))
     # The number of rows, which may be 0, has to stand where Reshape can copy it.
-    lines = op(
-        "Reshape",
-        op("Transpose", lines, perm=[0, 2, 1]),
-        np.array([0, 0, num_groups, num_features]),
-    )
+    lines = op("Transpose", lines, perm=[0, 2, 1])
+    lines = op("Reshape", lines, np.array([0, 0, num_groups, num_features]))
     lines = op("Transpose", lines, perm=[0, 2, 3, 1])
     return op("Expand", lines, np.array([1, num_outputs, 1, 1]))
 
@@ -249,7 +247,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
     """
     squares = (op("Mul", spread, spread), np.square(constants.noise))
     stddev = op("Sqrt", op("Add", *squares))
-    at_edge, is_outside = _places(op, constants, x)
+    at_edge, is_outside = _places(op, constants.inputs, x)
     scores, narrower = (
         op("Add", op("Mul", stddev, 0.0), first)
         for first in (constants.scores[0], constants.narrower[0])
@@ -265,18 +263,20 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
     return op("Add", centre, op("Mul", stddev, op("Where", left, constants.plain, scores)))
 
 
-def _places(op: Operations, constants: BarConstants, x: Any) -> tuple[Any, Any]:
+def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
     """Return whether inputs are not inside, and whether they are outside the training inputs [1, N]."""
-    beyond = op("Max", op("Sub", constants.low, x), op("Sub", x, constants.high))
-    deviations = op("MatMul", constants.whitening, op("Sub", x, constants.mean))
+    low, high, mean = (one[:, None] for one in (inputs.low, inputs.high, inputs.mean))
+    usual, largest = map(float, inputs.distances)
+    beyond = op("Max", op("Sub", low, x), op("Sub", x, high))
+    deviations = op("MatMul", inputs.whitening_matrix, op("Sub", x, mean))
     distance = op("ReduceL2", deviations, axes=[0])
     not_inside = op(
         "Or",
         op("Greater", _largest(op, beyond), 0.0),
-        op("Greater", distance, constants.usual),
+        op("Greater", distance, usual),
     )
-    too_far = op("Greater", _largest(op, op("Sub", beyond, constants.reach)), 0.0)
-    return not_inside, op("Or", too_far, op("Greater", distance, constants.largest))
+    too_far = op("Greater", _largest(op, op("Sub", beyond, MARGIN * (high - low))), 0.0)
+    return not_inside, op("Or", too_far, op("Greater", distance, (1.0 + MARGIN) * largest))
 
 
 def _largest(op: Operations, values: Any) -> Any:

@@ -23,7 +23,7 @@ from tfbnn.posterior.function_moments import (
 )
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.rows import NetworkRows
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.threads import on_all_cores
 
 # Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
@@ -67,8 +67,7 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
     """
     if x is None:
         x = ensemble.x_pipeline.forward(ensemble.x_reference)
-    function = function_draws(ensemble, x)
-    return function.reshape(ensemble.num_chains, ensemble.num_results, *function.shape[1:])
+    return ensemble.by_chains(function_draws(ensemble, x))
 
 
 def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
@@ -81,8 +80,7 @@ def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
     points = max(ensemble.num_draws, NOISE_POINTS) * ensemble.spec.num_outputs
     least, most = _TILE_ROWS
     step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
-    step = max(1, min(step, _TILE_VALUES // points))
-    return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
+    return row_slices(num_rows, max(1, min(step, _TILE_VALUES // points)))
 
 
 class TargetTile(NamedTuple):

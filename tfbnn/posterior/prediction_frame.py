@@ -101,11 +101,8 @@ def value_names(
 
     Before them stand `target_prefixes`; of two classes only the second is there.
     """
-    classes, spec, prefixes = (
-        ensemble.classes or (),
-        ensemble.spec,
-        target_prefixes(ensemble, is_named),
-    )
+    classes, spec = ensemble.classes or (), ensemble.spec
+    prefixes = target_prefixes(ensemble, is_named)
     spreads = ["stddev", *(f"q{value!r}" for value in quantiles)]
     if not spec.has_classes:
         return [f"{prefix}{name}" for prefix in prefixes for name in ("mean", *spreads)]

@@ -109,8 +109,7 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     for part, location, scale, _ in target_tiles(ensemble, rows):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
             values = ensemble.spec.likelihood.log_density(rows.y[part], location, scale)
-        by_chain = values.reshape(ensemble.num_chains, ensemble.num_results, -1)
-        found[:, part] = [log_mean_exp(of_chain, equal) for of_chain in by_chain]
+        found[:, part] = [log_mean_exp(of_chain, equal) for of_chain in ensemble.by_chains(values)]
     return found
 
 

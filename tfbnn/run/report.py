@@ -18,7 +18,7 @@ from tfbnn.diagnostics.verdict import (
     Predictions,
     answer_lines,
 )
-from tfbnn.diagnostics.wording import LABEL_WIDTH, labelled, percent, text_width, wrapped
+from tfbnn.diagnostics.wording import LABEL_WIDTH, label_lines, labelled, percent, text_width
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
@@ -199,17 +199,14 @@ class Run(ExplainsAttributes):
         if self.diagnosis is None:
             told = [("Verdict", self.verdict), *answer_lines(self.chains, self.predictions)]
             told.append(("", MEANINGS[self.verdict]))
-            lines = [wrapped(label.ljust(LABEL_WIDTH), text, width) for label, text in told]
+            lines = label_lines(told, width)
             if interface.is_out_of_time:
                 lines.append(step_lines("Next".ljust(LABEL_WIDTH), interface.more_time(), width))
         else:
             lines = self.diagnosis.lines(interface, width, details)
-        lines += [
-            wrapped(label.ljust(LABEL_WIDTH), text, width)
-            for label, text in (*self._course(details), *self._outcome(details))
-        ]
+        lines += label_lines((*self._course(details), *self._outcome(details)), width)
         if not details:
-            lines.append(wrapped("Details".ljust(LABEL_WIDTH), interface.details, width))
+            lines += label_lines([("Details", interface.details)], width)
         elif self.diagnosis is not None:
             lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
@@ -268,7 +265,7 @@ class Run(ExplainsAttributes):
         told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
         answers = {
             "verdict": self.verdict,
-            "chains": self.chains.to_json(),
+            "chains": self.chains._asdict(),
             "predictions": self.predictions.to_json(),
         }
         return (

@@ -56,8 +56,7 @@ def _scaled_tail() -> list[float]:
         return np.array(tails)
 
     found = np.polynomial.Chebyshev.interpolate(scaled, _DEGREE, domain=[-1.0, last])
-    coefficients: list[float] = found.convert(kind=np.polynomial.Polynomial).coef.tolist()
-    return coefficients
+    return found.convert(kind=np.polynomial.Polynomial).coef.tolist()
 
 
 def normal_quantile(probability: Array) -> Array:

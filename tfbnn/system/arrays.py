@@ -43,10 +43,10 @@ def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
     return result
 
 
-def row_slices(num_rows: int) -> Iterator[slice]:
-    """Slices of at most 65536 rows, one after the other."""
-    for start in range(0, num_rows, ROWS_AT_ONCE):
-        yield slice(start, min(start + ROWS_AT_ONCE, num_rows))
+def row_slices(num_rows: int, step: int | None = None) -> list[slice]:
+    """Return slices of at most `step` rows, by default 65536, one after the other."""
+    step = step or ROWS_AT_ONCE
+    return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
 def slices_to_read(*arrays: Array) -> Iterator[slice]:

@@ -76,9 +76,7 @@ class Subject:
         """The verdict on error bars by the rows, where the fit has not seen them."""
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
-        rows, _ = checked_rows(
-            self.ensemble, self.rows.x, self.rows.y, self.rows.noise_scale, "evaluate"
-        )
+        rows, _ = checked_rows(self.ensemble, *self.rows[:3], "evaluate")
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
         scores, is_calibrated = self.scores, self.ensemble.calibration is not None
@@ -88,5 +86,4 @@ class Subject:
     @cached_property
     def scores(self) -> RowScores:
         """Scores of the rows by the predictive distribution; of targets that are numbers."""
-        rows = cast(KnownRows, self.rows)
-        return canvas.scored_rows(self.model, rows.x, rows.y, rows.noise_scale)
+        return canvas.scored_rows(self.model, *cast(KnownRows, self.rows)[:3])

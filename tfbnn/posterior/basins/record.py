@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.diagnosis import upper
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, labelled, named, text_width, wrapped
+from tfbnn.diagnostics.wording import counted, label_lines, labelled, named, text_width
 from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, Kind, check_entries, list_of
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 
@@ -127,10 +127,7 @@ class Basins(ReadOnlyArrays):
             width: Columns to break lines at, by default those of the terminal, else 100.
         """
         width = width or text_width()
-        return "\n".join(
-            wrapped(label.ljust(LABEL_WIDTH), text, width)
-            for label, text in labelled("Basins", self.lines())
-        )
+        return "\n".join(label_lines(labelled("Basins", self.lines()), width))
 
     def lines(self) -> list[str]:
         """Return the lines of `report`."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.labels import group_numbers
-from tfbnn.data.training_inputs import INSIDE, OUTSIDE, trust_levels
+from tfbnn.data.training_inputs import OUTSIDE, trust_levels
 from tfbnn.data.validation import check_choice
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.calibration.left_out import (
@@ -31,6 +31,7 @@ from tfbnn.posterior.calibration.record import (
     Calibration,
     Misfit,
     central_levels,
+    groups_of,
 )
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
 from tfbnn.posterior.checks import checked_rows, rows_of_the_fit
@@ -105,13 +106,19 @@ def calibration_of_model(
     refuse_other_order(x_calibration, groups, "groups", "x_calibration")
     rows = replace(rows, groups=_row_groups(groups, rows))
     _require_new_rows(rows, num_known(ensemble.row_digests, rows))
-    of_the_fit = None
+    scaling = None
     if scale == "misfit":
         instead = "scale='stddev', or calibrate the model as it was fitted or a run folder"
         of_the_fit = ensemble.transform(
             rows_of_the_fit(training_rows, None, "scale='misfit'", instead)
         )
-    return calibrate_by_rows(ensemble, rows, transformed, by, of_the_fit)
+        misfit, _ = _misfit(ensemble, of_the_fit, *left_out_moments(ensemble, of_the_fit))
+        scaling = misfit, misfit_factors(ensemble, misfit, transformed.x)
+    wanted = Summary(include_noise=True, space="transformed")
+    mean, stddev = predict(ensemble, transformed.x, wanted, rows.noise)
+    return calibration_of_moments(
+        ensemble, transformed, mean, stddev, by, "split", scaling, rows.groups
+    )
 
 
 def _row_groups(labels: Any, rows: Rows) -> Array | None:
@@ -129,35 +136,6 @@ def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
         warn(
             f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are too small."
         )
-
-
-def calibrate_by_rows(
-    ensemble: Ensemble,
-    rows: Rows,
-    transformed: NetworkRows,
-    by: str | None,
-    of_the_fit: NetworkRows | None = None,
-) -> Calibration:
-    """The Calibration by rows that the fit has not seen.
-
-    Args:
-        ensemble: Ensemble of a regression.
-        rows: The rows in original units; their `groups` stay together where calibrations are judged.
-        transformed: The same on the scale the network sees.
-        by: None, "stddev" or "trust".
-        of_the_fit: With scale="misfit" the rows of the fit, transformed.
-
-    Raises:
-        ValueError: For too few rows.
-    """
-    moments = predict(ensemble, transformed.x, Summary(True, space="transformed"), rows.noise)
-    scaling = None
-    if of_the_fit is not None:
-        misfit, _ = _misfit(ensemble, of_the_fit, *left_out_moments(ensemble, of_the_fit))
-        scaling = misfit, misfit_factors(ensemble, misfit, transformed.x)
-    return calibration_of_moments(
-        ensemble, transformed, moments.mean, moments.stddev, by, "split", scaling, rows.groups
-    )
 
 
 def calibrate_by_leaving_out(
@@ -321,23 +299,20 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
 
 def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
     """Return by what, without "auto", the group of each row and target [n, K], edges [B - 1, K]."""
-    num_rows, num_targets = rows.spread.shape
-    no_edges = np.empty((0, num_targets))
+    edges = np.empty((0, rows.spread.shape[1]))
+    if by == "stddev" or is_auto(by):
+        first, ordered = first_rows(rows.spread), np.sort(rows.spread, axis=0)
+        if not len(first) and not is_auto(by):
+            _require_rows("stddev", [len(ordered) // 2] * 2)
+            raise ValueError(
+                "by='stddev' needs predicted standard deviations that differ. Use by=None."
+            )
+        by = "stddev" if len(first) else None
+        edges = 0.5 * (ordered[first - 1] + ordered[first])
+    groups = groups_of(by, edges, rows.spread, rows.trust)
     if by == "trust":
-        groups = np.repeat((rows.trust < INSIDE).astype(int)[:, None], num_targets, axis=1)
         _require_rows(by, np.bincount(groups[:, 0], minlength=2).tolist())
-        return by, groups, no_edges
-    first = np.empty(0, int) if by is None else first_rows(rows.spread)
-    if not len(first) and (by is None or is_auto(by)):
-        return None, np.zeros(rows.spread.shape, int), no_edges
-    if not len(first):
-        _require_rows("stddev", [num_rows // 2] * 2)
-        raise ValueError(
-            "by='stddev' needs predicted standard deviations that differ. Use by=None."
-        )
-    ordered = np.sort(rows.spread, axis=0)
-    edges = 0.5 * (ordered[first - 1] + ordered[first])
-    return "stddev", np.sum(rows.spread > edges[:, None], axis=0), edges
+    return by, groups, edges
 
 
 def first_rows(stddev: Array) -> Array:
@@ -405,4 +380,4 @@ def _coverage_of_folds(rows: _Scored, groups: Array) -> Array:
                 low, high = ScoreDistribution.of(scores[others, target]).quantile(ends).T
                 values = scores[judged, target]
                 inside[:, judged, target] = (values > low[:, None]) & (values < high[:, None])
-    return cast(Array, inside.mean(axis=1))
+    return inside.mean(axis=1)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfbnn.data.training_inputs import MARGIN
+from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.posterior.averages import root_mean_square
 from tfbnn.posterior.calibration.record import central_levels
 from tfbnn.posterior.ensemble import Ensemble
@@ -29,12 +29,7 @@ class BarConstants:
         narrower: 1 where they are closer than those of the posterior, else 0 [B, K, 1].
         edges: Standard deviations from which on a further group begins [B - 1, K, 1].
         is_by_trust: Whether the second group is that at the edge of the training inputs.
-        low, high: Range of the training inputs [D, 1].
-        reach: How far beyond it inputs are at its edge [D, 1].
-        mean: Of the training inputs [D, 1].
-        whitening: Matrix [D', D] whose product with deviations from the mean has the distance as its
-            length.
-        usual, largest: Distances up to which inputs are inside, and at the edge.
+        inputs: TrainingInputs.
     """
 
     names: ClassVar[tuple[str, str, str]] = ("lower", "median", "upper")
@@ -45,13 +40,7 @@ class BarConstants:
     narrower: Array
     edges: Array
     is_by_trust: bool
-    low: Array
-    high: Array
-    reach: Array
-    mean: Array
-    whitening: Array
-    usual: float
-    largest: float
+    inputs: TrainingInputs
 
 
 def bar_constants(ensemble: Ensemble) -> BarConstants | None:
@@ -78,24 +67,15 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
     low, high = central_levels(1)
     places = np.array([low, 0.5, high])
     scores = np.swapaxes(calibration.table(lambda one: one.quantile(places)), 1, 2)[..., None]
-    inputs = ensemble.training_inputs
     return BarConstants(
         noise=root_mean_square(scale, ensemble.draw_weights)[0][:, None],
         scores=np.diff(scores, axis=0, prepend=0.0),
         narrower=np.diff((calibration.bars[..., :1] < 1.0).astype(float), axis=0, prepend=0.0),
         edges=calibration.edges[..., None],
         is_by_trust=calibration.by == "trust",
-        low=inputs.low[:, None],
-        high=inputs.high[:, None],
-        reach=MARGIN * (inputs.high - inputs.low)[:, None],
-        mean=inputs.mean[:, None],
-        whitening=inputs.whitening_matrix,
-        usual=float(inputs.distances[0]),
-        largest=(1.0 + MARGIN) * float(inputs.distances[1]),
+        inputs=ensemble.training_inputs,
     )
 
 
 def _warn(reason: str) -> None:
-    warn(
-        f"The calibrated bars are not exported, as {reason}. Use predict for them.",
-    )
+    warn(f"The calibrated bars are not exported, as {reason}. Use predict for them.")

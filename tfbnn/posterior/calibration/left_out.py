@@ -77,13 +77,12 @@ def left_out_tiles(
     tiles = target_tiles(ensemble, rows)
     if row_groups is not None:
         tiles = _group_tiles(ensemble, rows, row_groups)
+    together = row_groups is not None
     for tile in tiles:
         place, location, fitted, predicted = tile
-        together = row_groups is not None
-        yield (
-            tile,
-            left_out(rows.y[place], location, fitted, weights, groups, power, predicted, together),
-        )
+        target = rows.y[place]
+        found = left_out(target, location, fitted, weights, groups, power, predicted, together)
+        yield tile, found
 
 
 def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> Iterator[TargetTile]:

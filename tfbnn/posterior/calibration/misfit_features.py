@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tfbnn.posterior.calibration.record import Misfit
@@ -9,14 +11,15 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 # As good as 16, of four chains (benchmarks/results/pops.md).
 NUM_NETWORKS = 4
 # Weights of the last layers, as many layers as have no more together, the last in any case. Of all weights features tell more
 # than those of the readout alone; their matrices have the square of this number of entries.
 MOST_FEATURES = 1000
-_BLOCK_ROWS = 1024
+# Slices of rows whose features are looked at together.
+row_blocks = partial(row_slices, step=1024)
 
 
 def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
@@ -40,24 +43,20 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
 
 def num_features(spec: NetworkSpec) -> int:
     """P of a `Misfit`; 0 of a network that there is none of."""
-    if not isinstance(spec, ModelSpec):
-        return 0
-    sizes = spec.layer_sizes
-    return (
-        sizes[-2] + 1 + sum(sizes[index + 1] * (sizes[index] + 1) for index in _hidden_layers(spec))
-    )
+    return _hidden_layers(spec)[1] if isinstance(spec, ModelSpec) else 0
 
 
-def _hidden_layers(spec: ModelSpec) -> list[int]:
-    """Hidden layers whose weights are features, from the last one back."""
+def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
+    """Hidden layers whose weights are features, from the last one back, and the number of all features."""
     sizes, chosen = spec.layer_sizes, []
     count = sizes[-2] + 1
     for index in reversed(range(len(sizes) - 2)):
-        count += sizes[index + 1] * (sizes[index] + 1)
-        if count > MOST_FEATURES:
+        weights = sizes[index + 1] * (sizes[index] + 1)
+        if count + weights > MOST_FEATURES:
             break
         chosen.append(index)
-    return chosen
+        count += weights
+    return chosen, count
 
 
 def misfit_features(network: Ensemble, x: Array) -> list[Array]:
@@ -70,6 +69,7 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
         x: [n, D].
     """
     spec = perceptron(network.spec, "scale='misfit'")
+    hidden_layers, _ = _hidden_layers(spec)
     _, layers = layers_at(network, x)
     scales = [network.input_scales(index)[0].astype(np.float64) for index in range(len(layers))]
     readout, hidden, _ = layers[-1]
@@ -77,7 +77,7 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
     for target in range(spec.num_targets):
         parts = [hidden * scales[-1][:, None]]
         back = np.repeat(readout[target, :-1, None].astype(np.float64), len(x), axis=1)
-        for index in _hidden_layers(spec):
+        for index in hidden_layers:
             weights, inputs, slopes = layers[index]
             back *= slopes
             products = back[:, None] * (inputs * scales[index][:, None])
@@ -90,14 +90,6 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
 def single_networks(networks: Ensemble) -> list[Ensemble]:
     """The networks of an ensemble [M, 1, P], each as one of its own."""
     return [networks.with_draws(draws[None]) for draws in networks.draws]
-
-
-def row_blocks(num_rows: int) -> list[slice]:
-    """Slices of rows whose features are looked at together."""
-    return [
-        slice(start, min(start + _BLOCK_ROWS, num_rows))
-        for start in range(0, num_rows, _BLOCK_ROWS)
-    ]
 
 
 def misfit_factors(

@@ -110,6 +110,13 @@ def central_levels(k: float) -> tuple[float, float]:
     return low, 1.0 - low
 
 
+def groups_of(by: str | None, edges: Array, stddev: Array, trust: Array) -> Array:
+    """Return the group of each prediction [n, K]; arguments as of `Calibration` and its `groups_of`."""
+    if by == "trust":
+        return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
+    return np.sum(stddev > edges[:, None], axis=0)
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Findings of `BayesianMLP.calibrate`.
@@ -227,9 +234,7 @@ class Calibration:
                 transformed, times the factors of a misfit.
             trust: Trust levels [n].
         """
-        if self.by == "trust":
-            return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
-        return np.sum(stddev > self.edges[:, None], axis=0)
+        return groups_of(self.by, self.edges, stddev, trust)
 
     def quantiles(self, levels: Sequence[float] | Array, groups: Array) -> Array:
         """Return scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""

@@ -83,19 +83,15 @@ class ScoreDistribution(ReadOnlyArrays):
     @classmethod
     def of(cls, scores: Array) -> ScoreDistribution:
         """Make it of at least 20 scores [n] in any order; of very many their quantiles are kept."""
-        ordered = np.sort(scores)
-        if len(ordered) > MOST_SCORES:
-            count = len(ordered)
+        ordered, count = np.sort(scores), len(scores)
+        if count > MOST_SCORES:
             places = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
             ordered = np.interp(places, np.arange(count), ordered)
-        count = len(ordered)
+            count = MOST_SCORES
         distances = np.abs(ordered - np.median(ordered))
         least = _LEAST_SCALE * (float(distances.max()) or 1.0)
-        sides = (
-            Side.of(distances[: -(-count // 2)], least),
-            Side.of(distances[count // 2 :], least),
-        )
-        return cls(ordered, sides)
+        below, above = distances[: -(-count // 2)], distances[count // 2 :]
+        return cls(ordered, (Side.of(below, least), Side.of(above, least)))
 
     @cached_property
     def _body(self) -> tuple[Array, Array]:
@@ -109,9 +105,8 @@ class ScoreDistribution(ReadOnlyArrays):
         places, scores = self._body
         found = np.interp(levels, places, scores)
         for side, end, is_tail in self._tails(levels, places):
-            start, beyond = (
-                student_t_quantile(at, side.df) for at in (places[[end]], levels[is_tail])
-            )
+            start = student_t_quantile(places[[end]], side.df)
+            beyond = student_t_quantile(levels[is_tail], side.df)
             found[is_tail] = scores[end] + side.scale * (beyond - start)
         return found
 
