@@ -162,7 +162,7 @@ class Executor(ABC):
         return [self.counters[group] for group in self.healthy]
 
     def warms_up(self) -> bool:
-        """Return whether one of them has not finished warm-up."""
+        """Return whether one of those chain groups has not finished warm-up."""
         return any(map(self.plan.is_warming_up, self.counted))
 
     def _work(self, notify: Notify) -> bool:
