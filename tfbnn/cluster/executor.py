@@ -18,7 +18,7 @@ from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock, Counters, Seconds
 from tfbnn.run.description import read_config
-from tfbnn.run.events import Event, current_phase
+from tfbnn.run.events import Event
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore, Store
@@ -124,7 +124,8 @@ class Tasks(Executor):
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
-            seconds, phase = self.seconds, current_phase(self.counted, self.plan)
+            seconds = self.seconds  # which looks
+            phase = "warmup" if self.warms_up() else "sampling"
             yield from self.event(phase, seconds.phases[phase])
 
     def look(self) -> None:

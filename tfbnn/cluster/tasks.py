@@ -4,23 +4,15 @@ Every task may be run several times, also at the same time: the lease of its fol
 others wait until it has finished or died.
 """
 
-from __future__ import annotations
-
 import os
 import time
-from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.system import words
 
-if TYPE_CHECKING:
-    from tfbnn.storage import RunFolder
-
 _LEASE_SECONDS = 1.0
-# Whether the worker is closing or the task was asked to stop; whatever it is told.
-Stopped = Callable[..., bool]
 
 
 def required(name: str) -> ModuleType:
@@ -44,7 +36,7 @@ def environment() -> dict[str, Any]:
 def advance(
     path: str, run_id: str, group: int, commit_interval: float, num_results: int | None, stop: str
 ) -> bool:
-    """Advances a chain group of a run, see `tfbnn.engine.running.advance`.
+    """Advance a chain group of a run as soon as no other task has its lease, see `advance_group`.
 
     Args:
         path: The run folder.
@@ -57,23 +49,12 @@ def advance(
     Returns:
         Whether the group is there; it is not when the worker is closing or the task was stopped.
     """
+    from distributed import Status, get_worker
+
     from tfbnn.engine.basis.compile import limit_threads
 
     limit_threads()
     from tfbnn.engine.running.advance import advance_group
-
-    def attempt(stopped: Stopped) -> bool:
-        _opened(path, run_id)
-        return advance_group(
-            path, group, commit_interval=commit_interval, notify=stopped, num_results=num_results
-        )
-
-    return _when_free(attempt, stop)
-
-
-def _when_free(attempt: Callable[[Stopped], bool], stop: str) -> bool:
-    """attempt(stopped) as soon as no other task has the lease, or False when stopped before."""
-    from distributed import Status, get_worker
 
     worker = get_worker()
 
@@ -83,14 +64,21 @@ def _when_free(attempt: Callable[[Stopped], bool], stop: str) -> bool:
 
     while not stopped():
         try:
-            return attempt(stopped)
-        except RunLockedError:
+            _check_run(path, run_id)
+            return advance_group(
+                path,
+                group,
+                commit_interval=commit_interval,
+                notify=stopped,
+                num_results=num_results,
+            )
+        except RunLockedError:  # another task has the lease
             time.sleep(_LEASE_SECONDS)
     return False
 
 
-def _opened(path: str, run_id: str) -> RunFolder:
-    """The RunFolder at `path`, which must be the one that the caller sees."""
+def _check_run(path: str, run_id: str) -> None:
+    """Refuse a folder at `path` that is not the one that the caller sees."""
     from tfbnn.storage import RunFolder
 
     try:
@@ -104,4 +92,3 @@ def _opened(path: str, run_id: str) -> RunFolder:
             f"{path!r} holds another run than its caller sees. Choose an output that all workers "
             "share, and one run for each."
         )
-    return folder

@@ -24,7 +24,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.run.config import FitConfig, Starts
 from tfbnn.run.counters import Seconds
-from tfbnn.run.events import Columns, History
+from tfbnn.run.events import Columns
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Result, nothing_sampled
@@ -212,8 +212,7 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
     from tfbnn.engine.running.driver import starts_of
     from tfbnn.engine.starts.find import log_prob_of
 
-    spec, history = config.spec, History()
-    notify = Notifier(options.verbose, options.callbacks, history=history)
+    spec, notify = config.spec, Notifier(options.verbose, options.callbacks)
     data = make_data(*config.transformed.train, spec.dtype)
     try:
         starts = starts_of(config, data, notify)
@@ -227,7 +226,7 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
             "validation_split."
         )
     nothing = nothing_sampled(log_prob, interrupted=False)
-    return _Found(data, starts, log_prob, nothing, notify.stopped, history.to_dict())
+    return _Found(data, starts, log_prob, nothing, notify.stopped, notify.history)
 
 
 def _settle(

@@ -34,7 +34,7 @@ from tfbnn.run.config import Starts
 from tfbnn.run.cost import most_results
 from tfbnn.run.counters import Seconds
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import History
+from tfbnn.run.events import Columns
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
@@ -75,7 +75,7 @@ def fit(
     """
     job = _settle(spec, rows, validation, options, backend)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
-    starts, result = _sample(job, backend)
+    starts, result, history = _sample(job, backend)
     ladder = measure_ladder(job.config, result) if result.draws.shape[1] else None
     ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
     run = Run(
@@ -87,6 +87,7 @@ def fit(
         diagnosis=diagnosis,
         calibration=None if ensemble is None else ensemble.calibration,
         ladder=ladder,
+        history=history,
     )
     return run, result
 
@@ -139,7 +140,6 @@ def _as_run(job: Job, result: Result) -> dict[str, Any]:
         ended=result.ended,
         until=None if sampling.until is None else str(sampling.until),
         folder=_folder_of(job.options),
-        history=job.history.to_dict(),
     )
 
 
@@ -151,14 +151,14 @@ def _folder_of(options: FitOptions) -> str | None:
     return None if output is None or RunFolder.around(output) is None else str(output)
 
 
-def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result]:
-    """Find starts, unless a run folder has them, and run the chains."""
+def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str, Columns]]:
+    """Find starts, unless a run folder has them, and run the chains; return also what happened."""
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import run, starts_of
 
     config, options, settings = job.config, job.options, job.settings
     deadline = Deadline(options.limit, options.began, partial(seconds_to_end, config))
-    notify = Notifier(options.verbose, options.callbacks, deadline, job.history)
+    notify = Notifier(options.verbose, options.callbacks, deadline)
 
     def find(data: Any) -> Starts:
         if backend is None:  # whose speed is not known
@@ -166,7 +166,8 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result]:
         return starts_of(config, data, notify)
 
     data = partial(make_data, *config.transformed.train, config.spec.dtype)
-    return run(config, settings, options, notify, job.rule, data, find, backend=backend)
+    starts, result = run(config, settings, options, notify, job.rule, data, find, backend)
+    return starts, result, notify.history
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
@@ -243,7 +244,7 @@ def _settle(
         initial_state=given,
     )
     rule = make_rule(config, is_budget=sampling.num_results == budget)
-    return Job(config, settings, geometry, options, rule, History())
+    return Job(config, settings, geometry, options, rule)
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

@@ -22,7 +22,6 @@ from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.config import FitConfig
 from tfbnn.run.cost import estimated_seconds, most_results
-from tfbnn.run.events import History
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
@@ -118,7 +117,6 @@ class Job(NamedTuple):
         geometry: A line on the preconditioner and why that one.
         options: FitOptions.
         rule: When the run is over, or None where it just has a number of draws.
-        history: What takes down the events of the run.
     """
 
     config: FitConfig
@@ -126,7 +124,6 @@ class Job(NamedTuple):
     geometry: str
     options: FitOptions
     rule: StoppingRule | None
-    history: History
 
 
 # From here on a file is unwieldy, and predictions take their time.

@@ -149,11 +149,8 @@ def _read_fit(
     description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, Any]:
     """Read the fields that only a FitConfig has, but for its spec."""
-    names, classes, pretraining = (
-        description["feature_names"],
-        fixed["classes"],
-        fixed["pretraining"],
-    )
+    names, classes = description["feature_names"], fixed["classes"]
+    pretraining = fixed["pretraining"]
     # Earlier releases had neither.
     coding, transforms = fixed.get("coding"), fixed.get("transforms")
 
@@ -232,12 +229,11 @@ def read_beginning(folder: RunFolder) -> Beginning:
     )
 
 
-def extend_run(folder: RunFolder, sampling: Sampling) -> RunFolder:
-    """Takes down that a run is to have other draws, and when it is to end."""
+def extend_run(folder: RunFolder, sampling: Sampling) -> None:
+    """Take down that a run is to have other draws, and when it is to end."""
     if not has_extent(folder, sampling):
         kept = {name: entry for name, entry in folder.description.items() if name != "ended"}
         folder.replace_description(kept | _extent(sampling))
-    return folder
 
 
 def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
@@ -252,7 +248,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
         RunFolderError: Names what differs.
     """
     fixed = config_to_json(config)["fixed"]
-    _refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
+    refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
     asked = config.sampling.num_results
     if folder.description["fixed"]["kernel"].get("keep_rungs") and asked > wanted_results(folder):
         raise RunFolderError(
@@ -274,29 +270,13 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
         )
 
 
-def check_environment(folder: RunFolder, config: RunConfig, here: dict[str, Any]) -> None:
-    """Refuses to go on under other versions, or on another kind of device.
-
-    Args:
-        folder: RunFolder.
-        config: The RunConfig in it.
-        here: What `tfbnn.engine.basis.seeds.describe_environment` says.
-
-    Raises:
-        RunFolderError: Names what differs.
-    """
-    _refuse_differences(folder, config.environment, here)
-
-
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
     """Return the fixed part of a description, with what specs leave out and earlier releases did not say."""
-    spec, kernel = (
-        fixed["spec"]
-        if DensitySpec.describes(fixed["spec"])
-        else {"likelihood_power": 1.0} | fixed["spec"],
-        without_former(fixed["kernel"]),
-    )
-    return fixed | {"spec": spec, "kernel": kernel, "numbers": without_former(fixed["numbers"])}
+    spec = fixed["spec"]
+    if not DensitySpec.describes(spec):
+        spec = {"likelihood_power": 1.0} | spec
+    kernel, numbers = without_former(fixed["kernel"]), without_former(fixed["numbers"])
+    return fixed | {"spec": spec, "kernel": kernel, "numbers": numbers}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:
@@ -310,7 +290,16 @@ def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
     return {key: array for key, array in arrays.items() if array is not None}
 
 
-def _refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
+def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
+    """Refuse to go on with a run as another one.
+
+    Args:
+        folder: RunFolder.
+        there, here: The same JSON-able part of what the run was begun with, and of what is here.
+
+    Raises:
+        RunFolderError: Names what differs.
+    """
     differences = list(_differences(there, here, ""))
     if differences:
         raise RunFolderError(

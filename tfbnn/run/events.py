@@ -188,12 +188,6 @@ class SamplingEvent(Event):
             yield f"step size {self.step_size:.3g}"
 
 
-def current_phase(groups: Sequence[Counters], plan: Plan) -> str:
-    """The first phase that some group has not finished; the last at the end."""
-    warms_up = any(plan.is_warming_up(group) for group in groups)
-    return PHASES[0] if warms_up else PHASES[-1]
-
-
 def _known(average: Any, values: list[Any]) -> float:
     known = np.concatenate(values)
     known = known[~np.isnan(known)]
@@ -213,36 +207,20 @@ _COLUMNS = (
     "num_divergent",
     "num_gradients",
 )
-_LOOKS = "looks"
 # Of a run of days every second row goes when there are more, as often as need be.
 _MOST_ROWS = 2000
 
 Columns = dict[str, list[Any]]
 
 
-class History:
-    """Takes down the events of one process of a run, phase by phase, and the looks at its draws."""
-
-    def __init__(self) -> None:
-        self._tables: dict[str, _Table] = {}
-
-    def __call__(self, event: Event) -> None:
-        """Takes down an event."""
-        row = {name: getattr(event, name) for name in _COLUMNS if hasattr(event, name)}
-        self._table(event.phase).add(row)
-        if isinstance(event, SamplingEvent) and event.num_judged:
-            look = {"num_results": event.num_judged, "rhat": event.rhat, "ess": event.ess}
-            self._table(_LOOKS).add(look)
-
-    def to_dict(self) -> dict[str, Columns]:
-        """Dict phase -> dict name -> list, the phases in their order; see `Run.history`."""
-        return {name: table.columns() for name, table in self._tables.items()}
-
-    def _table(self, name: str) -> _Table:
-        return self._tables.setdefault(name, _Table())
+def rows_of(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what is kept of an event: (phase, row), and ("looks", row) after a look at the draws."""
+    yield event.phase, {name: getattr(event, name) for name in _COLUMNS if hasattr(event, name)}
+    if isinstance(event, SamplingEvent) and event.num_judged:
+        yield "looks", {"num_results": event.num_judged, "rhat": event.rhat, "ess": event.ess}
 
 
-class _Table:
+class Table:
     """Rows of which the first entry says how far the run is; of equal ones the last is kept."""
 
     def __init__(self) -> None:
@@ -250,7 +228,7 @@ class _Table:
         self._stride, self._count, self._kept = 1, 0, 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Adds a row; where not all are kept it takes the place of the last one."""
+        """Add a row; where not all are kept it takes the place of the last one."""
         if self._rows and _first(self._rows[-1]) == _first(row):
             self._rows[-1] = row
             return
@@ -264,7 +242,7 @@ class _Table:
             self._kept = len(self._rows)
 
     def columns(self) -> Columns:
-        """Dict name -> list."""
+        """Return a dict name -> list."""
         return {name: [row[name] for row in self._rows] for name in self._rows[0]}
 
 

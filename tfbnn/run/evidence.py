@@ -23,7 +23,6 @@ References:
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -89,9 +88,10 @@ def _bennett(upwards: Array, downwards: Array, level: Array) -> tuple[Array, Arr
     """
     low, high = np.full_like(level, -np.inf), np.full_like(level, np.inf)
     for _ in range(_MAX_ITERATIONS):
-        lower, upper = _Side.at(upwards, level), _Side.at(downwards, -level)
-        excess = lower.log_mean - upper.log_mean  # falls with the level, by `slope`
-        slope = lower.slope + upper.slope
+        lower_mean, lower_weights, lower_slope = _side(upwards, level)
+        upper_mean, upper_weights, upper_slope = _side(downwards, -level)
+        excess = lower_mean - upper_mean  # falls with the level, by `slope`
+        slope = lower_slope + upper_slope
         low, high = np.where(excess > 0, level, low), np.where(excess > 0, high, level)
         ahead = level + np.divide(excess, slope, out=np.zeros_like(level), where=excess != 0)
         inside = (low <= ahead) & (ahead <= high)
@@ -100,29 +100,21 @@ def _bennett(upwards: Array, downwards: Array, level: Array) -> tuple[Array, Arr
         if not np.any(np.abs(new - level) > _TOLERANCE):
             break
         level = new
-    return level, (lower.weights - upper.weights) / slope
+    return level, (lower_weights - upper_weights) / slope
 
 
-class _Side(NamedTuple):
-    """One side of Bennett's equation.
+def _side(gains: Array, level: Array) -> tuple[Array, Array, Array]:
+    """Return one side of Bennett's equation.
 
-    Attributes:
-        log_mean: Log of the mean of s over the draws [m - 1].
-        weights: s over its mean [C, S, m - 1].
-        slope: Minus the derivative of `log_mean` by the level [m - 1].
+    Returns:
+        (Log of the mean of s over the draws [m - 1], s over its mean [C, S, m - 1], minus the
+        derivative of the former by the level [m - 1]).
     """
-
-    log_mean: Array
-    weights: Array
-    slope: Array
-
-    @classmethod
-    def at(cls, gains: Array, level: Array) -> "_Side":
-        # In logarithms: where rungs do not overlap, s underflows for all draws.
-        logs = -np.logaddexp(0.0, level - gains)
-        log_mean = _log_mean_exp(logs)
-        weights = np.exp(logs - log_mean)
-        return cls(log_mean, weights, np.mean(weights * -np.expm1(logs), axis=(0, 1)))
+    # In logarithms: where rungs do not overlap, s underflows for all draws.
+    logs = -np.logaddexp(0.0, level - gains)
+    log_mean = _log_mean_exp(logs)
+    weights = np.exp(logs - log_mean)
+    return log_mean, weights, np.mean(weights * -np.expm1(logs), axis=(0, 1))
 
 
 def _log_mean_exp(values: Array) -> Array:

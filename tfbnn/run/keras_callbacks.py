@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 # Numbers of chains that logs have.
@@ -72,7 +73,9 @@ class KerasListener:
         Args:
             callback: Of Keras 3 or earlier, checked.
         """
-        self._callback, self._training = callback, _Training()
+        self._callback = callback
+        # What callbacks may ask a trained model for.
+        self._training = SimpleNamespace(stop_training=False, optimizer=None, metrics=())
         self._num_judged = self._num_epochs = 0
 
     def __repr__(self) -> str:
@@ -115,11 +118,3 @@ class KerasListener:
         # One that writes a table takes its columns from the first epoch, which tells but a few.
         if getattr(callback, "keys", ()) is None:
             callback.keys = list(NAMES)
-
-
-class _Training:
-    """Attributes of a trained model that callbacks may ask for."""
-
-    stop_training = False
-    optimizer = None
-    metrics: tuple[Any, ...] = ()

@@ -4,6 +4,7 @@ import math
 import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import Event, History
+from tfbnn.run.events import Columns, Event, Table, rows_of
 from tfbnn.run.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.system.terminals import Forgiving, is_terminal, same_file
 from tfbnn.system.words import warn
@@ -204,16 +205,15 @@ class Notifier:
         verbose: int | str = 0,
         callbacks: Sequence[Any] = (),
         deadline: Deadline = Deadline(),
-        history: History | None = None,
     ) -> None:
         """
         Args:
             verbose: As in `Progress`.
             callbacks: Callables or callbacks of Keras; one that raises is called no more.
             deadline: The limit of the run; by default there is none.
-            history: Takes down all events, or None.
         """
-        self.progress, self._history = Progress(verbose, deadline=deadline), history
+        self.progress = Progress(verbose, deadline=deadline)
+        self._tables = defaultdict[str, Table](Table)
         self.callbacks = [
             KerasListener(one) if is_keras_callback(one) else one for one in callbacks
         ]
@@ -222,9 +222,9 @@ class Notifier:
         self._warned: set[str] = set()
 
     @property
-    def out_of_time(self) -> str | None:
-        """The limit that is over, in words, or None."""
-        return self.deadline.passed
+    def history(self) -> dict[str, Columns]:
+        """What this process has told of, dict phase -> dict name -> list; see `Run.history`."""
+        return {name: table.columns() for name, table in self._tables.items()}
 
     @property
     def stopped(self) -> bool:
@@ -268,8 +268,8 @@ class Notifier:
 
     def __call__(self, event: Event) -> bool:
         self.progress(event)
-        if self._history is not None:
-            self._history(event)
+        for name, row in rows_of(event):
+            self._tables[name].add(row)
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
             self._is_asked_to_stop |= self._call(callback, partial(callback, event.to_dict()))

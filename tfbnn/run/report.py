@@ -260,25 +260,20 @@ class Run(ExplainsAttributes):
 
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
-        ladder, calibration = self.ladder, self.calibration
+        ladder, calibration, diagnosis = self.ladder, self.calibration, self.diagnosis
         interface = interface.of_run(self.until, self.ended)
         told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
-        answers = {
+        return {
             "verdict": self.verdict,
             "chains": self.chains._asdict(),
             "predictions": self.predictions.to_json(),
+            **{name: _plain(getattr(self, name)) for name in told},
+            "choices": choices_to_json(self.choices),
+            "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
+            "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
+            "calibration": None if calibration is None else calibration.to_json(),
+            "diagnosis": None if diagnosis is None else diagnosis.to_dict(interface),
         }
-        return (
-            answers
-            | {name: _plain(getattr(self, name)) for name in told}
-            | {
-                "choices": choices_to_json(self.choices),
-                "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
-                "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
-                "calibration": None if calibration is None else calibration.to_json(),
-                "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(interface),
-            }
-        )
 
     def _ladder_lines(self) -> Iterator[tuple[str, str]]:
         if self.ladder is None:

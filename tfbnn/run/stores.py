@@ -283,15 +283,6 @@ def _num_committed(folder: RunFolder, groups: Sequence[int]) -> int:
     return min(0 if found is None else found.num_draws for found in checkpoints)
 
 
-def result_of(
-    store: Store, plan: Plan, start_log_prob: Array, seconds: Seconds, ending: Ending
-) -> Result:
-    """Return the result of the chain groups that did not fail, or of all where every one did."""
-    groups = range(len(plan.groups))
-    healthy = [group for group in groups if tuple(plan.groups[group]) not in ending.failures]
-    return gather_result(store.read(healthy or groups), start_log_prob, seconds, ending)
-
-
 def committed_result(folder: RunFolder, fewest: int) -> Result | None:
     """Return what a run has committed, or None with fewer than `fewest` draws per chain."""
     if _num_committed(folder, range(folder.num_groups)) < fewest:

@@ -78,7 +78,7 @@ def test_an_interrupt_while_draws_are_read_back_loses_none(tmp_path, whole, monk
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tfbnn.engine.running.driver.result_of", interrupted)
+    monkeypatch.setattr("tfbnn.engine.running.driver.gather_result", interrupted)
     model = small_model()
     with pytest.raises(KeyboardInterrupt):
         model.fit_posterior(X, Y, **RUN, output=tmp_path / "run")

@@ -14,7 +14,7 @@ from tfbnn import priors
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.likelihoods import Bernoulli, Gaussian
 
 __all__ = [
@@ -31,7 +31,7 @@ NEW_X = np.array([-1.5, 0.8])
 
 def engine_target(spec, data, num_chains):
     """What a kernel is given by the engine, in the model's own coordinates."""
-    linear_map = identity_map((num_chains, spec.layout.num_parameters), np.float64)
+    linear_map = scaling_map(1.0, np.zeros((num_chains, spec.layout.num_parameters)))
     reference = tf.zeros(num_chains, tf.float64)
     return Target(Potential(spec), data, as_tensors(linear_map), reference, temperatures=(1.0,))
 

@@ -10,7 +10,7 @@ from tests.support.kernels.joint_models import X
 from tfbnn import kernels
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import LogNormal
@@ -48,7 +48,7 @@ def joint_p(name):
     theta, data = joint_draws()
     potential = settings.potential(JOINT)
     start = potential.coordinates(theta, data)
-    linear_map = as_tensors(identity_map(start.shape, np.float64))
+    linear_map = as_tensors(scaling_map(1.0, start))
     target = Target(potential, data, linear_map, tf.zeros(COUNT, tf.float64), temperatures=(1.0,))
     acceptance, end = advance(settings, target, start, step_size=step)
     assert np.mean(np.all(start == end, axis=1)) < 0.1, "most chains have to move"

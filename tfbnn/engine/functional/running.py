@@ -14,15 +14,14 @@ from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import agreement_of, quantities_of
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
-from tfbnn.engine.running.driver import check_same_density, run
+from tfbnn.engine.running.driver import run
 from tfbnn.run.config import RunConfig, Starts
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import History
+from tfbnn.run.events import Columns
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.result import Kept, Result
 from tfbnn.run.stopping import StoppingRule
-from tfbnn.run.stores import Store
 from tfbnn.spec.density_spec import DensitySpec, Function
 from tfbnn.spec.own_classes import import_name
 from tfbnn.system.arrays import Array
@@ -118,7 +117,7 @@ def run_density(
     settings: Kernel,
     options: FitOptions,
     quantities: Callable[[Array], Any] | None,
-) -> tuple[Result, History]:
+) -> tuple[Result, dict[str, Columns]]:
     """Runs the chains, or goes on with them; what came of it, and its history.
 
     Args:
@@ -130,9 +129,8 @@ def run_density(
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
     """
-    history, until = History(), config.sampling.until
-    deadline = Deadline(options.limit, options.began)
-    notify = Notifier(options.verbose, options.callbacks, deadline, history)
+    until, deadline = config.sampling.until, Deadline(options.limit, options.began)
+    notify = Notifier(options.verbose, options.callbacks, deadline)
 
     def measure(kept: Kept) -> Agreement:
         return agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
@@ -149,20 +147,5 @@ def run_density(
         rule,
         data,
         lambda data: Starts(theta, "given as initial_state"),
-        check=partial(_check_begun, spec),
     )
-    return result, history
-
-
-def _check_begun(spec: DensitySpec, store: Store) -> None:
-    """Refuse a log density that is not the one of the run in a store."""
-    begun = store.found
-    if begun is None:
-        return
-    check_same_density(spec, begun.starts.theta, begun.start_log_prob, "the starts")
-    # At the starts, a mode perhaps, many densities are alike.
-    drawn = store.committed_result(fewest=1)
-    if drawn is not None:
-        last, then = drawn.draws[:, -1], drawn.sample_stats["lp"][:, -1]
-        largest = float(abs(begun.start_log_prob).max())
-        check_same_density(spec, last, then, "the last draws", largest)
+    return result, notify.history

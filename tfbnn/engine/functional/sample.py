@@ -129,7 +129,7 @@ def sample(
         result, history = run_density(spec, theta, config, settings, options, quantities)
     if result.interrupted and not result.failures:
         raise KeyboardInterrupt
-    samples = Samples.of_run(config, settings, geometry, result, quantities, history.to_dict())
+    samples = Samples.of_run(config, settings, geometry, result, quantities, history)
     if not result.failures:
         if not samples.is_enough:
             verdict = f"{samples.verdict[0].upper()}{samples.verdict[1:]}"

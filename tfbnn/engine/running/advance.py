@@ -12,7 +12,7 @@ from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.config import FitConfig, Layout, RunConfig
 from tfbnn.run.counters import Clock
-from tfbnn.run.description import check_environment, read_beginning, read_config
+from tfbnn.run.description import read_beginning, read_config, refuse_differences
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.storage import RunFolder
@@ -53,7 +53,7 @@ def advance_group(
     """
     folder = RunFolder.open(path)
     config = read_config(folder)
-    check_environment(folder, config, describe_environment())
+    refuse_differences(folder, config.environment, describe_environment())
     if num_results is not None:
         sampling = replace(config.sampling, num_results=num_results)
         config = replace(config, sampling=sampling)

@@ -22,9 +22,9 @@ from tfbnn.run.counters import Clock, Counters
 from tfbnn.run.deadline import in_time
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import Result, nothing_sampled
+from tfbnn.run.result import Result, gather_result, nothing_sampled
 from tfbnn.run.stopping import StoppingRule
-from tfbnn.run.stores import Sink, Store, open_store, result_of
+from tfbnn.run.stores import Sink, Store, open_store
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, single_threaded_blas
@@ -71,8 +71,6 @@ def run(
     rule: StoppingRule | None,
     data: Callable[[], Data],
     find: Callable[[Data], Starts],
-    *,
-    check: Callable[[Store], None] = lambda store: None,
     backend: Backend | None = None,
 ) -> tuple[Starts, Result]:
     """Begin a run, or go on with the one in its folder.
@@ -85,17 +83,18 @@ def run(
         rule: When the run is over, by default with its last draw.
         data: Returns the tensors of its training rows, if it has any.
         find: Returns the Starts of a run that is to begin.
-        check: Called with the store of a run that is there; raises where this is another one.
         backend: Where the chains advance, by default on threads of this process.
 
     Raises:
         StartError: When a chain cannot move from its start.
-        RunFolderError, RunLockedError: When the folder is damaged or in use.
+        RunFolderError, RunLockedError: When the folder is damaged or in use, or its run has another
+            log density.
     """
     with open_store(config, options) as store:
         starts = None
         if store.found is not None:
-            check(store)
+            if isinstance(config.spec, DensitySpec):
+                _check_begun(config.spec, store.found, store)
             starts, result = store.found.starts, store.finished_result()
             if result is not None:
                 return starts, result
@@ -109,13 +108,10 @@ def run(
             # Before the chains moved, in this process.
             if starts is None:
                 raise
-            result = store.committed_result(fewest=1) or nothing_sampled(
-                log_prob_of(config.spec, tensors, starts.theta), interrupted=True
-            )
-            result = replace(result, interrupted=True)
+            result = replace(_so_far(config, tensors, starts, store), interrupted=True)
         finally:
             notify.close()
-    return starts, in_time(result, notify.out_of_time)
+    return starts, in_time(result, notify.deadline.passed)
 
 
 def run_chains(
@@ -144,9 +140,7 @@ def run_chains(
         StartError, RunFolderError, RunLockedError: As `run`.
     """
     if starts.interrupted or notify.stopped:
-        # Networks to predict with need no compiled program.
-        log_prob = log_prob_of(config.spec, data, starts.theta)
-        return store.committed_result(fewest=1) or nothing_sampled(log_prob, starts.interrupted)
+        return _so_far(config, data, starts, store)
     clock, found = Clock(), store.found
     notify.announce("compile")
     with clock.measure("compile"):
@@ -156,7 +150,7 @@ def run_chains(
         start_log_prob = awaited(check_starts, program, starts.theta)
         if found is not None and config.spec.own_names:
             then = found.start_log_prob
-            refuse_other_values(config.spec, start_log_prob, then, "the starts")
+            _refuse_other_values(config.spec, start_log_prob, then, "the starts")
     if found is not None and found.in_workers and backend is None:
         warn(
             "The run was begun with one thread per operation, as on a cluster, and goes on with several: "
@@ -175,7 +169,16 @@ def run_chains(
         ending = executor.run(store, rule, notify)
     if not ending.failures:  # else whoever resumes goes on with the chains that failed
         store.ended = ending.ended
-    return result_of(store, plan, start_log_prob, executor.seconds, ending)
+    # Of the chain groups that did not fail, or of all where every one did.
+    kept = store.read(executor.healthy or range(len(plan.groups)))
+    return gather_result(kept, start_log_prob, executor.seconds, ending)
+
+
+def _so_far(config: RunConfig, data: Data, starts: Starts, store: Store) -> Result:
+    """Return what a run has committed, or its starts: to predict with, they need no compiled program."""
+    return store.committed_result(fewest=1) or nothing_sampled(
+        log_prob_of(config.spec, data, starts.theta), starts.interrupted
+    )
 
 
 def open_groups(
@@ -219,29 +222,33 @@ def _open_group(program: Program, chains: list[int], theta: Array, sink: Sink) -
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
 
-def check_same_density(
-    spec: DensitySpec, theta: Array, then: Array, where: str, largest: float = 0.0
+def _check_begun(spec: DensitySpec, begun: Beginning, store: Store) -> None:
+    """Refuse a log density that is not the one of the run in a store."""
+    value_and_gradient = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))
+    now, _ = value_and_gradient(begun.starts.theta)
+    _refuse_other_values(spec, now, begun.start_log_prob, "the starts")
+    # At the starts, a mode perhaps, many densities are alike.
+    drawn = store.committed_result(fewest=1)
+    if drawn is not None:
+        now, _ = value_and_gradient(drawn.draws[:, -1])
+        then, largest = drawn.sample_stats["lp"][:, -1], float(abs(begun.start_log_prob).max())
+        _refuse_other_values(spec, now, then, "the last draws", largest)
+
+
+def _refuse_other_values(
+    spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
 ) -> None:
-    """Refuses a log density with other values than those taken down.
+    """Refuse a log density with other values than those taken down.
 
     Args:
         spec: The log density, with its functions.
-        theta: Positions [C, P].
-        then: The log densities that the run had there [C].
+        now, then: Log densities here, and those that the run had, at the same positions [C].
         where: What the positions are, for messages.
         largest: Size of log densities that were subtracted on the way to these.
 
     Raises:
-        RunFolderError: When it has others here.
+        RunFolderError: When they differ.
     """
-    now, _ = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))(theta)
-    refuse_other_values(spec, now, then, where, largest)
-
-
-def refuse_other_values(
-    spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
-) -> None:
-    """Refuses log densities `now` [C] that are not those taken down `then`; the rest as above."""
     tolerance = _TOLERANCE[spec.dtype]
     if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
         raise RunFolderError(

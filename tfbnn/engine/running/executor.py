@@ -161,6 +161,10 @@ class Executor(ABC):
         """Counters of those chain groups."""
         return [self.counters[group] for group in self.healthy]
 
+    def warms_up(self) -> bool:
+        """Return whether one of those chain groups has not finished warm-up."""
+        return any(map(self.plan.is_warming_up, self.counted))
+
     def _work(self, notify: Notify) -> bool:
         """Work until nothing is left to do for now; return whether `notify` stopped it."""
         while self._waiting or self.running:

@@ -59,7 +59,7 @@ class Threads(Executor):
 
     def warm_up(self, notify: Notify) -> bool:
         """Take all chain groups to the end of warm-up, which is cut where its time is over."""
-        if not self._warms_up():
+        if not self.warms_up():
             return False
         self._phase = "warmup"
         if self._deadline.is_finite:
@@ -67,7 +67,7 @@ class Threads(Executor):
             self.pauses_at = time.perf_counter() + self._deadline.for_warmup()
         stops = self.go_to(0, notify)
         self.pauses_at = math.inf
-        if not stops and self._warms_up():
+        if not stops and self.warms_up():
             self._cut_warmup()
             for group in self.healthy:
                 self._groups[group].sink.commit(self._groups[group])
@@ -79,9 +79,6 @@ class Threads(Executor):
         super().aim(num_results)
         for group in self._groups.values():
             group.aim(num_results)
-
-    def _warms_up(self) -> bool:
-        return any(map(self.plan.is_warming_up, self.counted))
 
     def _compile(self) -> None:
         if self._is_compiled:

@@ -189,13 +189,13 @@ def bootstrap(
 
     What kernels need besides is worth a compilation only where there are many blocks of rows.
     """
-    function = _bootstrap(spec, settings)
-    if data.length > rows_per_block(spec, len(z)):
-        function = _compiled_bootstrap(spec, settings)
+    is_compiled = data.length > rows_per_block(spec, len(z))
+    function = _bootstrap(spec, settings, is_compiled)
     return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
 
 
-def _bootstrap(spec: Sampled, settings: Kernel) -> Callable[..., Any]:
+@lru_cache(maxsize=32)
+def _bootstrap(spec: Sampled, settings: Kernel, is_compiled: bool) -> Callable[..., Any]:
     potential = settings.potential(spec)
 
     def results(
@@ -204,12 +204,7 @@ def _bootstrap(spec: Sampled, settings: Kernel) -> Callable[..., Any]:
         kernel = _kernel(potential, settings, data, linear_map, reference, step)
         return kernel.bootstrap_results(z)
 
-    return results
-
-
-@lru_cache(maxsize=32)
-def _compiled_bootstrap(spec: Sampled, settings: Kernel) -> Callable[..., Any]:
-    return compiled(_bootstrap(spec, settings), jit_compile=False)
+    return compiled(results, jit_compile=False) if is_compiled else results
 
 
 def _kernel(

@@ -24,7 +24,6 @@ from tfbnn.engine.sampling.linear_map import (
     LinearMap,
     as_tensors,
     diagonal_map,
-    identity_map,
     scaling_map,
     whitening_map,
 )
@@ -230,9 +229,8 @@ class ChainGroup:
     def _first_map(self, point: Array) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
             return self._whitening_map(point)
-        if self.program.settings.preconditioner == "prior":
-            return scaling_map(self.program.potential.prior_scales, point)
-        return identity_map(point.shape, point.dtype)
+        is_prior = self.program.settings.preconditioner == "prior"
+        return scaling_map(self.program.potential.prior_scales if is_prior else 1.0, point)
 
     def _renewed_map(self, state: ChainState, point: Array, num_draws: int) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":

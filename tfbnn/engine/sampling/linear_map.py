@@ -107,13 +107,8 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
     return DenseMap(theta, matrix, np.ascontiguousarray(np.swapaxes(matrix, -1, -2)))
 
 
-def identity_map(shape: tuple[int, ...], dtype: Any) -> DiagonalMap:
-    """The map that changes nothing."""
-    return DiagonalMap(np.ones(shape, dtype))
-
-
-def scaling_map(scales: Array, theta: Array) -> DiagonalMap:
-    """The map of the same scales [P] for all positions [C, P], in their dtype."""
+def scaling_map(scales: Array | float, theta: Array) -> DiagonalMap:
+    """The map of the same scales [P], or one for all, for all positions [C, P], in their dtype."""
     return DiagonalMap(np.broadcast_to(scales, theta.shape).astype(theta.dtype))
 
 

@@ -9,6 +9,7 @@ rows.
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
-from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_halving, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
-from tfbnn.engine.starts.pretraining import PretrainingResult, follow_rows, pretrain
+from tfbnn.engine.starts.pretraining import follow_rows, pretrain
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
@@ -109,10 +110,7 @@ def _candidates(
         return Starts(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
-
-    def adam(input_scale: float | None) -> PretrainingResult:
-        return pretrain(alone, data, settings, searched, validation, notify, input_scale)
-
+    adam = partial(pretrain, alone, data, settings, searched, validation, notify)
     found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify)
     if spec.earlier is not None and (ground.holdout is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
@@ -147,7 +145,7 @@ def _polished(
         notify.announce("newton")
         needs_gain = settings.newton_iterations == "auto" and holdout is None
         least = spec.layout.num_parameters if needs_gain else -np.inf
-        halving = Halving.of(plan, settings, len(adam.theta), num_chains, holdout is not None)
+        halving = plan_halving(plan, settings, len(adam.theta), num_chains, holdout is not None)
         found, kept = polish_all(spec, ground, adam, plan, halving, least, notify)
     elif settings.newton_iterations == "auto":
         found = adam._replace(text=f"{adam.text}; no Levenberg-Marquardt ({plan.reason})")
@@ -192,7 +190,8 @@ def _ground(
     holdout = None if held_out is None else HoldoutScore(_alone(spec), held_out)
     fitted_data = data if len(fitted.x) == len(table.x) else fitted.data(spec.dtype)
     sample = _sample(fitted, settings.search_rows, seed, spec.dtype)
-    ground = Ground(data, fitted_data, holdout if share else None, sample)
+    sought_on = fitted_data if sample is None else sample
+    ground = Ground(data, sought_on, holdout if share else None, sample)
     return ground, None if holdout is None else holdout.data
 
 

@@ -71,8 +71,8 @@ class NewtonState(NamedTuple):
         gradient: Of the log density there [P].
         damping: That of the next step.
         log_prob: Log density at the start and after every iteration.
-        best: The theta that a Judge liked best so far; without a Judge the last one.
-        scores: What the Judge said at the start and after every iteration; without one nothing.
+        best: The theta with the best score so far; without scores the last one.
+        scores: Of held-out rows at the start and after every iteration; without such rows none.
     """
 
     theta: Array
@@ -82,33 +82,14 @@ class NewtonState(NamedTuple):
     best: Array
     scores: list[float]
 
-    @property
-    def gain(self) -> float:
-        """Log density above that of the start."""
-        return self.log_prob[-1] - self.log_prob[0]
 
-    def is_over(self, num_iterations: int, least: float) -> bool:
-        """Return whether this was the last iteration, see `polish`."""
-        history, done = self.log_prob, len(self.log_prob) - 1
-        stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
-        in_vain = done == _TRIAL_ITERATIONS and self.gain < _TRIAL_SHARE * least
-        waited = len(self.scores) - 1 - int(np.argmax(self.scores)) if self.scores else 0
-        return done >= num_iterations or stalled or in_vain or waited >= _HOLDOUT_PATIENCE
-
-    def after(
-        self,
-        theta: Array,
-        value: float,
-        gradient: Array,
-        damping: float,
-        holdout: HoldoutScore | None,
-    ) -> NewtonState:
-        """Return the next one, at another theta."""
-        best, scores = theta, self.scores
-        if holdout is not None:
-            scores = [*scores, holdout.score(theta)]
-            best = theta if scores[-1] > max(self.scores) else self.best
-        return NewtonState(theta, gradient, damping, [*self.log_prob, value], best, scores)
+def _is_over(state: NewtonState, num_iterations: int, least: float) -> bool:
+    """Return whether a state is that after the last iteration, see `polish`."""
+    history, scores, done = state.log_prob, state.scores, len(state.log_prob) - 1
+    stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
+    in_vain = done == _TRIAL_ITERATIONS and history[-1] - history[0] < _TRIAL_SHARE * least
+    waited = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
+    return done >= num_iterations or stalled or in_vain or waited >= _HOLDOUT_PATIENCE
 
 
 def polish(
@@ -145,11 +126,16 @@ def polish(
         scores = [] if holdout is None else [holdout.score(theta)]
         state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
     yield state
-    while not state.is_over(num_iterations, least):
+    while not _is_over(state, num_iterations, least):
         step = awaited(problem.step, state.theta, state.log_prob[-1], state.gradient, state.damping)
         if step is None:
             return
-        state = state.after(*step, holdout)
+        theta, value, gradient, damping = step
+        best, scores = theta, state.scores
+        if holdout is not None:
+            scores = [*scores, holdout.score(theta)]
+            best = theta if scores[-1] > max(state.scores) else state.best
+        state = NewtonState(theta, gradient, damping, [*state.log_prob, value], best, scores)
         yield state
 
 

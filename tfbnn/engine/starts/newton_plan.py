@@ -6,14 +6,9 @@ Res. 51, 240) of one round: which starts end best is plain long before the end. 
 5-20-20-1 on raw inputs and with 6-20-20-1 on invariant ones.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from tfbnn.engine.starts.newton import MAX_CG_STEPS, NewtonState
+from tfbnn.engine.starts.newton import MAX_CG_STEPS
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 
@@ -129,33 +124,22 @@ class Halving(NamedTuple):
     first: int
     last: int
 
-    @classmethod
-    def of(
-        cls,
-        plan: NewtonPlan,
-        settings: Pretraining,
-        num_starts: int,
-        num_chains: int,
-        has_holdout: bool,
-    ) -> Halving:
-        """Return a first round of all starts where there are more than chains; else one round.
-
-        Finalists share half of the iterations that the others are spared: the other half is time. There
-        is one round where iterations were asked for by number, and where held-out rows end the search.
-        """
-        most = plan.num_iterations
-        spared = (num_starts - num_chains) * (most - _TRIAL)
-        if settings.newton_iterations != "auto" or has_holdout or min(spared, most - _TRIAL) <= 0:
-            return cls(num_starts, 0, most, most)
-        return cls(num_starts, num_chains, _TRIAL, most + spared // (2 * num_chains))
-
     @property
     def num_iterations(self) -> int:
         """Iterations of both rounds, at most."""
         return self.num_starts * self.first + self.num_finalists * (self.last - self.first)
 
-    def finalists(self, reached: Sequence[NewtonState]) -> list[int]:
-        """Numbers of the starts that had the highest log densities after the first round."""
-        scores = np.array([state.log_prob[: self.first + 1][-1] for state in reached])
-        ranked = np.argsort(-scores, kind="stable")
-        return sorted(ranked[: self.num_finalists].tolist())
+
+def plan_halving(
+    plan: NewtonPlan, settings: Pretraining, num_starts: int, num_chains: int, has_holdout: bool
+) -> Halving:
+    """Return a first round of all starts where there are more than chains; else one round.
+
+    Finalists share half of the iterations that the others are spared: the other half is time. There
+    is one round where iterations were asked for by number, and where held-out rows end the search.
+    """
+    most = plan.num_iterations
+    spared = (num_starts - num_chains) * (most - _TRIAL)
+    if settings.newton_iterations != "auto" or has_holdout or min(spared, most - _TRIAL) <= 0:
+        return Halving(num_starts, 0, most, most)
+    return Halving(num_starts, num_chains, _TRIAL, most + spared // (2 * num_chains))

@@ -29,21 +29,17 @@ class Ground(NamedTuple):
 
     Attributes:
         data: Data of all training rows.
-        fitted: Data of those that are not held out: all, without a holdout.
+        sought_on: Data of those that ADAM sees, and Levenberg-Marquardt at first: the sample, or
+            else all that are not held out.
         holdout: HoldoutScore of the others, or with validation rows; or None.
-        sample: Data of a sample of `fitted`, in which each row stands for several, where starts
-            are sought on no others; else None.
+        sample: Data of a sample of those that are not held out, in which each row stands for
+            several, where starts are sought on no others; else None.
     """
 
     data: Data
-    fitted: Data
+    sought_on: Data
     holdout: HoldoutScore | None
     sample: Data | None = None
-
-    @property
-    def sought_on(self) -> Data:
-        """Data of the rows that ADAM sees, and Levenberg-Marquardt at first."""
-        return self.fitted if self.sample is None else self.sample
 
 
 def _watch(notify: Notifier, num_chains: int, total: int) -> Callable[[NewtonState, int], bool]:
@@ -95,7 +91,7 @@ def polish_all(
                 break
             start, before, most = turn, 0, halving.first
             if turn >= halving.num_starts:
-                start = halving.finalists(reached)[turn - halving.num_starts]
+                start = finalists(halving, reached)[turn - halving.num_starts]
                 before, most = halving.first, halving.last
             states = polish(
                 spec,
@@ -124,6 +120,13 @@ def polish_all(
     return adam._replace(theta=theta, text=text, interrupted=interrupted), kept
 
 
+def finalists(halving: Halving, reached: Sequence[NewtonState]) -> list[int]:
+    """Return the numbers of the starts that had the highest log densities after the first round."""
+    scores = np.array([state.log_prob[: halving.first + 1][-1] for state in reached])
+    ranked = np.argsort(-scores, kind="stable")
+    return sorted(ranked[: halving.num_finalists].tolist())
+
+
 def _chosen(
     results: Sequence[NewtonState], plan: NewtonPlan, halving: Halving, least: float, judged: bool
 ) -> tuple[tuple[int, ...], str]:
@@ -131,7 +134,7 @@ def _chosen(
     if not results:
         return (), "Levenberg-Marquardt was stopped"
     counts = [len(result.log_prob) - 1 for result in results]
-    gains = np.array([_score_gain(result) if judged else result.gain for result in results])
+    gains = np.array([_gain(result, judged) for result in results])
     kept = np.flatnonzero(gains > 0.0 if judged else gains >= least)
     text = f"Levenberg-Marquardt ({plan.reason})"
     if not max(counts):  # where the log density is not finite there is no gain to speak of
@@ -149,8 +152,10 @@ def _chosen(
     return tuple(kept.tolist()), text
 
 
-def _score_gain(state: NewtonState) -> float:
-    """Return by how much the best score is above that of the start."""
+def _gain(state: NewtonState, judged: bool) -> float:
+    """Return by how much the log density, or the best score, is above that of the start."""
+    if not judged:
+        return state.log_prob[-1] - state.log_prob[0]
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 

@@ -69,33 +69,6 @@ class PretrainingResult(NamedTuple):
     scale: Array = np.array(np.nan)
     misfit: Array = np.array(0.0)
 
-    def or_better(self, later: PretrainingResult, largest_misfit: float) -> PretrainingResult:
-        """The later attempt for each start where it misses less and this does not follow the rows."""
-        better = (later.misfit < self.misfit) & (self.misfit > largest_misfit)
-        return later._replace(
-            theta=np.where(better[:, None], later.theta, self.theta),
-            epochs=np.where(better, later.epochs, self.epochs),
-            scores=np.where(better, later.scores, self.scores),
-            seconds=self.seconds + later.seconds,
-            scale=np.where(better, later.scale, self.scale),
-            misfit=np.where(better, later.misfit, self.misfit),
-        )
-
-    @property
-    def text(self) -> str:
-        """A line on all starts."""
-        text = f"ADAM, {_range(self.epochs, '')} epochs"
-        steeper = np.isfinite(self.scale)
-        if steeper.any():
-            text += (
-                f" ({steeper.sum()} of {steeper.size} starts from first layers of prior scale "
-                f"{_range(self.scale[steeper], 'g')}, as from draws too few followed the rows)"
-            )
-        if np.isfinite(self.scores).any():
-            low, high = self.scores.min(), self.scores.max()
-            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
-        return text
-
 
 def pretrain(
     spec: NetworkSpec,
@@ -158,11 +131,14 @@ def pretrain(
     compiled_in = time.perf_counter() - began
 
     began = time.perf_counter()
-    progress, epoch = _Progress.begun(theta, groups), 0
+    begun = [start_adam(theta[group]) for group in groups]
+    scores, unknown = np.full(num_chains, -np.inf), np.full(num_chains, np.nan)
+    progress = _Progress(0, begun, theta, scores, unknown, np.zeros(num_chains, np.int64))
+    epoch = 0
     patience, interrupted = settings.early_stopping, False
     try:
         for count, indices in zip(counts, chain([first_indices], indices_of_calls)):
-            if progress.waits(patience).all():
+            if _has_waited(progress, patience).all():
                 break
             first, num_looks = epoch * steps_per_epoch, count if patience else 1
             steps_per_look = count * steps_per_epoch // num_looks
@@ -174,7 +150,8 @@ def pretrain(
             states, seen = zip(*each_in_background(lambda call: call(), calls, num_cores()))
             looks = np.concatenate(seen, axis=1), num_looks
             epoch += count
-            progress = progress.after(epoch, list(states), looks, score, patience)
+            advanced = progress._replace(states=list(states))
+            progress = _looked(advanced, epoch, looks, score, patience)
             step, seconds = epoch * steps_per_epoch, time.perf_counter() - began
             event = PretrainingEvent(
                 phase="pretraining",
@@ -192,9 +169,10 @@ def pretrain(
         interrupted = True
         if not progress.epoch:
             raise
-    theta, epochs = progress.theta, np.full(num_chains, progress.epoch)
-    if patience:
-        theta, epochs = progress.best, progress.epochs
+    theta, epochs = progress.best, progress.epochs
+    if not patience:
+        theta = np.concatenate([state.theta.numpy() for state in progress.states])
+        epochs = np.full(num_chains, progress.epoch)
     theta = with_residual_noise(spec, theta, data)
     spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
     return PretrainingResult(theta, epochs, progress.last, spent, interrupted)
@@ -224,43 +202,33 @@ class _Progress(NamedTuple):
     last: Array
     epochs: Array
 
-    @classmethod
-    def begun(cls, theta: Array, groups: list[list[int]]) -> _Progress:
-        """Return the progress at the start, theta [C, P]."""
-        states = [start_adam(theta[group]) for group in groups]
-        scores, unknown = np.full(len(theta), -np.inf), np.full(len(theta), np.nan)
-        return cls(0, states, theta, scores, unknown, np.zeros(len(theta), np.int64))
 
-    @property
-    def theta(self) -> Array:
-        """Parameters of all chains [C, P]."""
-        return np.concatenate([state.theta.numpy() for state in self.states])
+def _looked(
+    progress: _Progress, epoch: int, looks: Looks, score: Score, patience: int | None
+) -> _Progress:
+    """Return the progress after the looks of a call that brought ADAM to this epoch."""
+    if score is None:
+        return progress._replace(epoch=epoch)
+    seen, num_looks = looks
+    scores = awaited(score, seen, num_looks)
+    for ago, theta, values in zip(reversed(range(num_looks)), seen, scores):
+        waited = _has_waited(progress, patience)
+        if waited.all():
+            break
+        better = ~waited & (values > progress.score)
+        progress = progress._replace(
+            epoch=epoch - ago,
+            last=values,
+            best=np.where(better[:, None], theta, progress.best),
+            score=np.where(better, values, progress.score),
+            epochs=np.where(better, epoch - ago, progress.epochs),
+        )
+    return progress
 
-    def after(
-        self, epoch: int, states: list[AdamState], looks: Looks, score: Score, patience: int | None
-    ) -> _Progress:
-        """Return the progress after a call that brought ADAM to these states by this epoch."""
-        new = self._replace(states=states)
-        if score is None:
-            return new._replace(epoch=epoch)
-        seen, num_looks = looks
-        scores = awaited(score, seen, num_looks)
-        for ago, theta, values in zip(reversed(range(num_looks)), seen, scores):
-            if new.waits(patience).all():
-                break
-            better = ~new.waits(patience) & (values > new.score)
-            new = new._replace(
-                epoch=epoch - ago,
-                last=values,
-                best=np.where(better[:, None], theta, new.best),
-                score=np.where(better, values, new.score),
-                epochs=np.where(better, epoch - ago, new.epochs),
-            )
-        return new
 
-    def waits(self, patience: int | None) -> Array:
-        """Return whether chains have waited long enough for a better score [C]."""
-        return self.epoch - self.epochs >= (patience or np.inf)
+def _has_waited(progress: _Progress, patience: int | None) -> Array:
+    """Return whether chains have waited long enough for a better score [C]."""
+    return progress.epoch - progress.epochs >= (patience or np.inf)
 
 
 def _make_score(spec: NetworkSpec, validation: Data | None) -> Score:
@@ -275,6 +243,34 @@ def _make_score(spec: NetworkSpec, validation: Data | None) -> Score:
 def _range(values: Array, form: str) -> str:
     low, high = values.min(), values.max()
     return f"{low:{form}}" + (f" to {high:{form}}" if high > low else "")
+
+
+def _better(first: PretrainingResult, later: PretrainingResult, limit: float) -> PretrainingResult:
+    """Return the later attempt for each start where it misses less and the first misses too much."""
+    better = (later.misfit < first.misfit) & (first.misfit > limit)
+    return later._replace(
+        theta=np.where(better[:, None], later.theta, first.theta),
+        epochs=np.where(better, later.epochs, first.epochs),
+        scores=np.where(better, later.scores, first.scores),
+        seconds=first.seconds + later.seconds,
+        scale=np.where(better, later.scale, first.scale),
+        misfit=np.where(better, later.misfit, first.misfit),
+    )
+
+
+def _text(found: PretrainingResult) -> str:
+    """Return a line on all starts."""
+    text = f"ADAM, {_range(found.epochs, '')} epochs"
+    steeper = np.isfinite(found.scale)
+    if steeper.any():
+        text += (
+            f" ({steeper.sum()} of {steeper.size} starts from first layers of prior scale "
+            f"{_range(found.scale[steeper], 'g')}, as from draws too few followed the rows)"
+        )
+    if np.isfinite(found.scores).any():
+        low, high = found.scores.min(), found.scores.max()
+        text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+    return text
 
 
 def follow_rows(
@@ -317,7 +313,7 @@ def follow_rows(
         if best.interrupted or notify.stopped or np.sum(best.misfit <= limit) >= num_chains:
             break
         try:
-            best = best.or_better(attempt(scale), limit)
+            best = _better(best, attempt(scale), limit)
         except KeyboardInterrupt:
             best = best._replace(interrupted=True)
-    return Starts(best.theta, best.text, best.seconds, best.interrupted)
+    return Starts(best.theta, _text(best), best.seconds, best.interrupted)

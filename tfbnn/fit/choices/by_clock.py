@@ -20,7 +20,7 @@ from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.newton_plan import (
     FEWEST_APPROXIMATE,
-    Halving,
+    plan_halving,
     plan_newton,
     plan_on_all_rows,
 )
@@ -69,7 +69,7 @@ def search_seconds(
     adam = estimated_pretraining_seconds(spec, pretraining, rows_at_first)
     polish = plan_newton(spec, rows_at_first, pretraining)
     has_holdout = bool(pretraining.validation_split)
-    halving = Halving.of(polish, pretraining, num_starts, num_chains, has_holdout)
+    halving = plan_halving(polish, pretraining, num_starts, num_chains, has_holdout)
     flops = halving.num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)

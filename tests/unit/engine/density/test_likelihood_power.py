@@ -24,7 +24,7 @@ from tfbnn.engine.density.gauss_newton import (
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import Target, log_prob_terms
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.kernels import PowerPosterior
 from tfbnn.likelihoods import Gaussian
 
@@ -72,7 +72,7 @@ def test_a_target_knows_the_same_of_both():
     """Hessian and Gauss-Newton matrices of SMMALA too, at rungs between the prior and the power."""
     made, data, theta = readouts.build(9, likelihood=Gaussian(NOISE), hidden=[2])
     rungs = (0.0, 0.3, 1.0)
-    linear_map = as_tensors(identity_map(theta.shape, "float64"))
+    linear_map = as_tensors(scaling_map(1.0, theta))
     one, other = (
         Target(Potential(change(made.spec)), data, linear_map, tf.zeros(3, tf.float64), rungs)
         for change in (coarsened, wider)

@@ -21,7 +21,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.regression import num_features, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 
@@ -210,7 +210,7 @@ def small_noise_target(settings, dtype, num_chains):
     data = all_of(tf.constant(x, dtype), tf.constant(y, dtype), None)
     potential = settings.potential(spec)
     start = np.repeat(potential.coordinates(theta, data), num_chains, axis=0)
-    linear_map = as_tensors(identity_map(start.shape, dtype))
+    linear_map = as_tensors(scaling_map(1.0, start))
     reference = potential.log_prob(tf.constant(start), data)
     return Target(potential, data, linear_map, reference, temperatures=(1.0,)), start
 

@@ -17,7 +17,7 @@ from tfbnn.engine.density.gauss_newton import GaussNewtonProduct
 from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, identity_map
+from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import with_residual_noise
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Uniform
@@ -138,7 +138,7 @@ def test_terms_that_are_summed_already_are_refused():
 def test_metrics_are_those_of_all_rows(which, jit_compile, monkeypatch):
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)
     z = tf.constant(np.stack([theta, 0.5 * theta]))
-    linear_map = as_tensors(identity_map(z.shape, z.numpy().dtype))
+    linear_map = as_tensors(scaling_map(1.0, z.numpy()))
 
     def matrices(z):
         target = Target(Potential(spec), data, linear_map, tf.zeros([2], tf.float64), (1.0,))

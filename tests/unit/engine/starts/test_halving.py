@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import tfbnn
 from tfbnn.engine.starts.newton import NewtonState
-from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
+from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan, plan_halving
+from tfbnn.engine.starts.polishing import finalists
 
 pytestmark = pytest.mark.fast
 
@@ -15,7 +16,9 @@ AUTO = tfbnn.Pretraining()
 
 
 def halving(most=181, num_starts=8, num_chains=4, has_holdout=False, settings=AUTO):
-    return Halving.of(NewtonPlan(most, "dense", ""), settings, num_starts, num_chains, has_holdout)
+    return plan_halving(
+        NewtonPlan(most, "dense", ""), settings, num_starts, num_chains, has_holdout
+    )
 
 
 def state(*log_prob):
@@ -56,4 +59,4 @@ def test_finalists_are_those_that_were_best_after_their_first_turn():
     """However far they have come since; and a start that ended early is judged by where it ended."""
     found = Halving(num_starts=4, num_finalists=2, first=2, last=9)
     reached = [state(0.0, 1.0, 2.0, 99.0), state(0.0, 5.0), state(0.0, 1.0, 3.0), state(np.nan)]
-    assert found.finalists(reached) == [1, 2]
+    assert finalists(found, reached) == [1, 2]
