@@ -102,15 +102,9 @@ def pretrain(
     batch_size = min(settings.batch_size or num_rows, num_rows)
     steps_per_epoch = num_rows // batch_size
     num_steps = settings.epochs * steps_per_epoch
-    # A call takes about a second at most. Early stopping looks at every epoch of it.
+    # A call takes about a second at most.
     affordable = affordable_steps(6.0 * batch_size * theta.size) // steps_per_epoch
-    most_looks = 1
-    if settings.early_stopping:
-        most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // theta.size))
-        affordable = min(affordable, most_looks)
-    epochs_per_call = max(1, min(settings.epochs, affordable))
-    whole, rest = divmod(settings.epochs, epochs_per_call)
-    counts = [epochs_per_call] * whole + [rest] * bool(rest)
+    counts, most_looks = _epochs_of_calls(settings, theta.size, affordable)
     indices_of_calls = row_indices(num_rows, batch_size, num_chains, seed, counts)
     rows_per_step = None if batch_size == num_rows else batch_size
     steps = make_adam_steps(
@@ -176,6 +170,19 @@ def pretrain(
     theta = with_residual_noise(spec, theta, data)
     spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
     return PretrainingResult(theta, epochs, progress.last, spent, interrupted)
+
+
+def _epochs_of_calls(
+    settings: Pretraining, num_values: int, affordable: int
+) -> tuple[list[int], int]:
+    """Return (the epochs of each call, how often early stopping may look in one: at every epoch)."""
+    most_looks = 1
+    if settings.early_stopping:
+        most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // num_values))
+        affordable = min(affordable, most_looks)
+    epochs = max(1, min(settings.epochs, affordable))
+    whole, rest = divmod(settings.epochs, epochs)
+    return [epochs] * whole + [rest] * bool(rest), most_looks
 
 
 # Parameters [M, C, P] that ADAM came by, and how many of them count: one per epoch where chains may stop.
