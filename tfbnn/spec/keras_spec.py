@@ -13,7 +13,7 @@ import numpy as np
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
-from tfbnn.spec.layout import LayerSlot, Slot
+from tfbnn.spec.layout import Layer, Slot
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_parts import (
     MOST_NUMBERS,
@@ -80,7 +80,7 @@ class KerasSpec(NetworkSpec):
         if index is None:
             return None
         (kernel, of_kernel), (bias, of_bias) = self.slots[index : index + 2]
-        return Readout(LayerSlot.of(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
+        return Readout(Layer(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
 
     @property
     def network(self) -> NetworkFacts:

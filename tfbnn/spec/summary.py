@@ -33,13 +33,13 @@ def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
     return [
         (
             f"dense_{number}",
-            str(list(slot.shape)),
+            str(list(kernel.shape)),
             activation,
-            str(slot.num_parameters),
+            str(bias.weights.stop - kernel.weights.start),
             _prior_text(prior.kernel),
             _prior_text(prior.bias),
         )
-        for number, (slot, activation, prior) in enumerate(
+        for number, ((kernel, bias), activation, prior) in enumerate(
             zip(spec.layout.layers, activations, spec.priors), start=1
         )
     ]

@@ -311,7 +311,7 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
 
 def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
     """Refuses sizes of dimensions that do not belong to the model."""
-    features = 0 if spec.readout is None else spec.readout.slot.num_inputs + 1
+    features = 0 if spec.readout is None else spec.readout.layer.kernel.shape[0] + 1
     outputs = spec.num_outputs
     expected = {
         "param": (spec.layout.num_parameters,),
