@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
@@ -24,10 +24,11 @@ from tfbnn.run.result import Result
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
 from tfbnn.spec.rows import (
+    MAX_REFERENCE_ROWS,
     Rows,
     data_hash,
+    evenly_spaced,
     merged_digests,
-    reference_rows,
     row_digests,
 )
 from tfbnn.system.arrays import Array
@@ -58,7 +59,7 @@ def make_ensemble(
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        training_inputs=config.transformed.inputs(config.spec.earlier),
+        training_inputs=_training_inputs(config),
         provenance=config.provenance.stating(
             num_results_requested=config.sampling.num_results,
             num_divergent=_divergent(result, config.sampling.stride),
@@ -69,6 +70,18 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def _training_inputs(config: FitConfig) -> TrainingInputs:
+    """Return the summary of the training rows, and of those that a prior of earlier ones stands for.
+
+    It costs the eigenvectors of a covariance.
+    """
+    x, earlier = config.transformed.train.x, config.spec.earlier
+    if earlier is None:
+        return summarise_inputs(x)
+    weights = np.concatenate([earlier.weights.values, np.ones(len(x))])
+    return summarise_inputs(np.concatenate([earlier.x.values, x]), weights)
 
 
 def _divergent(result: Result, stride: int) -> int:
@@ -220,7 +233,7 @@ def _described(config: FitConfig) -> dict[str, Any]:
     if earlier is not None:
         seen = np.concatenate([transformed.x_pipeline.inverse(earlier.x.values), seen])
     return {
-        "x_reference": reference_rows(seen),
+        "x_reference": seen[evenly_spaced(len(seen), MAX_REFERENCE_ROWS)],
         "spec": config.spec,
         "x_pipeline": transformed.x_pipeline,
         "y_pipeline": transformed.y_pipeline,

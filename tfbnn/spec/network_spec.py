@@ -185,7 +185,7 @@ class NetworkSpec(ABC):
         if not isinstance(earlier, EarlierRows):
             raise TypeError(f"earlier must be EarlierRows, received {earlier!r:.200}.")
         sizes = self.num_parameters, self.num_inputs, self.num_targets
-        if not earlier.fits(*sizes):
+        if sizes != (earlier.networks.shape[1], earlier.x.shape[1], earlier.y.shape[1]):
             raise ValueError(
                 f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs and "
                 f"{sizes[2]} targets, received {earlier!r}."

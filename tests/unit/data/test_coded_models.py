@@ -33,7 +33,7 @@ from tfbnn.run.description import (
     config_to_json,
     read_config,
 )
-from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
+from tfbnn.spec.rows import learn_transforms, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE
 
@@ -149,7 +149,7 @@ def test_rows_of_a_fit_are_coded_once_and_for_all():
     assert rows.feature_names == validation.feature_names == INPUTS
     assert rows.coding == validation.coding and rows.coding.names == tuple(FRAME)
     np.testing.assert_array_equal(validation.x, rows.x[:3])
-    learned = TransformedRows.learn(spec_of(), rows, validation)
+    learned = learn_transforms(spec_of(), rows, validation)
     assert len(set(learned.x_pipeline.steps[0].scale[1:4])) == 1
     with pytest.raises(ValueError, match="'colour' of validation x .* received 'violet' in row 3"):
         rows_to_fit(spec_of(), frame, TARGETS, None, (with_text("colour", "violet"), TARGETS))

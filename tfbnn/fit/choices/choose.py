@@ -20,7 +20,7 @@ from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
+from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
 
@@ -60,7 +60,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
-    transformed = TransformedRows.learn(spec, rows, validation)
+    transformed = learn_transforms(spec, rows, validation)
     options, choices = settle_options(
         options,
         sizes_of(spec, len(rows.x), options),
