@@ -19,7 +19,6 @@ from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, text_width, wrapped
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import define, without_chains
 from tfbnn.fit.choices.choose import choose
-from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.run.config import FitConfig, Starts
@@ -237,10 +236,6 @@ def _settle(
 ) -> FitConfig:
     """The FitConfig of a run without a kernel."""
     _check(spec, name, options)
-    check_early_stopping(options.pretraining, validation)
-    from tfbnn.engine.density.densities import check_own_densities
-
-    check_own_densities(spec)
     chosen = choose(spec, options, rows, validation)
     from tfbnn.engine.basis.seeds import describe_environment
 
