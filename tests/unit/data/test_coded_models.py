@@ -22,6 +22,7 @@ from tests.support.coded import (
 )
 from tests.support.entries import fake_fit
 from tests.support.model_file_edits import rewrite
+from tests.support.run_folders import created_run
 from tfbnn.exceptions import DataWarning, ModelFileError, RunFolderError
 from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import BayesianMLP
@@ -185,7 +186,7 @@ def test_a_run_folder_keeps_the_code(tmp_path):
     rows = prepare_rows(spec, FRAME, TARGETS, None)
     config = replace(config_of_run(spec, rows.x, rows.y), rows=rows)
     content = config_to_json(config)
-    RunFolder.create(tmp_path / "run", content, config_to_arrays(config), 1)
+    created_run(tmp_path / "run", content, config_to_arrays(config), 1)
     found = read_config(RunFolder.open(tmp_path / "run")).rows
     assert found.coding == rows.coding and found.feature_names == INPUTS
     np.testing.assert_array_equal(found.x, rows.x)
@@ -198,7 +199,7 @@ def test_a_run_folder_keeps_the_code(tmp_path):
         check_same_run(RunFolder.open(tmp_path / "run"), other)
     # Runs of releases that coded nothing.
     del content["fixed"]["coding"]
-    RunFolder.create(tmp_path / "old", content, config_to_arrays(config), 1)
+    created_run(tmp_path / "old", content, config_to_arrays(config), 1)
     assert read_config(RunFolder.open(tmp_path / "old")).rows.coding is None
 
 
