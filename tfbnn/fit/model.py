@@ -469,19 +469,17 @@ class SampledNetwork(SampledModel):
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
-        if not run.num_results and self._ensemble is not None:
+        if run.num_results:
+            return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+        if self._ensemble is not None:
             pretrained = self._ensemble.provenance.not_sampled is not None
             has = (
                 "has the networks that its chains started from, which are no draws"
                 if pretrained
                 else "keeps its earlier posterior"
             )
-            warn(
-                f"The run was stopped before its first draw; the model {has}.",
-            )
-        if not run.num_results:
-            return run
-        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+            warn(f"The run was stopped before its first draw; the model {has}.")
+        return run
 
     def _fit_baseline(
         self,

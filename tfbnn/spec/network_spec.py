@@ -171,11 +171,6 @@ class NetworkSpec(ABC):
         return self.network.num_products
 
     @property
-    def num_words(self) -> int | None:
-        """Number of words that inputs may number, where the network looks them up in a table; else None."""
-        return self.network.num_words
-
-    @property
     @abstractmethod
     def architecture_text(self) -> str:
         """The network in a few words: "5-20-20-1, tanh"."""

@@ -272,7 +272,7 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
     """Refuse transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
     check_range(spec, name, x)
-    most = spec.num_words
+    most = spec.network.num_words
     if most is None:
         return
     bad = np.argwhere((x != np.floor(x)) | (x < 0) | (x >= most))

@@ -25,12 +25,9 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
             (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
             for one in sorted(variables, key=lambda one: one.index)
         ]
-    return _LAYER_HEADER, _layer_rows(perceptron(spec, "summary"))
-
-
-def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
+    spec = perceptron(spec, "summary")
     activations = [*spec.activations, "identity"]
-    return [
+    return _LAYER_HEADER, [
         (
             f"dense_{number}",
             str(list(kernel.shape)),
