@@ -36,7 +36,6 @@ from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.fit.choices.choose import Chosen
-    from tfbnn.storage import RunFolder
 
 
 def make_ensemble(
@@ -271,7 +270,13 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
     folder = RunFolder.open(path)
     try:
         config = read_fit_config(folder, custom)
-        arrays = to_arrays(_committed_ensemble(folder, config))
+        result = committed_result(folder, fewest=1)
+        if result is None:
+            raise NotFittedError(
+                f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
+                "or go on with it: tfbnn resume."
+            )
+        arrays = to_arrays(make_ensemble(config, result, measure_ladder(config, result)))
         # What is refused in a model file is refused here.
         return from_arrays(arrays, custom=custom), config.rows
     except (NotFittedError, RunFolderError, MemoryError):
@@ -281,16 +286,6 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
         raise RunFolderError(
             f"{folder.path!r} is not a run that can be loaded ({type(error).__name__}: {error})."
         ) from error
-
-
-def _committed_ensemble(folder: RunFolder, config: FitConfig) -> Ensemble:
-    result = committed_result(folder, fewest=1)
-    if result is None:
-        raise NotFittedError(
-            f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
-            "or go on with it: tfbnn resume."
-        )
-    return make_ensemble(config, result, measure_ladder(config, result))
 
 
 def read_run(

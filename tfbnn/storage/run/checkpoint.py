@@ -116,11 +116,6 @@ def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
         )
     except (KeyError, TypeError) as error:
         raise RunFolderError(f"{path!r} has entries that are unknown or missing.") from error
-    _check(path, checkpoint)
-    return checkpoint
-
-
-def _check(path: str, checkpoint: Checkpoint) -> None:
     sound = (
         type(checkpoint.generation) is int
         and isinstance(checkpoint.counters, dict)
@@ -132,3 +127,4 @@ def _check(path: str, checkpoint: Checkpoint) -> None:
     )
     if not sound:
         raise RunFolderError(f"{path!r} contradicts itself.")
+    return checkpoint
