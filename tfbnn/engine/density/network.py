@@ -151,7 +151,7 @@ def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
 def effective_values(spec: KerasSpec, theta: Tensor) -> dict[int, Tensor]:
     """Values of the sampled variables of one network theta [P], by their places in the model."""
     values = {}
-    for variable, slot in spec.slots:
+    for variable, slot in zip(spec.sampled, spec.layout.slots):
         weights = theta[slot.weights]
         if spec.is_ntk:
             scales = group_scales(variable.prior, slot.scales, theta[None])[0]
