@@ -170,7 +170,7 @@ def sample(case, method):
         "width": case.width,
         "method": method,
         "parameters": spec.layout.num_parameters,
-        "features": spec.readout.slot.num_inputs + 1,
+        "features": spec.readout.layer.kernel.shape[0] + 1,
         "num_leapfrog_steps": LEAPFROG_STEPS,
         "num_burnin_steps": length.num_burnin_steps,
         "step_size": float(group.counters.step_size[0]),

@@ -15,6 +15,7 @@ import pytest
 import tfbnn
 from tests.support import small_runs
 from tests.support.busy_workers import kill_one
+from tests.support.run_folders import created_run
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
 from tfbnn.cluster.executor import Tasks
@@ -285,7 +286,7 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
         )
     assert sorted(os.listdir(tmp_path / "new")) == ["lease"]
     # What a search on the cluster had left in release 0.2 is no run.
-    RunFolder.create(tmp_path / "new" / "preparation", {}, {}, 1)
+    created_run(tmp_path / "new" / "preparation", {}, {}, 1)
     assert RunFolder.find(tmp_path / "new") is None
     with pytest.raises(RunFolderError, match="another run"):
         client.submit(tasks.advance, str(folder), "0", 0, 0, None, "none", pure=False).result()

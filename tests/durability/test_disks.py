@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.durability import filling
+from tests.support.run_folders import created_run
 from tfbnn.storage import RunFolder, write_model
 from tfbnn.system import atomic
 
@@ -53,7 +54,7 @@ def commit(writer, value):
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_commit_that_fails_can_be_repeated(tmp_path, monkeypatch, call, number):
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     with folder.writer(0) as writer:
         commit(writer, 1.0)
         with monkeypatch.context() as patched:
@@ -68,7 +69,7 @@ def test_a_commit_that_fails_can_be_repeated(tmp_path, monkeypatch, call, number
 
 
 def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, monkeypatch):
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     with folder.writer(0) as writer:
         commit(writer, 1.0)
         with monkeypatch.context() as patched:
@@ -86,7 +87,7 @@ def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, mon
 @pytest.fixture
 def unchangeable(tmp_path):
     """A run with one commit in which nothing can be changed, nor in its group."""
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     with folder.writer(0) as writer:
         commit(writer, 1.0)
     group = os.path.join(folder.path, "lane-000")
@@ -122,26 +123,26 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_first_draw(unchan
 
 def test_a_new_run_where_nothing_can_be_written(unchangeable):
     with pytest.raises(OSError, match="new"):
-        RunFolder.create(os.path.join(unchangeable.path, "new"), {}, {}, 1)
+        created_run(os.path.join(unchangeable.path, "new"), {}, {}, 1)
 
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="folder of .*nowhere/run.* does not exist"):
-        RunFolder.create(tmp_path / "nowhere" / "run", {}, {}, 1)
+        created_run(tmp_path / "nowhere" / "run", {}, {}, 1)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_path_that_is_too_long_is_refused(tmp_path):
     with pytest.raises(OSError, match="File name too long") as caught:
-        RunFolder.create(tmp_path / ("long" * 100), {}, {}, 1)
+        created_run(tmp_path / ("long" * 100), {}, {}, 1)
     assert caught.value.errno == errno.ENAMETOOLONG
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(FileExistsError, match="run"):
-        RunFolder.create(tmp_path / "run", {}, {}, 1)
-    folder = RunFolder.create(tmp_path / "other", {}, {}, 1)
+        created_run(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "other", {}, {}, 1)
     (tmp_path / "other" / "lane-000").write_text("mine")
     with pytest.raises(FileExistsError, match="lane-000"), folder.writer(0):
         pass
@@ -152,7 +153,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path):
 
 
 def test_each_file_is_on_the_disk_before_its_name_and_the_checkpoint_is_last(tmp_path, monkeypatch):
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     calls, sync, replace = [], os.fsync, os.replace
 
     def record_sync(handle):

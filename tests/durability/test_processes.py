@@ -16,6 +16,7 @@ import pytest
 
 import tfbnn
 from tests.support.durability import readers
+from tests.support.run_folders import created_run
 from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import remove_abandoned, replacing, write_file
 
@@ -32,7 +33,7 @@ with RunFolder.open(sys.argv[1]).writer(0) as writer:
 
 @pytest.fixture
 def folder(tmp_path):
-    return RunFolder.create(tmp_path / "run", {}, {}, 2)
+    return created_run(tmp_path / "run", {}, {}, 2)
 
 
 @pytest.fixture
@@ -178,7 +179,8 @@ def test_two_processes_cannot_make_the_same_run(tmp_path):
 import sys, tfbnn
 from tfbnn.storage import RunFolder
 try:
-    print(RunFolder.create(sys.argv[1], {}, {}, 1).run_id)
+    with RunFolder.reserved(sys.argv[1]) as make:
+        print(make({}, {}, 1).run_id)
 except tfbnn.RunFolderError:
     print("refused")
 """

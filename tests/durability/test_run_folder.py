@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.run_folders import created_run
 from tfbnn.storage import RunFolder
 from tfbnn.storage.run import segments
 
@@ -22,9 +23,7 @@ STATE = {
 
 
 def make_run(path, num_groups=1, description=None):
-    return RunFolder.create(
-        path, description or {}, {"x": np.arange(6.0).reshape(2, 3)}, num_groups
-    )
+    return created_run(path, description or {}, {"x": np.arange(6.0).reshape(2, 3)}, num_groups)
 
 
 def draws(first, count, num_chains=2):
@@ -57,7 +56,7 @@ def folder(tmp_path):
 
 def test_description_and_arrays_come_back(tmp_path):
     description = {"seed": 2**40, "spec": {"layer_sizes": [2, 1]}, "note": "Größe", "step": 0.1}
-    RunFolder.create(tmp_path / "run", description, STATE, 3)
+    created_run(tmp_path / "run", description, STATE, 3)
     found = RunFolder.open(tmp_path / "run")
     assert found.description == description and found.num_groups == 3
     assert found.arrays.keys() == STATE.keys()

@@ -10,6 +10,7 @@ import pytest
 
 import tfbnn
 from tests.support.durability.fake_run import Segments, uninterrupted
+from tests.support.run_folders import created_run
 from tfbnn.storage import RunFolder
 
 RUN = """
@@ -55,7 +56,7 @@ def is_the_uninterrupted_run(found):
 
 
 def test_a_clock_that_was_set_back(tmp_path):
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     with folder.writer(0) as writer:
         writer.commit({"state": uninterrupted()[0][0] * 0.0}, {"done": 0})
     os.utime(os.path.join(folder.path, "lane-000", "checkpoint-b.h5"), (2e9, 2e9))
@@ -103,7 +104,7 @@ def precious(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    folder = RunFolder.create(tmp_path / "run", {}, {}, 1)
+    folder = created_run(tmp_path / "run", {}, {}, 1)
     with folder.writer(0):
         pass
     return folder

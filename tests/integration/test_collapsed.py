@@ -44,8 +44,8 @@ class TestPredictions:
         p < 1e-4 in one of 5000 seeds, whatever the chains do.
         """
         ensemble = collapsed[0].posterior
-        slot = ensemble.spec.layout.layers[-1]
-        readout = slice(slot.kernel.start, slot.bias.stop)
+        kernel, bias = ensemble.spec.layout.layers[-1]
+        readout = slice(kernel.weights.start, bias.weights.stop)
         draws = ensemble.draws.copy()
         normals = np.linalg.solve(
             ensemble.readouts.factors(9)[:, 0],
@@ -90,8 +90,8 @@ class TestRuns:
     def test_readouts_are_drawn_from_their_distribution(self, collapsed):
         """Standardised by mean and factor, drawn readouts are N(0, I)."""
         ensemble = collapsed[0].posterior
-        slot = ensemble.spec.layout.layers[-1]
-        drawn = ensemble.draws[..., slot.kernel.start : slot.bias.stop]
+        kernel, bias = ensemble.spec.layout.layers[-1]
+        drawn = ensemble.draws[..., kernel.weights.start : bias.weights.stop]
         shift = (drawn - ensemble.readouts.mean).reshape(-1, 9, 1)
         normals = np.linalg.solve(ensemble.readouts.factors(9)[:, 0], shift)[..., 0]
         assert stats.kstest(normals.ravel(), "norm").pvalue > 1e-3

@@ -59,7 +59,7 @@ def test_scales_have_their_exact_posterior_and_the_idle_input_the_smaller(parame
     grid = np.linspace(-12.0, 8.0, 4001)
     factor = 1.0 if parameterization == "standard" else 0.5**0.5
     exact = exact_cdf(x, y, factor, grid)
-    draws = model.posterior.draws[..., spec.layout.layers[0].kernel_scales].reshape(-1, 2)
+    draws = model.posterior.draws[..., spec.layout.layers[0].kernel.scales].reshape(-1, 2)
     found = model.relevance()
     for index in range(2):
         quantiles = np.interp([0.16, 0.5, 0.84], exact[index], grid)

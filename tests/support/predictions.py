@@ -70,7 +70,8 @@ def pick(prediction, rows):
 
 def with_readouts(ensemble, num_groups=1, seed=0):
     """A synthetic ensemble whose readouts are drawn anew from normals that it then knows."""
-    slot, spec = ensemble.spec.layout.layers[-1], ensemble.spec
+    spec = ensemble.spec
+    kernel, bias = spec.layout.layers[-1]
     size, num_outputs = spec.layer_sizes[-2] + 1, spec.layer_sizes[-1]
     generator = np.random.default_rng(seed)
     shape = (ensemble.num_chains, ensemble.num_results)
@@ -81,5 +82,5 @@ def with_readouts(ensemble, num_groups=1, seed=0):
     factors = np.broadcast_to(readouts.factors(size), (ensemble.num_draws, num_outputs, size, size))
     deviation = np.einsum("skij,sjk->sik", factors, normals)
     draws = ensemble.draws.copy()
-    draws[..., slot.kernel.start : slot.bias.stop] = mean + deviation.reshape(mean.shape)
+    draws[..., kernel.weights.start : bias.weights.stop] = mean + deviation.reshape(mean.shape)
     return replace(ensemble, draws=draws, readouts=readouts)

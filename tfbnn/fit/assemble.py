@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
@@ -24,10 +24,11 @@ from tfbnn.run.result import Result
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
 from tfbnn.spec.rows import (
+    MAX_REFERENCE_ROWS,
     Rows,
     data_hash,
+    evenly_spaced,
     merged_digests,
-    reference_rows,
     row_digests,
 )
 from tfbnn.system.arrays import Array
@@ -35,7 +36,6 @@ from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.fit.choices.choose import Chosen
-    from tfbnn.storage import RunFolder
 
 
 def make_ensemble(
@@ -58,7 +58,7 @@ def make_ensemble(
         draws=result.draws,
         sample_stats=result.sample_stats,
         chain_weights=np.full(len(result.draws), 1.0 / len(result.draws)),
-        training_inputs=config.transformed.inputs(config.spec.earlier),
+        training_inputs=_training_inputs(config),
         provenance=config.provenance.stating(
             num_results_requested=config.sampling.num_results,
             num_divergent=_divergent(result, config.sampling.stride),
@@ -69,6 +69,18 @@ def make_ensemble(
         ),
         readouts=result.readouts,
     )
+
+
+def _training_inputs(config: FitConfig) -> TrainingInputs:
+    """Return the summary of the training rows, and of those that a prior of earlier ones stands for.
+
+    It costs the eigenvectors of a covariance.
+    """
+    x, earlier = config.transformed.train.x, config.spec.earlier
+    if earlier is None:
+        return summarise_inputs(x)
+    weights = np.concatenate([earlier.weights.values, np.ones(len(x))])
+    return summarise_inputs(np.concatenate([earlier.x.values, x]), weights)
 
 
 def _divergent(result: Result, stride: int) -> int:
@@ -220,7 +232,7 @@ def _described(config: FitConfig) -> dict[str, Any]:
     if earlier is not None:
         seen = np.concatenate([transformed.x_pipeline.inverse(earlier.x.values), seen])
     return {
-        "x_reference": reference_rows(seen),
+        "x_reference": seen[evenly_spaced(len(seen), MAX_REFERENCE_ROWS)],
         "spec": config.spec,
         "x_pipeline": transformed.x_pipeline,
         "y_pipeline": transformed.y_pipeline,
@@ -258,7 +270,13 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
     folder = RunFolder.open(path)
     try:
         config = read_fit_config(folder, custom)
-        arrays = to_arrays(_committed_ensemble(folder, config))
+        result = committed_result(folder, fewest=1)
+        if result is None:
+            raise NotFittedError(
+                f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
+                "or go on with it: tfbnn resume."
+            )
+        arrays = to_arrays(make_ensemble(config, result, measure_ladder(config, result)))
         # What is refused in a model file is refused here.
         return from_arrays(arrays, custom=custom), config.rows
     except (NotFittedError, RunFolderError, MemoryError):
@@ -268,16 +286,6 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
         raise RunFolderError(
             f"{folder.path!r} is not a run that can be loaded ({type(error).__name__}: {error})."
         ) from error
-
-
-def _committed_ensemble(folder: RunFolder, config: FitConfig) -> Ensemble:
-    result = committed_result(folder, fewest=1)
-    if result is None:
-        raise NotFittedError(
-            f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
-            "or go on with it: tfbnn resume."
-        )
-    return make_ensemble(config, result, measure_ladder(config, result))
 
 
 def read_run(

@@ -19,7 +19,6 @@ from tfbnn.diagnostics.wording import counted, label_lines, text_width
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import define, without_chains
 from tfbnn.fit.choices.choose import choose
-from tfbnn.fit.fitting import check_early_stopping
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.run.config import FitConfig, Starts
@@ -27,7 +26,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.events import Columns
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import Result, nothing_sampled
+from tfbnn.run.result import nothing_sampled
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
@@ -194,7 +193,6 @@ class _Found(NamedTuple):
         data: Data of the training rows.
         starts: Starts, which are the networks here.
         log_prob: Their log densities [C].
-        nothing: What chains have drawn from them, had there been any.
         stopped: Whether a callback ended the search.
         history: What happened.
     """
@@ -202,7 +200,6 @@ class _Found(NamedTuple):
     data: Any
     starts: Starts
     log_prob: Array
-    nothing: Result
     stopped: bool
     history: dict[str, Columns]
 
@@ -225,8 +222,7 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
             "Use dtype='float64', a narrower prior, or Pretraining with a lower learning_rate and a "
             "validation_split."
         )
-    nothing = nothing_sampled(log_prob, interrupted=False)
-    return _Found(data, starts, log_prob, nothing, notify.stopped, notify.history)
+    return _Found(data, starts, log_prob, notify.stopped, notify.history)
 
 
 def _settle(
@@ -234,10 +230,6 @@ def _settle(
 ) -> FitConfig:
     """The FitConfig of a run without a kernel."""
     _check(spec, name, options)
-    check_early_stopping(options.pretraining, validation)
-    from tfbnn.engine.density.densities import check_own_densities
-
-    check_own_densities(spec)
     chosen = choose(spec, options, rows, validation)
     from tfbnn.engine.basis.seeds import describe_environment
 
@@ -260,7 +252,7 @@ def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ens
         label = f"{name}, stopped early: {counted(len(theta), 'optimised network')}"
     else:
         label = f"{name}: {_NETWORKS[name].format(len(theta))}"
-    result = replace(found.nothing, draws=theta[:, None])
+    result = replace(nothing_sampled(found.log_prob, interrupted=False), draws=theta[:, None])
     return without_chains(config, result, found.log_prob[:, None], label)
 
 
@@ -272,5 +264,6 @@ def _normal(config: FitConfig, found: _Found) -> Ensemble:
     count = sampling.num_results
     draws = awaited(laplace_draws, spec, mode, found.data, count, sampling.seed)
     unknown = np.full((1, count), np.nan)
-    result = replace(found.nothing, draws=draws.astype(spec.dtype)[None])
+    nothing = nothing_sampled(found.log_prob, interrupted=False)
+    result = replace(nothing, draws=draws.astype(spec.dtype)[None])
     return without_chains(config, result, unknown, _NORMAL, mode)

@@ -43,7 +43,7 @@ from tfbnn.run.result import Result
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
-from tfbnn.spec.settings_json import Pretraining, describe_settings
+from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
@@ -104,15 +104,15 @@ def _judged(
 
     None for what there is not: without draws, and after an interrupt.
     """
-    uncalibrated: tuple[str, ...] = ()
     if not result.draws.shape[1]:
         if (is_pretrained(job.config) or result.ended) and not result.failures:
             keep(unsampled_ensemble(job.config, starts.theta, result))
-        return None, None, uncalibrated
+        return None, None, ()
     ensemble = make_ensemble(job.config, result, ladder)
     keep(ensemble)
     if result.interrupted:
-        return ensemble, None, uncalibrated
+        return ensemble, None, ()
+    uncalibrated: tuple[str, ...] = ()
     if job.config.calibrate:
         ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
         keep(ensemble)
@@ -197,12 +197,9 @@ def _settle(
         TypeError, ValueError: When model, kernel and options do not go together.
     """
     from tfbnn.engine.basis.seeds import describe_environment
-    from tfbnn.engine.density.densities import check_own_densities
     from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
     from tfbnn.engine.starts.given import given_starts
 
-    check_early_stopping(options.pretraining, validation)
-    check_own_densities(spec)
     chosen = choose(spec, options, rows, validation)
     asked = resolve_kernel(chosen.options.kernel)
     asked.check_model(chosen.spec, row_noise=rows.noise is not None)
@@ -245,18 +242,3 @@ def _settle(
     )
     rule = make_rule(config, is_budget=sampling.num_results == budget)
     return Job(config, settings, geometry, options, rule)
-
-
-def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
-    """Refuses early stopping without rows to stop by, of settings that are not "auto".
-
-    Raises:
-        ValueError: Says so.
-    """
-    if validation is not None or not isinstance(pretraining, Pretraining):
-        return
-    if pretraining.early_stopping and not pretraining.validation_split:
-        raise ValueError(
-            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
-            "Pass validation_data=(x, y), or give validation_split."
-        )

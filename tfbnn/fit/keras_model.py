@@ -108,7 +108,7 @@ class BayesianModel(SampledNetwork):
             from tfbnn.engine.keras.network import network_of
             from tfbnn.engine.keras.trial import check_words
 
-            check_words(network_of(spec, spec.dtype), spec.num_words)
+            check_words(network_of(spec, spec.dtype), spec.facts.num_words)
             check_keras_forward(spec)
         return super().from_spec(spec)
 

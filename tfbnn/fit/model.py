@@ -469,19 +469,14 @@ class SampledNetwork(SampledModel):
             raise KeyboardInterrupt from error
         if error is not None:
             raise error
-        if not run.num_results and self._ensemble is not None:
-            pretrained = self._ensemble.provenance.not_sampled is not None
-            has = (
-                "has the networks that its chains started from, which are no draws"
-                if pretrained
-                else "keeps its earlier posterior"
-            )
-            warn(
-                f"The run was stopped before its first draw; the model {has}.",
-            )
-        if not run.num_results:
-            return run
-        return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+        if run.num_results:
+            return replace(run, find_basins=partial(self._basins_of_run, self._ensemble))
+        if self._ensemble is not None:
+            has = "keeps its earlier posterior"
+            if self._ensemble.provenance.not_sampled is not None:
+                has = "has the networks that its chains started from, which are no draws"
+            warn(f"The run was stopped before its first draw; the model {has}.")
+        return run
 
     def _fit_baseline(
         self,
@@ -502,9 +497,8 @@ class SampledNetwork(SampledModel):
                 message = f"{name}() got an unexpected keyword argument {one!r}."
                 raise TypeError(message + hint(one, known))
         rest: dict[str, Any] = {**given}
-        noise_scale, validation_data = (
-            rest.pop(one, None) for one in ("noise_scale", "validation_data")
-        )
+        noise_scale = rest.pop("noise_scale", None)
+        validation_data = rest.pop("validation_data", None)
         earlier = known_from(self)
         options = FitOptions(
             **rest,

@@ -309,13 +309,14 @@ class Ensemble(ReadOnlyArrays):
             [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.
         """
         spec, theta = perceptron(self.spec, "This"), self._flat
-        slot, prior = spec.layout.layers[index], spec.priors[index]
+        (kernel, bias), prior = spec.layout.layers[index], spec.priors[index]
+        num_inputs = kernel.shape[0]
         if not spec.is_ntk:
-            return np.ones((1, slot.num_inputs + 1), theta.dtype)
-        of_kernel = _scales(prior.kernel, slot.kernel_scales, theta) / np.sqrt(slot.num_inputs)
-        of_bias = _scales(prior.bias, slot.bias_scales, theta)
+            return np.ones((1, num_inputs + 1), theta.dtype)
+        of_kernel = _scales(prior.kernel, kernel.scales, theta) / np.sqrt(num_inputs)
+        of_bias = _scales(prior.bias, bias.scales, theta)
         count = max(len(of_kernel), len(of_bias))
-        of_kernel = np.broadcast_to(of_kernel, (count, slot.num_inputs))
+        of_kernel = np.broadcast_to(of_kernel, (count, num_inputs))
         scales = np.concatenate([of_kernel, np.broadcast_to(of_bias, (count, 1))], axis=1)
         return scales.astype(theta.dtype)
 
@@ -360,8 +361,8 @@ class Ensemble(ReadOnlyArrays):
         """
         if self.readouts is None or self.spec.readout is None:
             return self
-        slot = self.spec.readout.slot
-        place, images = slice(slot.kernel.start, slot.bias.stop), self.draws.copy()
+        kernel, bias = self.spec.readout.layer
+        place, images = slice(kernel.weights.start, bias.weights.stop), self.draws.copy()
         images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
         return replace(
             self,

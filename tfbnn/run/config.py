@@ -9,7 +9,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows, TransformedRows
+from tfbnn.spec.rows import Rows, TransformedRows, learn_transforms
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -85,7 +85,7 @@ class FitConfig(RunConfig):
     @cached_property
     def transformed(self) -> TransformedRows:
         """The rows on the scale the network sees."""
-        return TransformedRows.learn(self.spec, self.rows, self.validation)
+        return learn_transforms(self.spec, self.rows, self.validation)
 
 
 class Layout(NamedTuple):

@@ -142,8 +142,10 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         Raises:
             NotFittedError: Of scikit-learn, before a fit.
         """
-        inputs = self._checked(X)
-        mean: Array = self._mean_of_target(inputs)
+        inputs, ensemble = self._checked(X), self.model_.posterior
+        is_affine = ensemble.y_pipeline.is_affine
+        with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
+        mean: Array = self._in_double.predict(inputs, include_noise=with_noise).mean
         if not return_std:
             return mean
         told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
@@ -174,12 +176,6 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             quantiles=quantiles,
         )
         return np.moveaxis(np.asarray(told.quantiles), 0, 1)
-
-    def _mean_of_target(self, inputs: Array) -> Array:
-        ensemble = self.model_.posterior
-        is_affine = ensemble.y_pipeline.is_affine
-        with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
-        return self._in_double.predict(inputs, include_noise=with_noise).mean
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

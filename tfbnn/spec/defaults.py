@@ -33,8 +33,7 @@ def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] |
     """Return the transform of the targets, or None where rows are to choose it."""
     if likelihood.has_classes:
         return (), "the targets are class labels"
-    noise = likelihood.noise_scale
-    if noise is not None and not (isinstance(noise, str) and noise == LEARNED):
+    if likelihood.noise_scale not in (None, LEARNED):
         return ("standardize",), "the noise scale that was given counts in these units"
     return None
 

@@ -13,7 +13,7 @@ import numpy as np
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
 from tfbnn.spec.keras_config import check_config, parsed_config
-from tfbnn.spec.layout import LayerSlot, Slot
+from tfbnn.spec.layout import Layer
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_parts import (
     MOST_NUMBERS,
@@ -68,19 +68,15 @@ class KerasSpec(NetworkSpec):
     def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
         return [(one.path, one.shape, one.prior) for one in self.sampled]
 
-    @property
-    def slots(self) -> list[tuple[SampledVariable, Slot]]:
-        """Sampled variables and their places."""
-        return list(zip(self.sampled, self.layout.slots))
-
     @cached_property
     def readout(self) -> Readout | None:
         """The last layer where it is Dense, without an activation, and sampled with its bias."""
         index = self.facts.readout
         if index is None:
             return None
-        (kernel, of_kernel), (bias, of_bias) = self.slots[index : index + 2]
-        return Readout(LayerSlot.of(of_kernel, of_bias), LayerPrior(kernel.prior, bias.prior))
+        pair = slice(index, index + 2)
+        kernel, bias = self.sampled[pair]
+        return Readout(Layer(*self.layout.slots[pair]), LayerPrior(kernel.prior, bias.prior))
 
     @property
     def network(self) -> NetworkFacts:

@@ -6,10 +6,8 @@ or bias has no sampled prior scale, one, or one per input; with m of them its n 
 n / m in a row, one run per scale.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -33,31 +31,11 @@ class Slot(NamedTuple):
     scales: slice
 
 
-class LayerSlot(NamedTuple):
-    """One layer's places in theta; those of prior scales are empty where none is sampled."""
+class Layer(NamedTuple):
+    """The places of a kernel [in, out] in theta, and those of the bias, whose weights follow its own."""
 
-    shape: tuple[int, ...]
-    kernel: slice
-    bias: slice
-    kernel_scales: slice
-    bias_scales: slice
-
-    @property
-    def num_inputs(self) -> int:
-        return self.shape[0]
-
-    @property
-    def num_outputs(self) -> int:
-        return self.shape[1]
-
-    @property
-    def num_parameters(self) -> int:
-        return self.bias.stop - self.kernel.start
-
-    @classmethod
-    def of(cls, kernel: Slot, bias: Slot) -> "LayerSlot":
-        """Return the layer of a kernel [in, out] and of the bias that follows it."""
-        return cls(kernel.shape, kernel.weights, bias.weights, kernel.scales, bias.scales)
+    kernel: Slot
+    bias: Slot
 
 
 @dataclass(frozen=True)
@@ -76,37 +54,24 @@ class Layout:
     num_noise: int
     num_parameters: int
 
-    @classmethod
-    def make(
-        cls,
-        variables: Sequence[tuple[str, tuple[int, ...]]],
-        num_noise: int,
-        num_scales: Sequence[int],
-    ) -> "Layout":
-        """The layout of variables (name, shape) with so many sampled prior scales each."""
-        ends = np.cumsum([0, *(prod(shape) for _, shape in variables)]).tolist()
-        behind = np.cumsum([ends[-1] + num_noise, *num_scales]).tolist()
-        slots = tuple(
-            Slot(name, shape, slice(*ends[k : k + 2]), slice(*behind[k : k + 2]))
-            for k, (name, shape) in enumerate(variables)
-        )
-        return cls(slots, ends[-1], num_noise, behind[-1])
-
     @property
     def log_noise_scale(self) -> slice:
         return slice(self.num_weights, self.num_weights + self.num_noise)
 
     @cached_property
-    def layers(self) -> tuple[LayerSlot, ...]:
-        """One LayerSlot per layer, of a perceptron."""
-        return tuple(map(LayerSlot.of, self.slots[::2], self.slots[1::2]))
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of a perceptron."""
+        return tuple(map(Layer, self.slots[::2], self.slots[1::2]))
 
     def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
         """Split theta [..., P] of a perceptron into a list of (kernel [..., in, out], bias [..., out])."""
         leading = theta.shape[:-1]
         return [
-            (theta[..., slot.kernel].reshape(*leading, *slot.shape), theta[..., slot.bias])
-            for slot in self.layers
+            (
+                theta[..., kernel.weights].reshape(*leading, *kernel.shape),
+                theta[..., bias.weights],
+            )
+            for kernel, bias in self.layers
         ]
 
     def parameter_name(self, index: int) -> str:

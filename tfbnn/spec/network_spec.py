@@ -21,7 +21,7 @@ from tfbnn.spec.defaults import (
     prior_text,
     transform_choice,
 )
-from tfbnn.spec.layout import LayerSlot, Layout, Slot
+from tfbnn.spec.layout import Layer, Layout, Slot
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.own_classes import (
     check_settings,
@@ -47,7 +47,7 @@ REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 class Readout(NamedTuple):
     """A last layer that is linear: where theta has it, kernel then bias, and its prior."""
 
-    slot: LayerSlot
+    layer: Layer
     prior: LayerPrior
 
 
@@ -94,12 +94,18 @@ class NetworkSpec(ABC):
     @cached_property
     def layout(self) -> Layout:
         """The places of all parameters in theta."""
-        scales = [
+        num_noise = self.likelihood.num_noise_parameters(self.num_outputs)
+        num_scales = [
             prior.num_scales(shape[0] if len(shape) == 2 else 1)
             for _, shape, prior in self.variables
         ]
-        noise = self.likelihood.num_noise_parameters(self.num_outputs)
-        return Layout.make([(name, shape) for name, shape, _ in self.variables], noise, scales)
+        ends = np.cumsum([0, *(prod(shape) for _, shape, _ in self.variables)]).tolist()
+        behind = np.cumsum([ends[-1] + num_noise, *num_scales]).tolist()
+        slots = tuple(
+            Slot(name, shape, slice(*ends[k : k + 2]), slice(*behind[k : k + 2]))
+            for k, (name, shape, _) in enumerate(self.variables)
+        )
+        return Layout(slots, ends[-1], num_noise, behind[-1])
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
         """Yield (prior, place of the weights, place of their sampled log scales) of every variable."""
@@ -165,11 +171,6 @@ class NetworkSpec(ABC):
         return self.network.num_products
 
     @property
-    def num_words(self) -> int | None:
-        """Number of words that inputs may number, where the network looks them up in a table; else None."""
-        return self.network.num_words
-
-    @property
     @abstractmethod
     def architecture_text(self) -> str:
         """The network in a few words: "5-20-20-1, tanh"."""
@@ -179,7 +180,7 @@ class NetworkSpec(ABC):
         if not isinstance(earlier, EarlierRows):
             raise TypeError(f"earlier must be EarlierRows, received {earlier!r:.200}.")
         sizes = self.num_parameters, self.num_inputs, self.num_targets
-        if not earlier.fits(*sizes):
+        if sizes != (earlier.networks.shape[1], earlier.x.shape[1], earlier.y.shape[1]):
             raise ValueError(
                 f"earlier must be of networks with {sizes[0]} parameters, {sizes[1]} inputs and "
                 f"{sizes[2]} targets, received {earlier!r}."

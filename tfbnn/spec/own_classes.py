@@ -11,14 +11,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfbnn.data.validation import check_number
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
-
-if TYPE_CHECKING:
-    pass
 
 
 def import_name(thing: Any) -> str:

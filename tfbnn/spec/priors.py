@@ -336,9 +336,7 @@ class Normal(WeightPrior):
     def is_normal(self) -> bool:
         return self.has_scale
 
-    @property
-    def is_even(self) -> bool:
-        return self.has_scale
+    is_even = is_normal
 
     @property
     def has_scale(self) -> bool:
@@ -563,11 +561,6 @@ class EarlierRows:
     def is_condensed(self) -> bool:
         """Tell whether some rows were left out, so that `networks` know more than the others say."""
         return self.num_kept < self.num_rows
-
-    def fits(self, num_parameters: int, num_inputs: int, num_targets: int) -> bool:
-        """Tell whether it is of networks and rows of these sizes."""
-        sizes = self.networks.shape[1], self.x.shape[1], self.y.shape[1]
-        return sizes == (num_parameters, num_inputs, num_targets)
 
     def __repr__(self) -> str:
         return f"what {self.num_rows} earlier rows say, by {self.num_kept} of them"

@@ -12,14 +12,12 @@ from tfbnn.data.frames import column_names, refuse_other_order, select_columns, 
 from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, learn_classes
 from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.missing_codes import warn_of_codes
-from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.priors import EarlierRows
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
 
-MAX_REFERENCE_ROWS = 200  # which model files are held to
+MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; model files are held to it
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,6 @@ class NetworkRows(NamedTuple):
         """Some of them."""
         noise = None if self.noise is None else self.noise[places]
         return NetworkRows(self.x[places], self.y[places], noise)
-
-    def lean(self, dtype: str) -> "NetworkRows":
-        """The rows in the dtype of chains where they are so many that float64 takes memory to speak of."""
-        if len(self.x) <= ROWS_AT_ONCE:
-            return self
-        noise = None if self.noise is None else self.noise.astype(dtype)
-        return NetworkRows(self.x.astype(dtype), self.y.astype(dtype), noise)
 
 
 def rows_to_fit(
@@ -215,7 +206,7 @@ class TransformedRows(NamedTuple):
     Attributes:
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
         train, held_out: Training and validation rows; the latter may be None. Very many training rows
-            are `lean`.
+            have the dtype of the chains, as float64 would take memory to speak of.
         groups: As of the training Rows.
     """
 
@@ -225,33 +216,25 @@ class TransformedRows(NamedTuple):
     held_out: NetworkRows | None
     groups: Array | None = None
 
-    def inputs(self, earlier: EarlierRows | None) -> TrainingInputs:
-        """Return what an ensemble keeps of the training rows, and of those that a prior of earlier ones stands for.
 
-        It costs the eigenvectors of a covariance.
-        """
-        x = self.train.x
-        if earlier is None:
-            return summarise_inputs(x)
-        weights = np.concatenate([earlier.weights.values, np.ones(len(x))])
-        return summarise_inputs(np.concatenate([earlier.x.values, x]), weights)
-
-    @classmethod
-    def learn(cls, spec: NetworkSpec, rows: Rows, validation: Rows | None) -> "TransformedRows":
-        """Fit the transforms of `spec` to training Rows, unless they have some, and apply them."""
-        if rows.transforms is None:
-            with places_named(names=rows.feature_names):
-                x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
-            if rows.coding is not None:
-                x_pipeline = rows.coding.even(x_pipeline)
-            y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
-        else:
-            x_pipeline, y_pipeline = rows.transforms
-        train = transform_rows(spec, x_pipeline, y_pipeline, rows)
-        held_out = None
-        if validation is not None:
-            held_out = transform_rows(spec, x_pipeline, y_pipeline, validation, "validation ")
-        return cls(x_pipeline, y_pipeline, train.lean(spec.dtype), held_out, rows.groups)
+def learn_transforms(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> TransformedRows:
+    """Fit the transforms of `spec` to training Rows, unless they have some, and apply them."""
+    if rows.transforms is None:
+        with places_named(names=rows.feature_names):
+            x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
+        if rows.coding is not None:
+            x_pipeline = rows.coding.even(x_pipeline)
+        y_pipeline = fit_pipeline(spec.y_transform, rows.y, "y")
+    else:
+        x_pipeline, y_pipeline = rows.transforms
+    train = transform_rows(spec, x_pipeline, y_pipeline, rows)
+    held_out = None
+    if validation is not None:
+        held_out = transform_rows(spec, x_pipeline, y_pipeline, validation, "validation ")
+    if len(train.x) > ROWS_AT_ONCE:
+        noise = None if train.noise is None else train.noise.astype(spec.dtype)
+        train = NetworkRows(train.x.astype(spec.dtype), train.y.astype(spec.dtype), noise)
+    return TransformedRows(x_pipeline, y_pipeline, train, held_out, rows.groups)
 
 
 def data_hash(rows: Rows) -> str:
@@ -268,11 +251,6 @@ def array_hash(*arrays: Array | None) -> str:
             for rows in slices_to_read(array):
                 digest.update(np.ascontiguousarray(array[rows]).data)
     return digest.hexdigest()
-
-
-def reference_rows(x: Array) -> Array:
-    """Up to 200 of the rows [N, D], evenly spaced, for function-space diagnostics."""
-    return x[evenly_spaced(len(x), MAX_REFERENCE_ROWS)]
 
 
 def evenly_spaced(num_rows: int, most: int) -> Array:
@@ -294,7 +272,7 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
     """Refuse transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
     check_range(spec, name, x)
-    most = spec.num_words
+    most = spec.network.num_words
     if most is None:
         return
     bad = np.argwhere((x != np.floor(x)) | (x < 0) | (x >= most))

@@ -23,11 +23,10 @@ ADDED: Mapping[str, Any] = {"added": True}
 
 def said(settings: Any) -> dict[str, Any]:
     """Names and values of the fields that files and people are told of."""
-    values = {field.name: (field, getattr(settings, field.name)) for field in fields(settings)}
     return {
-        name: value
-        for name, (field, value) in values.items()
-        if not (field.metadata == ADDED and value == field.default)
+        one.name: getattr(settings, one.name)
+        for one in fields(settings)
+        if not (one.metadata == ADDED and getattr(settings, one.name) == one.default)
     }
 
 

@@ -25,21 +25,18 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
             (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
             for one in sorted(variables, key=lambda one: one.index)
         ]
-    return _LAYER_HEADER, _layer_rows(perceptron(spec, "summary"))
-
-
-def _layer_rows(spec: ModelSpec) -> list[tuple[str, ...]]:
+    spec = perceptron(spec, "summary")
     activations = [*spec.activations, "identity"]
-    return [
+    return _LAYER_HEADER, [
         (
             f"dense_{number}",
-            str(list(slot.shape)),
+            str(list(kernel.shape)),
             activation,
-            str(slot.num_parameters),
+            str(bias.weights.stop - kernel.weights.start),
             _prior_text(prior.kernel),
             _prior_text(prior.bias),
         )
-        for number, (slot, activation, prior) in enumerate(
+        for number, ((kernel, bias), activation, prior) in enumerate(
             zip(spec.layout.layers, activations, spec.priors), start=1
         )
     ]

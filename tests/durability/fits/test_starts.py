@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.run_folders import created_run
 from tests.support.small_runs import BRIEF, assert_same_draws, small_fit
 from tests.support.starts import SEARCHES
 from tfbnn.exceptions import RunFolderError
@@ -45,7 +46,7 @@ def test_a_stopped_search_begins_again(tmp_path, whole, phase, resume):
     assert RunFolder.find(path) is None
     with pytest.warns(UserWarning, match="not sampled"):
         assert model.posterior.num_results == 1  # the networks so far
-    RunFolder.create(path / "preparation", {}, {}, 1)
+    created_run(path / "preparation", {}, {}, 1)
     with pytest.raises(RunFolderError):
         tfbnn.resume(path)
     model, run = small_fit(output=path, resume=resume, **OPTIONS)

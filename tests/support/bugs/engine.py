@@ -10,7 +10,6 @@ from tests.support.kernels.invariance import joint_p
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density import potential
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.sampling import group
 from tfbnn.run import plan
 
 __all__ = ["ENGINE_BUGS"]
@@ -134,7 +133,7 @@ ENGINE_BUGS = {
     ),
     "random numbers shared by chains": Bug(
         "all chains have the keys of the first",
-        around(group.ChainGroup, "__init__", keys_of_the_first_chain),
+        around(chain_group.ChainGroup, "__init__", keys_of_the_first_chain),
         checks=CHAINS,
     ),
     "Jacobian of a scale dropped": Bug(
@@ -161,7 +160,7 @@ ENGINE_BUGS = {
     ),
     "thinning off by one": Bug(
         "the last but one of every s transitions is kept",
-        around(group, "BlockControl", late_draws),
+        around(chain_group, "BlockControl", late_draws),
         checks=REPLAY,
     ),
 }

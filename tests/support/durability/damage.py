@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 import tfbnn
+from tests.support.run_folders import created_run
 from tfbnn.storage import RunFolder
 
 GROUP = "lane-000"
@@ -37,7 +38,7 @@ def committed_draws(seed, count, num_parameters):
 
 def make(path, seed=0, num_parameters=50):
     """A run with four commits."""
-    folder = RunFolder.create(path, {"seed": seed}, {"x": np.arange(100.0)}, 1)
+    folder = created_run(path, {"seed": seed}, {"x": np.arange(100.0)}, 1)
     draws = committed_draws(seed, None, num_parameters)
     with folder.writer(0) as writer:
         for stop in range(DRAWS_PER_COMMIT, len(draws) + 1, DRAWS_PER_COMMIT):

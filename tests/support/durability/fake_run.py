@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from tests.support.builders import make_ensemble, plain_spec
+from tests.support.run_folders import created_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.likelihoods import Gaussian
 from tfbnn.storage import RunFolder, read_model, write_model
@@ -70,7 +71,7 @@ class Segments:
         try:
             folder = RunFolder.open(self._path)
         except (FileNotFoundError, RunFolderError):
-            folder = RunFolder.create(self._path, {"seed": 7}, {"x": np.zeros((3, 2))}, 1)
+            folder = created_run(self._path, {"seed": 7}, {"x": np.zeros((3, 2))}, 1)
         with folder.writer(0) as self._writer:
             advance(self, report, num_draws)
         found = folder.read(0)

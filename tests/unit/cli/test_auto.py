@@ -11,7 +11,7 @@ from tfbnn.cli.fit_options import add_options, fit_arguments, kernel_argument, m
 from tfbnn.diagnostics.problem import LONGER_SEARCH, on_command_line
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
-from tfbnn.fit.fitting import check_early_stopping
+from tfbnn.fit.choices.choose import check_early_stopping
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
 from tfbnn.run.options import FitOptions

@@ -9,8 +9,8 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.run_folders import created_run
 from tests.support.tables import write_csv
-from tfbnn.storage import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     write_tables_and_models(folder)
     x, y = make_rows(400, 2, 1, seed=3)
     write_csv(folder / "new.csv", ["a", "b", "y"], np.column_stack([x, y]))
-    RunFolder.create(folder / "run", {}, {}, 1)
+    created_run(folder / "run", {}, {}, 1)
     (folder / "full").mkdir()
     (folder / "full" / "mine.txt").write_text("mine")
     return folder

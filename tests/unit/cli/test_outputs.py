@@ -10,9 +10,9 @@ import pytest
 import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.run_folders import created_run
 from tfbnn.cli.outputs import FOLDER, MODEL, PAGE, TABLE, check_output
 from tfbnn.data.tables import read_table
-from tfbnn.storage import RunFolder
 from tfbnn.system.atomic import MARK
 
 FIT = "fit rows.csv --target y --layers 3"
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     (folder / "soft.h5").symlink_to("named.h5")
     (folder / "diary.html").write_text("<!DOCTYPE html>\n<p>mine")
     (folder / "foreign.h5").write_bytes(b"a table of somebody's")
-    RunFolder.create(folder / "run", {}, {}, 1)
+    created_run(folder / "run", {}, {}, 1)
     (folder / "linked").symlink_to("run")
     return folder
 

@@ -12,6 +12,7 @@ import pytest
 import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.run_folders import created_run
 from tests.support.run_records import make_run
 from tfbnn.cli.runs import is_own_folder, own_folder, run_to_the_end
 from tfbnn.fit.job import estimated_fit_seconds
@@ -100,7 +101,7 @@ def test_the_run_itself_is_stopped(model, capsys):
 def test_what_is_committed_is_not_called_nothing(tmp_path, model, capsys, monkeypatch):
     """A stop before the model had its draws, of a run that had been stopped before."""
     monkeypatch.setattr("tfbnn.cli.runs.load", lambda path: model)
-    RunFolder.create(tmp_path / "run", {}, {}, 1)
+    created_run(tmp_path / "run", {}, {}, 1)
     fresh, path = BayesianMLP.from_spec(model.spec), tmp_path / "bnn.h5"
     assert end(fresh, stopped, str(tmp_path / "run"), str(path)) == 85
     err = capsys.readouterr().err
@@ -160,7 +161,7 @@ def test_a_long_run_keeps_a_folder_and_a_short_one_none(tmp_path, capsys):
 @pytest.mark.parametrize("seconds", [1.0, 100.0])
 def test_a_run_that_is_there_is_not_removed(tmp_path, seconds):
     folder = tmp_path / "my bnn.h5.run"
-    RunFolder.create(folder, {}, {}, 1)
+    created_run(folder, {}, {}, 1)
     with pytest.raises(ValueError, match=r"tfbnn resume '.*my bnn.h5.run' -o '.*my bnn.h5'"):
         own_folder(str(tmp_path / "my bnn.h5"), seconds)
     assert RunFolder.find(folder) is not None
@@ -178,7 +179,7 @@ def test_no_folder_where_none_can_be_kept(tmp_path, capsys):
 def test_the_folder_goes_with_the_end_of_its_run_only(tmp_path, model, capsys):
     path = str(tmp_path / "bnn.h5")
     for folder, goes in ((f"{path}.run", True), (str(tmp_path / "run"), False)):
-        RunFolder.create(folder, {}, {}, 1)
+        created_run(folder, {}, {}, 1)
         with contextlib.suppress(tfbnn.ChainError):
             end(model, failing, folder, path)
         assert end(model, stopped, folder, path) == 85
@@ -194,7 +195,7 @@ def failing():
 
 def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
     path = tmp_path / "bnn.h5"
-    RunFolder.create(f"{path}.run", {}, {}, 1)
+    created_run(f"{path}.run", {}, {}, 1)
     (tmp_path / "bnn.h5.run" / "diary.txt").write_text("mine")
     assert end(model, lambda: RUN, f"{path}.run", str(path)) == 0
     assert os.listdir(f"{path}.run") == ["diary.txt"]
@@ -271,7 +272,7 @@ def test_fit_hands_on_the_folder(run, folder, monkeypatch):
         assert result[0] == 2 and "enough" in result[2]
         given = asked[-1].get("output")
         assert ({} if given is None else {"output": given}) == expected
-    RunFolder.create(folder / "old.h5.run", {}, {}, 1)
+    created_run(folder / "old.h5.run", {}, {}, 1)
     check_refusal(run(f"{fit} -o old.h5"), "tfbnn resume old.h5.run -o old.h5")
 
 
@@ -280,7 +281,7 @@ def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp
     origin = {"not_sampled": "pretrained networks: max_seconds=1 are spent before the first draw"}
     model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
     folder = f"{path}.run"
-    RunFolder.create(folder, {}, {}, 1)
+    created_run(folder, {}, {}, 1)
     run = dataclasses.replace(
         make_run(None), num_results=0, until="max_seconds=1", ended="max_seconds=1 are spent"
     )

@@ -22,6 +22,7 @@ from tests.support.coded import (
 )
 from tests.support.entries import fake_fit
 from tests.support.model_file_edits import rewrite
+from tests.support.run_folders import created_run
 from tfbnn.exceptions import DataWarning, ModelFileError, RunFolderError
 from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import BayesianMLP
@@ -33,7 +34,7 @@ from tfbnn.run.description import (
     config_to_json,
     read_config,
 )
-from tfbnn.spec.rows import TransformedRows, prepare_rows, rows_to_fit
+from tfbnn.spec.rows import learn_transforms, prepare_rows, rows_to_fit
 from tfbnn.storage import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE
 
@@ -149,7 +150,7 @@ def test_rows_of_a_fit_are_coded_once_and_for_all():
     assert rows.feature_names == validation.feature_names == INPUTS
     assert rows.coding == validation.coding and rows.coding.names == tuple(FRAME)
     np.testing.assert_array_equal(validation.x, rows.x[:3])
-    learned = TransformedRows.learn(spec_of(), rows, validation)
+    learned = learn_transforms(spec_of(), rows, validation)
     assert len(set(learned.x_pipeline.steps[0].scale[1:4])) == 1
     with pytest.raises(ValueError, match="'colour' of validation x .* received 'violet' in row 3"):
         rows_to_fit(spec_of(), frame, TARGETS, None, (with_text("colour", "violet"), TARGETS))
@@ -185,7 +186,7 @@ def test_a_run_folder_keeps_the_code(tmp_path):
     rows = prepare_rows(spec, FRAME, TARGETS, None)
     config = replace(config_of_run(spec, rows.x, rows.y), rows=rows)
     content = config_to_json(config)
-    RunFolder.create(tmp_path / "run", content, config_to_arrays(config), 1)
+    created_run(tmp_path / "run", content, config_to_arrays(config), 1)
     found = read_config(RunFolder.open(tmp_path / "run")).rows
     assert found.coding == rows.coding and found.feature_names == INPUTS
     np.testing.assert_array_equal(found.x, rows.x)
@@ -198,7 +199,7 @@ def test_a_run_folder_keeps_the_code(tmp_path):
         check_same_run(RunFolder.open(tmp_path / "run"), other)
     # Runs of releases that coded nothing.
     del content["fixed"]["coding"]
-    RunFolder.create(tmp_path / "old", content, config_to_arrays(config), 1)
+    created_run(tmp_path / "old", content, config_to_arrays(config), 1)
     assert read_config(RunFolder.open(tmp_path / "old")).rows.coding is None
 
 

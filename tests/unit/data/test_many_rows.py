@@ -11,7 +11,7 @@ from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_targets
 from tfbnn.spec import rows as rows_module
-from tfbnn.spec.rows import Rows, TransformedRows, data_hash, num_known, row_digests
+from tfbnn.spec.rows import Rows, data_hash, learn_transforms, num_known, row_digests
 from tfbnn.system import arrays
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -124,10 +124,10 @@ def test_slices_are_all_rows_once(monkeypatch, num_rows):
 def test_very_many_rows_are_kept_as_chains_have_them(monkeypatch, noise):
     """Rounded after their transforms, which are learnt in float64, and only where they are training rows."""
     rows, spec = Rows(X, X[:, :1] * 3.0, noise, None), plain_spec([3, 2, 1], dtype="float32")
-    few = TransformedRows.learn(spec, rows, rows)
+    few = learn_transforms(spec, rows, rows)
     assert {array.dtype.name for array in few.train if array is not None} == {"float64"}
     monkeypatch.setattr(rows_module, "ROWS_AT_ONCE", 49)
-    many = TransformedRows.learn(spec, rows, rows)
+    many = learn_transforms(spec, rows, rows)
     assert (many.x_pipeline, many.y_pipeline) == (few.x_pipeline, few.y_pipeline)
     for found, exact, kept in zip(many.train, few.train, many.held_out):
         assert (found is None) == (noise is None and exact is None)

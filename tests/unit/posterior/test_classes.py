@@ -151,9 +151,9 @@ def test_two_classes_score_alike_as_bernoulli_and_categorical(synthetic_ensemble
     """A Categorical whose first logit is zero is the Bernoulli of its second."""
     one = bernoulli.ensemble
     two = synthetic_ensemble((2, 5, 2), likelihood=Categorical(), classes=("no", "yes"))
-    draws, slot = np.zeros_like(two.draws), two.spec.layout.layers[1]
-    draws[..., : slot.kernel.start] = one.draws[..., : slot.kernel.start]
-    draws[..., slot.kernel.start + 1 :: 2] = one.draws[..., slot.kernel.start :]
+    draws, start = np.zeros_like(two.draws), two.spec.layout.layers[1].kernel.weights.start
+    draws[..., :start] = one.draws[..., :start]
+    draws[..., start + 1 :: 2] = one.draws[..., start:]
     two = BayesianMLP.from_ensemble(replace(two, draws=draws))
     found = two.evaluate(bernoulli.x, bernoulli.labels)
     expected = bernoulli.model.evaluate(bernoulli.x, bernoulli.labels)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.builders import config_of_run, make_rows, plain_spec
+from tests.support.run_folders import created_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.description import (
     check_same_run,
@@ -25,7 +26,7 @@ def described(tmp_path):
         spec, x = plain_spec((2, 3, 1)), make_rows(9, 2, 1)[0]
         config = replace(config_of_run(spec, x, y), rows=prepare_rows(spec, x, y, None))
         description, arrays = config_to_json(config), config_to_arrays(config)
-        RunFolder.create(tmp_path / "run", change(description), arrays, 1)
+        created_run(tmp_path / "run", change(description), arrays, 1)
         return read_fit_config(RunFolder.open(tmp_path / "run"))
 
     return described
@@ -54,7 +55,7 @@ def test_a_run_keeps_the_power_of_its_likelihood(tmp_path):
     for name, begun, other in (("whole", whole, coarse), ("coarse", coarse, whole)):
         content = config_to_json(begun)
         assert ("likelihood_power" in content["fixed"]["spec"]) is (begun is coarse)
-        folder = RunFolder.create(tmp_path / name, content, config_to_arrays(begun), 1)
+        folder = created_run(tmp_path / name, content, config_to_arrays(begun), 1)
         assert read_fit_config(folder).spec == begun.spec
         check_same_run(folder, begun)
         powers = [d.spec.likelihood_power for d in (begun, other)]
@@ -80,9 +81,7 @@ def test_a_run_keeps_which_rows_belong_together(tmp_path):
     rows, _ = rows_to_fit(spec, x, y, None, None, groups=list("aabbccdde"))
     without = replace(config_of_run(spec, x, y), rows=replace(rows, groups=None))
     grouped = replace(without, rows=rows)
-    folder = RunFolder.create(
-        tmp_path / "run", config_to_json(grouped), config_to_arrays(grouped), 1
-    )
+    folder = created_run(tmp_path / "run", config_to_json(grouped), config_to_arrays(grouped), 1)
     found = read_fit_config(folder)
     np.testing.assert_array_equal(found.rows.groups, [0, 0, 1, 1, 2, 2, 3, 3, 4])
     check_same_run(folder, found)

@@ -80,7 +80,7 @@ def test_prior_draws_have_the_moments_of_the_prior(parameterization):
     )
     generator = np.random.default_rng(4)
     theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
-    log_scales = theta[:, spec.layout.layers[0].kernel_scales]
+    log_scales = theta[:, spec.layout.layers[0].kernel.scales]
     error = 4.5 * scale_prior.scale / np.sqrt(count)
     np.testing.assert_allclose(log_scales.mean(axis=0), scale_prior.loc, atol=error)
     np.testing.assert_allclose(log_scales.std(axis=0), scale_prior.scale, atol=error)

@@ -79,7 +79,8 @@ def test_theta_has_weights_then_noise_then_scales():
     ]
     with pytest.raises(IndexError, match="13 entries"):
         SPEC.parameter_name(13)
-    assert SPEC.readout.slot.kernel == slice(0, 8) and SPEC.readout.slot.bias == slice(8, 10)
+    kernel, bias = SPEC.readout.layer
+    assert kernel.weights == slice(0, 8) and bias.weights == slice(8, 10)
     theta = draw_parameters(SPEC, np.random.default_rng(0))
     assert theta.shape == (13,) and theta.all()
 

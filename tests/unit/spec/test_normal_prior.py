@@ -55,7 +55,7 @@ def test_draws_have_the_means_and_spreads_of_the_arrays():
     # Four standard errors of 4000 draws.
     assert np.abs(kernel.mean(axis=0) - KERNEL).max() < 4 * 0.1 / 4000**0.5
     assert np.abs(bias.std(axis=0) / [0.1, 0.2, 0.3] - 1).max() < 4 / 8000**0.5
-    assert np.abs(draws[:, spec.layout.layers[1].kernel].mean() - 5) < 4 / 12000**0.5
+    assert np.abs(draws[:, spec.layout.layers[1].kernel.weights].mean() - 5) < 4 / 12000**0.5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.support.builders import make_rows, plain_spec
 from tfbnn import likelihoods, priors
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import check_prior_sizes
-from tfbnn.spec.rows import TransformedRows, prepare_rows
+from tfbnn.spec.rows import learn_transforms, prepare_rows
 
 WEIGHT_PRIORS = [
     priors.Normal(0.7),
@@ -418,7 +418,7 @@ def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused
     fixed = partial(check_prior_sizes, noisy)
     spec = plain_spec((2, 1), dtype=dtype)
     rows = prepare_rows(spec, x, y, np.full(9, scale))
-    of_rows = partial(TransformedRows.learn, spec, rows, None)
+    of_rows = partial(learn_transforms, spec, rows, None)
     for make in (fixed, of_rows):
         if not is_refused:
             make()

@@ -273,7 +273,13 @@ def test_an_older_file_is_replaced(saved, synthetic_ensemble):
 
 
 @pytest.mark.parametrize(
-    "step", ["model.file._fill", "format.sealing.h5py.File", "os.fsync", "os.replace"]
+    "step",
+    [
+        "format.sealing.h5py.File.create_dataset",
+        "format.sealing.h5py.File",
+        "os.fsync",
+        "os.replace",
+    ],
 )
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_the_older_file(

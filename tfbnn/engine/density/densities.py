@@ -16,7 +16,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import likelihoods, priors
-from tfbnn.spec.layout import LayerSlot
+from tfbnn.spec.layout import Layer
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
 from tfbnn.spec.priors import entries
@@ -372,10 +372,10 @@ def _float64(values: Tensor) -> Tensor:
     return tf.cast(values, tf.float64)
 
 
-def layer_scales(slot: LayerSlot, prior: priors.LayerPrior, theta: Tensor) -> tuple[Tensor, Tensor]:
+def layer_scales(layer: Layer, prior: priors.LayerPrior, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1]."""
-    kernel_scales = group_scales(prior.kernel, slot.kernel_scales, theta)
-    return kernel_scales, group_scales(prior.bias, slot.bias_scales, theta)
+    kernel_scales = group_scales(prior.kernel, layer.kernel.scales, theta)
+    return kernel_scales, group_scales(prior.bias, layer.bias.scales, theta)
 
 
 def group_scales(prior: priors.WeightPrior, place: slice, theta: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ from tfbnn.engine.density.network import keras_jacobian, network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
+from tfbnn.spec.layout import Slot
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -272,7 +273,7 @@ def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])
     columns: list[Tensor] = []
     scale_columns: list[Tensor] = []
-    for slot, layer in zip(reversed(layout.layers), reversed(layers)):
+    for (kernel_slot, bias_slot), layer in zip(reversed(layout.layers), reversed(layers)):
         received, effective_kernel, kernel_factors, bias_factor, slope = layer
         if slope is not None:
             back = back * slope
@@ -280,29 +281,29 @@ def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor
         kernel = tf.reshape(kernel, [count, -1, x.shape[-1]])
         bias = bias_factor * back
         columns = [kernel, bias, *columns]
-        of_kernel = _scale_columns(spec, kernel, theta[slot.kernel], slot.kernel_scales)
-        of_bias = _scale_columns(spec, bias, theta[slot.bias], slot.bias_scales)
+        of_kernel = _scale_columns(spec, kernel, theta, kernel_slot)
+        of_bias = _scale_columns(spec, bias, theta, bias_slot)
         scale_columns = [of_kernel, of_bias, *scale_columns]
         back = tf.matmul(effective_kernel, back)
     of_noise = tf.zeros([count, layout.num_noise, x.shape[-1]], x.dtype)
     return tf.concat([*columns, of_noise, *scale_columns], axis=1), outputs
 
 
-def _scale_columns(spec: NetworkSpec, jacobian: Tensor, weights: Tensor, place: slice) -> Tensor:
+def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slot) -> Tensor:
     """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
         spec: NetworkSpec.
         jacobian: Derivatives in its weights [num_outputs, number of them, n].
-        weights: [number of them].
-        place: Of the m scales in theta.
+        theta: Parameters [P].
+        slot: Places of the weights and of the m scales in theta.
     """
-    num_scales, (count, _, num_rows) = place.stop - place.start, jacobian.shape
+    num_scales, (count, _, num_rows) = slot.scales.stop - slot.scales.start, jacobian.shape
     if not (spec.is_ntk and num_scales):
         return tf.zeros([count, num_scales, num_rows], jacobian.dtype)
     # In ntk a sampled prior scale s multiplies its weights: d/d log s = sum of w d/dw.
     jacobian = tf.reshape(jacobian, [count, num_scales, -1, num_rows])
-    return tf.einsum("kmpn,mp->kmn", jacobian, tf.reshape(weights, [num_scales, -1]))
+    return tf.einsum("kmpn,mp->kmn", jacobian, tf.reshape(theta[slot.weights], [num_scales, -1]))
 
 
 def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
@@ -322,14 +323,14 @@ def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tens
 
 def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Yields (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
-    for slot, prior in zip(spec.layout.layers, spec.priors):
+    for layer, prior in zip(spec.layout.layers, spec.priors):
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
         if spec.is_ntk:
-            kernel_scales, bias_scale = layer_scales(slot, prior, theta[None])
-            kernel_factors = kernel_scales[0, :, None] / slot.num_inputs**0.5
+            kernel_scales, bias_scale = layer_scales(layer, prior, theta[None])
+            kernel_factors = kernel_scales[0, :, None] / layer.kernel.shape[0] ** 0.5
             bias_factor = bias_scale[0]
-        kernel = kernel_factors * tf.reshape(theta[slot.kernel], slot.shape)
-        yield kernel, bias_factor * theta[slot.bias], kernel_factors, bias_factor
+        kernel = kernel_factors * tf.reshape(theta[layer.kernel.weights], layer.kernel.shape)
+        yield kernel, bias_factor * theta[layer.bias.weights], kernel_factors, bias_factor
 
 
 # Numbers of all blocks of a linearised network at most, 134 MB.

@@ -61,12 +61,12 @@ def hidden_units(spec: NetworkSpec, theta: Tensor, x: Tensor) -> Tensor:
 
 def layer_weights(spec: ModelSpec, theta: Tensor, index: int) -> tuple[Tensor, Tensor]:
     """Kernels [C, inputs, outputs] and biases [C, outputs] as they multiply, of one layer."""
-    slot = spec.layout.layers[index]
-    kernel = tf.reshape(theta[:, slot.kernel], [-1, slot.num_inputs, slot.num_outputs])
-    bias = theta[:, slot.bias]
+    layer = spec.layout.layers[index]
+    kernel = tf.reshape(theta[:, layer.kernel.weights], [-1, *layer.kernel.shape])
+    bias = theta[:, layer.bias.weights]
     if spec.is_ntk:
-        kernel_scales, bias_scale = layer_scales(slot, spec.priors[index], theta)
-        kernel = kernel * (kernel_scales / slot.num_inputs**0.5)[..., None]
+        kernel_scales, bias_scale = layer_scales(layer, spec.priors[index], theta)
+        kernel = kernel * (kernel_scales / layer.kernel.shape[0] ** 0.5)[..., None]
         bias = bias * bias_scale
     return kernel, bias
 
@@ -151,7 +151,7 @@ def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
 def effective_values(spec: KerasSpec, theta: Tensor) -> dict[int, Tensor]:
     """Values of the sampled variables of one network theta [P], by their places in the model."""
     values = {}
-    for variable, slot in spec.slots:
+    for variable, slot in zip(spec.sampled, spec.layout.slots):
         weights = theta[slot.weights]
         if spec.is_ntk:
             scales = group_scales(variable.prior, slot.scales, theta[None])[0]

@@ -9,7 +9,7 @@ N(y; f, s^2)^t = N(y; f, s^2 / t) sqrt(2 pi s^2 / t) / (2 pi s^2)^(t / 2).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, pi
+from math import log, pi, prod
 from typing import Any
 
 import numpy as np
@@ -52,13 +52,13 @@ def is_conjugate(spec: NetworkSpec) -> bool:
 
 def num_features(spec: NetworkSpec) -> int:
     """p, the readout's inputs and its bias."""
-    return readout_of(spec).slot.num_inputs + 1
+    return readout_of(spec).layer.kernel.shape[0] + 1
 
 
 def readout_place(spec: NetworkSpec) -> slice:
     """Return where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
-    slot = readout_of(spec).slot
-    return slice(slot.kernel.start, slot.bias.stop)
+    kernel, bias = readout_of(spec).layer
+    return slice(kernel.weights.start, bias.weights.stop)
 
 
 def all_but_readout(spec: NetworkSpec) -> Array:
@@ -93,8 +93,8 @@ def entries(spec: NetworkSpec, theta: Tensor, v: Tensor) -> Tensor:
 
 def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """Entries of the readout per unit of v [C, p * outputs]: prior scales, or 1 in ntk."""
-    count, slot = theta.shape[0], readout_of(spec).slot
-    widths = (slot.num_inputs * slot.num_outputs, slot.num_outputs)
+    count, shape = theta.shape[0], readout_of(spec).layer.kernel.shape
+    widths = (prod(shape), shape[1])
     if spec.is_ntk:
         return tf.ones([count, sum(widths)], theta.dtype)
     wide = [
@@ -106,10 +106,10 @@ def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
 
 def prior_scales(spec: NetworkSpec, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Prior scales of the readout as of `weight_scales`; of a prior that has none, 1."""
-    slot, prior = readout_of(spec)
+    layer, prior = readout_of(spec)
     if not (prior.kernel.has_scale and prior.bias.has_scale):
         return (tf.ones([1, 1], theta.dtype),) * 2
-    return layer_scales(slot, prior, theta)
+    return layer_scales(layer, prior, theta)
 
 
 # In one block the sums and what needs them share their hidden units; from two on these are computed

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
+from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
-from tfbnn.fit.choices.pilot import Misfits, Pilot, failed_rows, y_transform
+from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
@@ -20,8 +21,8 @@ from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows
-from tfbnn.spec.settings_json import describe_settings
+from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
+from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.arrays import Array
 
 
@@ -52,15 +53,18 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         rows, validation: Rows; the latter may be None.
 
     Raises:
-        TypeError, ValueError: For rows that the transforms do not exist for.
+        TypeError, ValueError: For rows that the transforms do not exist for, for early stopping without
+            rows to stop by, and for own classes that could not be sampled.
         RunFolderError: When the folder does not describe a run.
     """
+    check_early_stopping(options.pretraining, validation)
+    check_own_densities(spec)
     spec = replace(spec, likelihood_power=options.likelihood_power)
     begun = _begun_run(spec, options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
-    transformed = TransformedRows.learn(spec, rows, validation)
+    transformed = learn_transforms(spec, rows, validation)
     options, choices = settle_options(
         options,
         sizes_of(spec, len(rows.x), options),
@@ -72,6 +76,21 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     else:  # what it says of itself, which is all there is where nothing is open here
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices, begun is not None)
+
+
+def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
+    """Refuses early stopping without rows to stop by, of settings that are not "auto".
+
+    Raises:
+        ValueError: Says so.
+    """
+    if validation is not None or not isinstance(pretraining, Pretraining):
+        return
+    if pretraining.early_stopping and not pretraining.validation_split:
+        raise ValueError(
+            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+            "Pass validation_data=(x, y), or give validation_split."
+        )
 
 
 def choose_by_clock(chosen: Chosen) -> Chosen:
@@ -93,11 +112,11 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
     if rows.transforms is not None:
         return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
-    chosen = y_transform(targets, partial(Misfits.of, rows.x, rows.y))
+    chosen = y_transform(targets, partial(misfits_of, rows.x, rows.y))
     failed = failed_rows(targets)
     if failed.any() and not failed[: len(rows.y)].all():
         good = ~failed[: len(rows.y)]
-        names, _ = y_transform(targets[~failed], partial(Misfits.of, rows.x[good], rows.y[good]))
+        names, _ = y_transform(targets[~failed], partial(misfits_of, rows.x[good], rows.y[good]))
         if "log10" in names:
             _refuse_failed(targets, failed, len(rows.y))
     return spec.closed(*chosen)
@@ -121,15 +140,15 @@ def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
 
 
 def settle_options(
-    options: FitOptions, sizes: Sizes, fly: Callable[[], Pilot | None] = lambda: None
+    options: FitOptions, sizes: Sizes, fly: Callable[[], Array | None] = lambda: None
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
     """(Options with nothing open, what was chosen).
 
     Args:
         options: FitOptions.
         sizes: Sizes of the fit.
-        fly: Gives the Pilot where anything is open; by default None, as for classes, which will do
-            for an estimate.
+        fly: Gives the noise that a pilot finds where anything is open; by default None, as for
+            classes, which will do for an estimate.
     """
     if not any(map(is_auto, (options.kernel, options.num_burnin_steps, options.pretraining))):
         return options, ()
@@ -185,9 +204,9 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     )
 
 
-def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Pilot | None:
-    """The Pilot of training rows; None of class labels, which have no noise."""
-    return None if spec.has_classes else Pilot.fly(rows)
+def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
+    """Return the noise [K] that a pilot finds in training rows; None of class labels, which have none."""
+    return None if spec.has_classes else pilot_noise(rows)
 
 
 def as_begun(

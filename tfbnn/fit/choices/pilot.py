@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,38 +22,32 @@ _SCALES = (0.5, 1.0, 2.0, 4.0)
 _RIDGES = np.logspace(-12.0, 0.0, 25)
 
 
-@dataclass(frozen=True, eq=False)
-class Pilot:
-    """Findings of the pilot, in standard deviations of the targets, whatever their unit.
+def pilot_noise(rows: NetworkRows) -> Array:
+    """Estimate the noise of training rows of a regression; the same for the same rows.
 
-    Attributes:
-        noise: Residual standard deviation of held-out rows [K], of ridge regression on random
-            features: about that of the noise, or more where the features cannot follow the function.
-            1 where a target is constant: there is nothing to find.
+    Returns:
+        Residual standard deviation of held-out rows [K], of ridge regression on random features: about
+        that of the noise, or more where the features cannot follow the function. It is in standard
+        deviations of the targets, whatever their unit, and 1 where a target is constant: there is
+        nothing to find.
     """
+    with single_threaded_blas():  # bits that no other thread decides
+        x, y = _taken(rows)
+        y = y / _largest(y)
+        spread = y.std(axis=0)
+        constant = spread <= ROUNDING * np.abs(y.mean(axis=0))
+        if len(x) < _FEWEST_ROWS:
+            return np.ones(y.shape[1])
+        y = (y - y.mean(axis=0)) / np.where(constant, 1.0, spread)
+        linear = np.where(constant, 1.0, _held_out_error(x, y))
+        errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
+        return np.where(constant, 1.0, np.min([linear, *errors], axis=0))
 
-    noise: Array
 
-    @classmethod
-    def fly(cls, rows: NetworkRows) -> Pilot:
-        """The Pilot of training rows of a regression; the same for the same rows."""
-        with single_threaded_blas():  # bits that no other thread decides
-            x, y = _taken(rows)
-            y = y / _largest(y)
-            spread = y.std(axis=0)
-            constant = spread <= ROUNDING * np.abs(y.mean(axis=0))
-            if len(x) < _FEWEST_ROWS:
-                return cls(np.ones(y.shape[1]))
-            y = (y - y.mean(axis=0)) / np.where(constant, 1.0, spread)
-            linear = np.where(constant, 1.0, _held_out_error(x, y))
-            errors = [_held_out_error(_features(x, scale), y) for scale in _SCALES]
-            return cls(np.where(constant, 1.0, np.min([linear, *errors], axis=0)))
-
-    @classmethod
-    def misses(cls, rows: NetworkRows) -> Array:
-        """The noise [K] of training rows in units of the targets."""
-        largest = _largest(rows.y)
-        return cls.fly(rows).noise * (rows.y / largest).std(axis=0) * largest
+def pilot_misses(rows: NetworkRows) -> Array:
+    """Return the noise [K] of training rows in units of the targets."""
+    largest = _largest(rows.y)
+    return pilot_noise(rows) * (rows.y / largest).std(axis=0) * largest
 
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:
@@ -119,10 +112,10 @@ class Misfits(NamedTuple):
     plain: Array
     decades: Array
 
-    @classmethod
-    def of(cls, x: Array, y: Array) -> Misfits:
-        """Return the misfits for inputs [N, D] and positive targets [N, K]."""
-        return cls(*(Pilot.misses(NetworkRows(x, values, None)) for values in (y, np.log10(y))))
+
+def misfits_of(x: Array, y: Array) -> Misfits:
+    """Return the misfits for inputs [N, D] and positive targets [N, K]."""
+    return Misfits(*(pilot_misses(NetworkRows(x, values, None)) for values in (y, np.log10(y))))
 
 
 def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, ...], str]:

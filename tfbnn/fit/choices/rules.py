@@ -1,7 +1,7 @@
 """The rules of what is "auto", one table: pure functions that return (setting, why).
 
 They see sizes, the targets and what a pilot found, never a clock: the same rows have the same
-choices on every machine.
+choices on every machine. `pilot` is the noise of every target that one found, None of class labels.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tfbnn.diagnostics.wording import percent
 from tfbnn.engine.kernels.base import Preconditioner
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
-from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 
 # Up to so many parameters trees are short, and a fixed length would be too long or too short.
 _FEW_PARAMETERS = 30
@@ -129,7 +129,7 @@ class Sizes(NamedTuple):
         return noise < _MOSTLY_NOISE and self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
 
 
-def kernel(sizes: Sizes, pilot: Pilot | None) -> tuple[Any, str]:
+def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
     """Settings of the kernel."""
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
@@ -170,7 +170,7 @@ def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
     return max(_LEAST_WARMUP, 50 * int(affordable / 50)), f"{told} affords no more"
 
 
-def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
+def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Settings of the search for starts."""
     if sizes.num_rows < _FEW_ROWS:
         why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_rows} can spare none to judge by"
@@ -216,9 +216,9 @@ def pretraining(sizes: Sizes, pilot: Pilot | None) -> tuple[Pretraining, str]:
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
 
 
-def _noise_of(pilot: Pilot | None) -> float:
+def _noise_of(pilot: Array | None) -> float:
     """The largest of the targets; class labels are as good as noisy."""
-    return 1.0 if pilot is None else float(np.max(pilot.noise))
+    return 1.0 if pilot is None else float(np.max(pilot))
 
 
 def _held_out_share(num_rows: int) -> float:

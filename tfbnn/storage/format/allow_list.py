@@ -129,7 +129,8 @@ def _attribute(root: h5g.GroupID, name: str) -> str | int:
 
 def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID]:
     """The datasets of the schema, dict name -> open dataset; other entries are refused."""
-    nodes, groups, limit = {"": root}, _groups(kind), kind.max_entries
+    nodes, groups = {"": root}, _groups(kind)
+    limit = schema.MAX_ARRAYS if kind.has_arrays else len(kind.datasets) + len(kind.optional)
     for group, members in groups.items():
         names = [f"{group}/{name}".lstrip("/") for name in _entry_names(nodes[group], limit)]
         if group == schema.ARRAYS:
@@ -193,7 +194,8 @@ def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tu
     """
     if fault := reach_fault(dataset, STANDARD_FILTERS):
         raise ModelFileError(f"{name} {fault}.")
-    kind, (dtypes, dimensions) = dataset.get_type(), file_kind.describe(name)
+    kind, described = dataset.get_type(), file_kind.datasets | file_kind.optional
+    dtypes, dimensions = described.get(name, (schema.ARRAY_DTYPES, ("any",)))
     if kind.committed() or not any(kind.equal(_TYPES[dtype]) for dtype in dtypes):
         raise ModelFileError(f"{name} must have a dtype out of {dtypes}, found another.")
     space = dataset.get_space()

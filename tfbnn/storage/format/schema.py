@@ -13,9 +13,8 @@ the state of a chain is what its kernel says, so no list of names could be compl
 
 import json
 import math
-from dataclasses import dataclass, field
 from types import UnionType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -122,8 +121,7 @@ def array_name(index: int) -> str:
     return f"{ARRAYS}/{index}"
 
 
-@dataclass(frozen=True)
-class FileKind:
+class FileKind(NamedTuple):
     """Content of files of one kind.
 
     Attributes:
@@ -139,18 +137,9 @@ class FileKind:
     title: str
     format: str
     version: int
-    datasets: dict[str, Description] = field(default_factory=lambda: {METADATA: DATASETS[METADATA]})
-    optional: dict[str, Description] = field(default_factory=dict)
+    datasets: dict[str, Description] = {METADATA: DATASETS[METADATA]}
+    optional: dict[str, Description] = {}
     has_arrays: bool = True
-
-    @property
-    def max_entries(self) -> int:
-        """Largest number of entries of a group."""
-        return MAX_ARRAYS if self.has_arrays else len(self.datasets) + len(self.optional)
-
-    def describe(self, name: str) -> Description:
-        """The Description of a dataset, listed or numbered."""
-        return (self.datasets | self.optional).get(name, (ARRAY_DTYPES, ("any",)))
 
 
 MODEL = FileKind(
@@ -198,6 +187,13 @@ def parse_json(text: bytes, max_depth: int = MAX_DEPTH) -> Any:
     if _depth(value) > max_depth:
         raise ModelFileError(f"metadata must not be nested deeper than {max_depth} levels.")
     return value
+
+
+def check_length(num_bytes: int, reserved: int = 0) -> None:
+    """Refuse metadata that leave less room than is reserved. Raises ModelFileError."""
+    limit = MAX_METADATA_BYTES - reserved
+    if num_bytes > limit:
+        raise ModelFileError(f"metadata must have at most {limit} bytes, found {num_bytes}.")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the seal off.
 import hashlib
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import BinaryIO
 
 import h5py
@@ -16,6 +16,7 @@ import numpy as np
 from tfbnn.exceptions import ModelFileError
 from tfbnn.storage.format import schema
 from tfbnn.storage.format.schema import FileKind
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath, write_file
 from tfbnn.system.version import __version__
 
@@ -24,7 +25,7 @@ _SIZE = len(_MARK) + hashlib.sha256().digest_size
 _BLOCK = 2**20
 
 
-def write_sealed(path: StrPath, kind: FileKind, fill: Callable[[h5py.File], None]) -> bytes:
+def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -> bytes:
     """Writes an HDF5 file that says what it is, with its seal, at once or not at all.
 
     The file is made in memory. A full disk then meets plain writes: where the HDF5 library itself
@@ -35,7 +36,7 @@ def write_sealed(path: StrPath, kind: FileKind, fill: Callable[[h5py.File], None
     Args:
         path: File name.
         kind: FileKind of the file.
-        fill: Function of the open h5py.File that writes the datasets.
+        datasets: Dict name -> array, in the order in which they are to lie in the file.
 
     Returns:
         The SHA-256 of the file without its seal, 32 bytes.
@@ -50,7 +51,10 @@ def write_sealed(path: StrPath, kind: FileKind, fill: Callable[[h5py.File], None
         for name, value in zip(schema.ATTRIBUTES, values):
             # Texts of fixed length: others lie on a heap, which is one more thing to go wrong.
             file.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
-        fill(file)
+        for name, array in datasets.items():
+            file.create_dataset(name, data=array)
+        if kind.has_arrays:
+            file.require_group(schema.ARRAYS)
     content = image.getbuffer()
     digest = hashlib.sha256(content).digest()
     write_file(path, content, _MARK + digest)

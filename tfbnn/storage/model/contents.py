@@ -67,7 +67,7 @@ def decode_metadata(
         ModelFileError, ValueError, TypeError, KeyError: For anything `encode_metadata` cannot have
             written.
     """
-    _check_length(array, schema.MAX_METADATA_BYTES)
+    schema.check_length(array.size)
     metadata = parse_json(array[()].tobytes())
     later = [entries for added, entries in schema.ADDED_METADATA.items() if added > version]
     added = {name: meaning for entries in later for name, meaning in entries.items()}
@@ -152,14 +152,9 @@ def check_can_be_written(ensemble: Ensemble) -> None:
         ModelFileError, TypeError, ValueError: As `decode_metadata` and `check_metadata`.
     """
     array = encode_metadata(ensemble, None)
-    _check_length(array, schema.MAX_METADATA_BYTES - schema.RESERVED_METADATA_BYTES)
+    schema.check_length(array.size, reserved=schema.RESERVED_METADATA_BYTES)
     decode_metadata(array, schema.FORMAT_VERSION, ensemble.spec.own_classes)
     check_metadata(ensemble)
-
-
-def _check_length(array: Array | h5py.Dataset, limit: int) -> None:
-    if array.size > limit:
-        raise ModelFileError(f"metadata must have at most {limit} bytes, found {array.size}.")
 
 
 def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Array]:
@@ -311,7 +306,7 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
 
 def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
     """Refuses sizes of dimensions that do not belong to the model."""
-    features = 0 if spec.readout is None else spec.readout.slot.num_inputs + 1
+    features = 0 if spec.readout is None else spec.readout.layer.kernel.shape[0] + 1
     outputs = spec.num_outputs
     expected = {
         "param": (spec.layout.num_parameters,),

@@ -4,13 +4,10 @@ It is read as far as needed to know that it is sound, in this order: size and se
 every object of the HDF5 file, before its content; the content, against the model it describes.
 """
 
-import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-
-import h5py
 
 from tfbnn.exceptions import ModelFileError
 from tfbnn.posterior.ensemble import Ensemble
@@ -19,7 +16,6 @@ from tfbnn.storage.format.allow_list import opened_datasets
 from tfbnn.storage.format.sealing import check_seal, write_sealed
 from tfbnn.storage.model.contents import from_arrays, to_arrays
 from tfbnn.storage.model.untrusted import read_foreign
-from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
 _ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
@@ -50,7 +46,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
         raise ModelFileError(
             f"The model is not saved: no file of it could be loaded: {error}"
         ) from error
-    write_sealed(path, schema.MODEL, functools.partial(_fill, arrays))
+    write_sealed(path, schema.MODEL, arrays)
 
 
 def read_model(
@@ -112,8 +108,3 @@ def _refuse_own_classes(ensemble: Ensemble) -> None:
             f"it names classes of your own, {', '.join(ensemble.spec.own_names)}, and files of "
             "strangers get none of them. Load files that you trust with untrusted=False."
         )
-
-
-def _fill(arrays: Mapping[str, Array], file: h5py.File) -> None:
-    for name, array in arrays.items():
-        file.create_dataset(name, data=array)

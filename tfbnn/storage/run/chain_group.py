@@ -22,7 +22,9 @@ from tfbnn.system.atomic import remove_abandoned
 
 _PREFIX = f"{schema.SAMPLE_STATS}/"
 # What a chain group has before its first commit.
-_NOTHING = Checkpoint({}, {}, generation=0)
+_NOTHING = Checkpoint(
+    {}, {}, generation=0, digests=np.empty((0, 32), np.uint8), lengths=np.empty(0, np.int64)
+)
 _Rows = dict[str, tuple[tuple[int, ...], str]]
 
 
@@ -92,26 +94,23 @@ class GroupWriter:
             OSError: When the files cannot be written; the last commit is intact.
         """
         self._lease.check()
+        last = self.checkpoint or _NOTHING
+        digests, lengths = last.digests, last.lengths
         try:
-            self._commit(arrays, counters)
+            if self._waiting:
+                segment = {
+                    name: np.concatenate([part[name] for part in self._waiting])
+                    for name in self._waiting[0]
+                }
+                digest = segments.write(self._place, len(lengths), segment)
+                digests = np.concatenate([digests, [np.frombuffer(digest, np.uint8)]])
+                lengths = np.append(lengths, len(segment[schema.THETA]))
+            kept = {name: np.array(array) for name, array in arrays.items()}
+            new = Checkpoint(kept, counters, last.generation + 1, digests, lengths)
+            write_checkpoint(self._place, new)
         except FileNotFoundError:
             self._lease.check()  # says so where the folder has gone since the first look
             raise
-
-    def _commit(self, arrays: Mapping[str, Array], counters: dict[str, Any]) -> None:
-        last = self.checkpoint or _NOTHING
-        digests, lengths = last.digests, last.lengths
-        if self._waiting:
-            segment = {
-                name: np.concatenate([part[name] for part in self._waiting])
-                for name in self._waiting[0]
-            }
-            digest = segments.write(self._place, len(lengths), segment)
-            digests = np.concatenate([digests, [np.frombuffer(digest, np.uint8)]])
-            lengths = np.append(lengths, len(segment[schema.THETA]))
-        kept = {name: np.array(array) for name, array in arrays.items()}
-        new = Checkpoint(kept, counters, last.generation + 1, digests, lengths)
-        write_checkpoint(self._place, new)
         self.checkpoint = new
         self._waiting, self.waiting_bytes = [], 0
 

@@ -5,8 +5,7 @@ Each is written in place of the one before the last; its new name is the moment 
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,8 +22,7 @@ _Found = TypeVar("_Found")
 CHECKPOINT_NAMES = ("checkpoint-a.h5", "checkpoint-b.h5")
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """One commit of a chain group.
 
     Attributes:
@@ -38,8 +36,8 @@ class Checkpoint:
     arrays: dict[str, Array]
     counters: dict[str, Any]
     generation: int
-    digests: Array = field(default_factory=lambda: np.empty((0, 32), np.uint8))
-    lengths: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    digests: Array
+    lengths: Array
 
     @property
     def num_draws(self) -> int:
@@ -118,11 +116,6 @@ def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
         )
     except (KeyError, TypeError) as error:
         raise RunFolderError(f"{path!r} has entries that are unknown or missing.") from error
-    _check(path, checkpoint)
-    return checkpoint
-
-
-def _check(path: str, checkpoint: Checkpoint) -> None:
     sound = (
         type(checkpoint.generation) is int
         and isinstance(checkpoint.counters, dict)
@@ -134,3 +127,4 @@ def _check(path: str, checkpoint: Checkpoint) -> None:
     )
     if not sound:
         raise RunFolderError(f"{path!r} contradicts itself.")
+    return checkpoint

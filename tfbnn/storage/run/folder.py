@@ -36,7 +36,7 @@ STOP = "stop-"
 
 
 class RunFolder:
-    """A run on the disk. Made by `create` or `open`.
+    """A run on the disk. Made by `reserved` or `open`.
 
     Attributes:
         path: The folder, absolute, links resolved.
@@ -53,36 +53,23 @@ class RunFolder:
         self.description, self.arrays = description, arrays
 
     @classmethod
-    def create(
-        cls, path: StrPath, description: _Json, arrays: _Arrays, num_groups: int
-    ) -> "RunFolder":
-        """Makes a run folder.
+    @contextlib.contextmanager
+    def reserved(cls, path: StrPath) -> Iterator[Callable[[_Json, _Arrays, int], "RunFolder"]]:
+        """Keep others from making a run in a folder, and yield a function that does.
 
-        Args:
-            path: The folder, which must not exist or be empty; the one above it must exist.
+        The function makes the run folder of these arguments, and returns it:
             description: JSON object, nested at most 10 levels deep.
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
             num_groups: Number of chain groups, at least 1.
 
+        Args:
+            path: The folder, which must not exist or be empty; the one above it must exist.
+
         Raises:
             RunFolderError: When the folder holds a run already, or something else.
             RunLockedError: When another process makes a run there at this moment.
-            TypeError, ValueError: For a description or arrays that cannot be written.
+            TypeError, ValueError: By the function, for what cannot be written.
             OSError: When the folder cannot be written.
-        """
-        with cls.reserved(path) as make:
-            return make(description, arrays, num_groups)
-
-    @classmethod
-    @contextlib.contextmanager
-    def reserved(cls, path: StrPath) -> Iterator[Callable[[_Json, _Arrays, int], "RunFolder"]]:
-        """Keeps others from making a run in a folder, and yields a function that does.
-
-        Args:
-            path: As in `create`; the function has its other arguments.
-
-        Raises:
-            RunFolderError, RunLockedError, OSError: As `create`.
         """
         path = os.path.realpath(path)
         make_folder(path)
@@ -123,7 +110,7 @@ class RunFolder:
 
     @classmethod
     def find(cls, path: StrPath) -> "RunFolder | None":
-        """The run at `path`, or None where `create` can make one: no folder, or one without files.
+        """The run at `path`, or None where one can be made: no folder, or one without files.
 
         What a process leaves that is killed while it makes a run does not count.
 

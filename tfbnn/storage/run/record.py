@@ -59,16 +59,12 @@ def write_record(
             )
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     text = to_json({"content": content, "arrays": listed})
-    _parse(np.frombuffer(text, np.uint8))  # what could not be read must not be written
-
-    def fill(file: h5py.File) -> None:
-        file.create_dataset(schema.METADATA, data=np.frombuffer(text, np.uint8))
-        file.create_group(schema.ARRAYS)
-        for index, array in enumerate(arrays.values()):
-            stored = array.view(np.uint8) if array.dtype == _BOOL else array
-            file.create_dataset(schema.array_name(index), data=np.atleast_1d(stored))
-
-    return write_sealed(path, kind, fill)
+    datasets = {schema.METADATA: np.frombuffer(text, np.uint8)}
+    _parse(datasets[schema.METADATA])  # what could not be read must not be written
+    for index, array in enumerate(arrays.values()):
+        stored = array.view(np.uint8) if array.dtype == _BOOL else array
+        datasets[schema.array_name(index)] = np.atleast_1d(stored)
+    return write_sealed(path, kind, datasets)
 
 
 def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> Record:
@@ -131,10 +127,7 @@ def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryI
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
     """The metadata in an array of bytes, or a dataset of them."""
-    if text.size > schema.MAX_METADATA_BYTES:
-        raise ModelFileError(
-            f"metadata must have at most {schema.MAX_METADATA_BYTES} bytes, found {text.size}."
-        )
+    schema.check_length(text.size)
     metadata = parse_json(text[()].tobytes(), schema.MAX_RUN_DEPTH)
     if not isinstance(metadata, dict) or sorted(metadata) != ["arrays", "content"]:
         raise ModelFileError("metadata must be an object with the keys 'arrays' and 'content'.")

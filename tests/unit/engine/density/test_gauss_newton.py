@@ -124,15 +124,15 @@ def test_every_input_has_the_curvature_of_its_own_scale(name):
     """The diagonal of the prior's curvature: per weight 1 / s^2, per scale 2 per weight it rules."""
     spec, _, theta = setting(name)
     layout, standard = spec.layout, not spec.is_ntk
-    slot, curvature = layout.layers[0], prior_curvature(spec, theta).numpy()
-    scales = np.exp(theta[slot.kernel_scales]) if standard else np.ones(3)
+    slot, curvature = layout.layers[0].kernel, prior_curvature(spec, theta).numpy()
+    scales = np.exp(theta[slot.scales]) if standard else np.ones(3)
     np.testing.assert_allclose(
-        curvature[slot.kernel].reshape(slot.shape), np.tile(scales[:, None] ** -2, slot.num_outputs)
+        curvature[slot.weights].reshape(slot.shape), np.tile(scales[:, None] ** -2, slot.shape[1])
     )
     # HalfNormal(1.5) of s: minus the second derivative in log s is 2 s^2 / 1.5^2.
-    own = 2.0 * np.exp(2.0 * theta[slot.kernel_scales]) / 1.5**2
-    of_weights = 2.0 * slot.num_outputs if standard else 0.0
-    np.testing.assert_allclose(curvature[slot.kernel_scales], own + of_weights)
+    own = 2.0 * np.exp(2.0 * theta[slot.scales]) / 1.5**2
+    of_weights = 2.0 * slot.shape[1] if standard else 0.0
+    np.testing.assert_allclose(curvature[slot.scales], own + of_weights)
 
 
 def test_whitening_makes_the_curvature_the_identity():

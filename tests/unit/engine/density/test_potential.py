@@ -114,8 +114,9 @@ def test_standard_and_ntk_are_the_same_model_in_function_space():
     generator = np.random.default_rng(3)
     theta = generator.normal(size=(20, ntk.layout.num_parameters))
     factor = np.ones(ntk.layout.num_parameters)
-    for slot in ntk.layout.layers:
-        factor[slot.kernel], factor[slot.bias] = sigma_w / np.sqrt(slot.num_inputs), sigma_b
+    for kernel, bias in ntk.layout.layers:
+        factor[kernel.weights] = sigma_w / np.sqrt(kernel.shape[0])
+        factor[bias.weights] = sigma_b
     x, y = generator.normal(size=(9, 3)), generator.normal(size=(9, 1))
     unscaled, scaled = terms(ntk, theta, x, y, None), terms(standard, theta * factor, x, y, None)
     np.testing.assert_allclose(unscaled["log_likelihood"], scaled["log_likelihood"], rtol=1e-12)

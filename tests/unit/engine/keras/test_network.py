@@ -156,12 +156,14 @@ def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
 def test_the_readout_is_found_and_gives_the_outputs(name):
     kind = KINDS[name]
     spec = kind.model(prior=Normal(1.0), dtype="float64").spec
-    slot = spec.readout.slot
+    slots = spec.readout.layer
     theta = tf.constant(np.random.default_rng(4).normal(size=(2, spec.num_parameters)))
     x = tf.constant(kind.rows(4)[0].reshape(4, -1).T)
     features = hidden_units(spec, theta, x)
-    kernel = tf.reshape(theta[:, slot.kernel], [2, *slot.shape])
-    outputs = tf.matmul(kernel, features, transpose_a=True) + theta[:, slot.bias][..., None]
+    kernel = tf.reshape(theta[:, slots.kernel.weights], [2, *slots.kernel.shape])
+    outputs = (
+        tf.matmul(kernel, features, transpose_a=True) + theta[:, slots.bias.weights][..., None]
+    )
     np.testing.assert_allclose(outputs, network_outputs(spec, theta, x), rtol=1e-10, atol=1e-12)
 
 
@@ -190,7 +192,7 @@ def test_a_layer_in_a_model_of_its_own_is_what_it_is_without():
     base.trainable = False
     head = inside_another(layers.Dense(2), (4,))
     spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((6,)), base, head])).spec
-    assert spec.readout.slot.num_inputs == 4 and len(spec.sampled) == 2 == len(spec.frozen)
+    assert spec.readout.layer.kernel.shape[0] == 4 and len(spec.sampled) == 2 == len(spec.frozen)
     for layer, shape in (
         (layers.TimeDistributed(layers.LayerNormalization()), (2, 3)),
         (layers.DepthwiseConv2D(3), (4, 4, 2)),

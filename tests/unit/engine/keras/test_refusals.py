@@ -186,8 +186,8 @@ def test_words_that_are_not_in_the_table_are_refused_by_their_place(make, word):
 
 
 def test_what_is_looked_up_is_known_of_the_inputs_alone():
-    assert tfbnn.BayesianModel(_words(lambda row: row[:, :2])).spec.num_words is None
-    assert tfbnn.BayesianModel(stack(layers.LayerNormalization())).spec.num_words is None
+    assert tfbnn.BayesianModel(_words(lambda row: row[:, :2])).spec.network.num_words is None
+    assert tfbnn.BayesianModel(stack(layers.LayerNormalization())).spec.network.num_words is None
 
 
 def test_rows_of_another_shape_are_refused():

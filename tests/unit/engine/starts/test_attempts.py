@@ -28,18 +28,18 @@ def test_a_steeper_start_is_the_draw_with_another_scale_of_the_first_layer(param
     drawn, steeper = draw_prior(spec, 1, 4), draw_starts(spec, 1, 4, 6.0)
     np.testing.assert_array_equal(draw_starts(spec, 1, 4, None), drawn)
     first = spec.layout.layers[0]
-    kernels = slice(first.kernel.start, first.kernel.stop)
-    np.testing.assert_allclose(steeper[:, first.kernel_scales], np.log(6.0))
-    np.testing.assert_allclose(steeper[:, first.bias_scales], np.log(6.0))
+    kernels = first.kernel.weights
+    np.testing.assert_allclose(steeper[:, first.kernel.scales], np.log(6.0))
+    np.testing.assert_allclose(steeper[:, first.bias.scales], np.log(6.0))
     if parameterization == "ntk":  # theta times the scale is the weight
         np.testing.assert_array_equal(steeper[:, kernels], drawn[:, kernels])
     else:
-        scales = np.exp(drawn[:, first.kernel_scales])
+        scales = np.exp(drawn[:, first.kernel.scales])
         scales = np.repeat(scales, 6 // scales.shape[1], axis=1)
         np.testing.assert_allclose(steeper[:, kernels], drawn[:, kernels] / scales * 6.0)
     rest = np.ones(spec.layout.num_parameters, bool)
-    for place in (first.kernel, first.bias, first.kernel_scales, first.bias_scales):
-        rest[place] = False
+    for slot in first:
+        rest[slot.weights] = rest[slot.scales] = False
     np.testing.assert_array_equal(steeper[:, rest], drawn[:, rest])
 
 
@@ -55,7 +55,10 @@ def test_misfit_is_that_of_the_worst_target_in_its_standard_deviations():
     y = 5.0 + generator.normal(size=(40, 2)) * [1.0, 7.0]
     weights = generator.uniform(0.5, 2.0, 40)
     theta = np.zeros((2, spec.layout.num_parameters))
-    theta[1, spec.layout.layers[-1].bias] = y[:, 0].mean(), np.average(y[:, 1], weights=weights)
+    theta[1, spec.layout.layers[-1].bias.weights] = (
+        y[:, 0].mean(),
+        np.average(y[:, 1], weights=weights),
+    )
     found = misfits(spec, theta, make_data(X, y, None, "float64", weights))
     mean = np.average(y, axis=0, weights=weights)
     variance = np.average((y - mean) ** 2, axis=0, weights=weights)

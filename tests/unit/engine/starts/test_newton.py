@@ -147,7 +147,7 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
         x, np.sin(1.5 * x[:, :1]) + 0.1 * generator.normal(size=(60, 1)), None, "float64"
     )
     theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-    place, weights = spec.layout.layers[0].kernel_scales, slice(0, spec.layout.num_weights)
+    place, weights = spec.layout.layers[0].kernel.scales, slice(0, spec.layout.num_weights)
     theta[place] = 0.3, -0.2
     problem = newton._Problem(spec, data, DenseCurvature)
     pull = problem._expected_pull(theta, problem.curvature(theta))[place]

@@ -10,7 +10,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import kernel_to_json
 from tfbnn.fit.choices import choose as module
-from tfbnn.fit.choices import rules
+from tfbnn.fit.choices import pilot, rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
@@ -48,8 +48,8 @@ def test_all_that_is_open_is_settled_and_told():
     found = chosen(spec)
     assert found.spec.y_transform == ("log10", "standardize")
     assert found.transformed.y_pipeline.names == ("log10", "standardize")
-    pilot = module.pilot_of(spec, found.transformed.train)
-    assert found.options.kernel == rules.kernel(sizes_of(spec, len(X), FitOptions()), pilot)[0]
+    noise = module.pilot_of(spec, found.transformed.train)
+    assert found.options.kernel == rules.kernel(sizes_of(spec, len(X), FitOptions()), noise)[0]
     assert found.options.num_burnin_steps == found.options.sampling(1).num_burnin_steps == 1000
     assert isinstance(found.options.pretraining, Pretraining)
     assert names(found.choices) == ALL | names(spec.choices)
@@ -72,7 +72,8 @@ def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
 
 
 def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
-    monkeypatch.setattr(module.Pilot, "fly", None)
+    for place in (module, pilot):
+        monkeypatch.setattr(place, "pilot_noise", None)
     spec = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(2.0)))
     kernel, pretraining = HMC(num_leapfrog_steps=3), Pretraining(epochs=5)
     given = {"num_burnin_steps": 7, "pretraining": pretraining, "calibrate": False}

@@ -8,7 +8,6 @@ import pytest
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.choices import rules
-from tfbnn.fit.choices.pilot import Pilot
 from tfbnn.fit.choices.rules import Sizes
 
 
@@ -18,10 +17,10 @@ def sizes(num_rows, num_inputs, num_targets, hidden=50):
 
 
 def pilot(*noise):
-    return Pilot(np.array(noise))
+    return np.array(noise)
 
 
-# Contrasting tables: (Sizes, Pilot).
+# Contrasting tables: (Sizes, noise of a pilot).
 TABLES = {
     "few parameters": (sizes(100, 1, 1, hidden=5), pilot(0.3)),
     "small and noisy": (sizes(455, 13, 1), pilot(0.6)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.fit.choices.pilot import Misfits, failed_rows, y_transform
+from tfbnn.fit.choices.pilot import Misfits, failed_rows, misfits_of, y_transform
 
 LOG, PLAIN = ("log10", "standardize"), ("standardize",)
 POSITIVE = np.array([1.0, 30.0, 99.0, 101.0])
@@ -58,7 +58,7 @@ def test_a_function_with_pits_in_its_logarithm_keeps_its_scale():
     relative_noise = smooth * 10.0 ** np.random.default_rng(1).normal(0.0, 0.2, (600, 1))
 
     def chosen(y):
-        return y_transform(y, lambda: Misfits.of(x, y))
+        return y_transform(y, lambda: misfits_of(x, y))
 
     assert smooth.max() > 100.0 * smooth.min() and chosen(smooth)[0] == PLAIN
     grown = np.exp(6.0 * x[:, :1]) * relative_noise / smooth
