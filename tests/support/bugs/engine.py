@@ -10,6 +10,7 @@ from tests.support.kernels.invariance import joint_p
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density import potential
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.sampling import chain_group
 from tfbnn.run import plan
 
 __all__ = ["ENGINE_BUGS"]
