@@ -21,7 +21,6 @@ from tfbnn.engine.kernels.transition import (
     minus_infinity_for_nan,
     partly_refreshed,
     ratio_statistics,
-    with_error_as_acceptance,
 )
 from tfbnn.system.arrays import Array
 
@@ -314,9 +313,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        ratio = results.log_accept_ratio
-        statistics = ratio_statistics(ratio, results.num_steps)
-        if self.adjusted:
-            return statistics
-        size = results.gradient.shape[-1]
-        return with_error_as_acceptance(statistics, ratio, size, self.aimed_energy_variance)
+        error_variance = None
+        if not self.adjusted:
+            error_variance = results.gradient.shape[-1] * self.aimed_energy_variance
+        return ratio_statistics(results.log_accept_ratio, results.num_steps, error_variance)
