@@ -166,7 +166,6 @@ class MicrocanonicalKernel(TransitionKernel):
                 "only two directions, and no gradient can turn one into the other. Use kernel='hmc'."
             )
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
-        moments = restart_moments(init_state.shape, init_state.dtype.as_numpy_dtype)
         return MicrocanonicalResults(
             target_log_prob=value,
             gradient=gradient,
@@ -175,7 +174,7 @@ class MicrocanonicalKernel(TransitionKernel):
             num_steps=tf.ones_like(value, tf.int32),
             persistence=tf.zeros_like(self.step_size),
             adapting=tf.constant(False),
-            moments=RunningMoments(*map(tf.constant, moments)),
+            moments=restart_moments(init_state.shape, init_state.dtype),
             is_accepted=tf.ones_like(value, tf.bool),
             log_accept_ratio=tf.zeros_like(value),
         )
