@@ -119,8 +119,7 @@ def pull_back(
     It is the closed form, which costs another product of the features with a matrix and no derivative
     of a factorisation; that product is made in `dtype`, the one of x.
     """
-    identity = _identity_like(posterior.lower)
-    inverse = tf.linalg.cholesky_solve(posterior.lower, identity)
+    inverse = tf.linalg.cholesky_solve(posterior.lower, _identity_like(posterior.lower))
     mean = tf.cast(posterior.mean, dtype)
     minus_inverses = tf.cast(-mean.shape[-1] * inverse, dtype)
 

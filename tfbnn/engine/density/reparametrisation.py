@@ -112,7 +112,8 @@ class Repriorised(_Readout):
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of phi [C, P], float64 [C], and its gradient [C, P] in the dtype of phi."""
-        if self._is_normal:
+        if self.regulariser is None and is_conjugate(self.spec):
+            # Phi of the readout is standard normal, whatever the rest.
             value, gradient = self._collapsed_value_and_gradient(theta, data)
             return value + self._log_density_of_numbers(theta), with_readout(
                 self.spec, gradient, -theta[:, readout_place(self.spec)]
@@ -127,11 +128,6 @@ class Repriorised(_Readout):
             [network, log_det], [theta, *statistics], [by_network, tf.ones_like(log_det)]
         )
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
-
-    @property
-    def _is_normal(self) -> bool:
-        """Return whether phi of the readout is standard normal, whatever the rest."""
-        return self.regulariser is None and is_conjugate(self.spec)
 
     def _log_density_of_numbers(self, theta: Tensor) -> Tensor:
         return weight_log_prior(priors.Normal(1.0), theta[:, readout_place(self.spec)])
