@@ -86,7 +86,7 @@ class TestLadder:
         potential = Conjugate()
         z = tf.constant(np.random.default_rng(0).normal(size=(15, 2)))
         ladder = make_target(potential, TEMPERATURES, 3)
-        rows = tf.constant(ladder._linear_map.forward(z)[4::5])
+        rows = tf.constant(ladder.linear_map.forward(z)[4::5])
         np.testing.assert_array_equal(ladder(z)[4::5], potential.log_prob(rows, None))
 
     def test_a_likelihood_that_overflows_does_not_reach_the_prior_s_rung(self):
@@ -201,8 +201,8 @@ class TestKernel:
         z = tf.constant(np.random.default_rng(9).normal(size=(10, 2)))
         rows = tf.constant([1, 0, 2, 4, 3, 5, 6, 9, 8, 7])
         taken = target.gather(z, rows)
-        theta = target._linear_map.forward(z).numpy()
-        np.testing.assert_allclose(target._linear_map.forward(taken), theta[rows], rtol=1e-14)
+        theta = target.linear_map.forward(z).numpy()
+        np.testing.assert_allclose(target.linear_map.forward(taken), theta[rows], rtol=1e-14)
         stays = rows.numpy() == np.arange(10)
         np.testing.assert_array_equal(taken[stays], z[stays])
 

@@ -38,6 +38,7 @@ class DensitySpec:
     num_outputs: ClassVar[int] = 1
     widest: ClassVar[int] = 1
     is_smooth: ClassVar[bool] = True
+    likelihood_power: ClassVar[float] = 1.0
     gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
 
     @property
@@ -68,7 +69,7 @@ class DensitySpec:
 
 
 # The description of a density of P numbers. Both have `dtype`, `num_parameters`, `num_products`, `num_units`,
-# `num_outputs`, `widest`, `is_smooth`, `gauss_newton_obstacle`, `own_names`,
+# `num_outputs`, `widest`, `is_smooth`, `likelihood_power`, `gauss_newton_obstacle`, `own_names`,
 # `parameter_name` and `to_json`, as `NetworkSpec` explains them.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 

@@ -116,9 +116,9 @@ def undone_half_the_time(original):
 
 
 def no_turn_within(original):
-    def close_spans(stack, own, longest, leaf, survives, levels):
-        going, draw = original(stack, own, longest, leaf, survives, levels)
-        return tf.where(longest > 0, survives, going), draw
+    def close_spans(new, own, longest, draw, levels):
+        going, draw = original(new, own, longest, draw, levels)
+        return tf.where(longest > 0, new.going, going), draw
 
     return close_spans
 

@@ -94,7 +94,7 @@ READOUT_BUGS = {
     "collapsed, without log-det": Bug(
         "the determinant of the readout's covariance is missing from the marginal density",
         without(
-            conjugate.FeatureSpace,
+            conjugate.ReadoutPosterior,
             "half_log_det",
             property(lambda self: 0.0 * self.lower[..., 0, 0]),
         ),
@@ -108,7 +108,9 @@ READOUT_BUGS = {
     "collapsed, gradient without covariance": Bug(
         "the closed-form gradient lacks what comes from the determinant",
         without(
-            conjugate.FeatureSpace, "covariance_times_x", lambda self, inverse, x: tf.zeros_like(x)
+            conjugate.ReadoutPosterior,
+            "covariance_times_x",
+            lambda self, inverse, x: tf.zeros_like(x),
         ),
         checks={"A gradient": gradient},
     ),

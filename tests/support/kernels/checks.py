@@ -100,7 +100,7 @@ def check_rejected_states(name):
     """A8: after a rejection the state is the same to the last bit."""
     rejected = moved = 0
     for step in record(name):
-        stays = ~step.after.is_accepted.numpy()
+        stays = ~hmc_results(step.after).is_accepted.numpy()
         np.testing.assert_array_equal(step.end[stays], step.start[stays])
         rejected += stays.sum()
         moved += np.any(step.end != step.start, axis=-1).sum()
@@ -193,7 +193,7 @@ def check_flags(name):
     for step in record(name):
         uniform = accept_uniform(name, step)
         expected = np.log(uniform) < hmc_results(step.after).log_accept_ratio.numpy()
-        np.testing.assert_array_equal(step.after.is_accepted, expected)
+        np.testing.assert_array_equal(hmc_results(step.after).is_accepted, expected)
 
 
 def leapfrog(target, z, momentum, step, num_steps):

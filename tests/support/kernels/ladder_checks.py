@@ -74,7 +74,7 @@ def check_cache(name):
     step = tf.fill([5 * num_chains, 1], tf.constant(settings.step_size, tf.float64))
     kernel = settings.build(target, step)
     start = potential.draw(TEMPERATURES, num_chains, np.random.default_rng(7))
-    z = target._linear_map.inverse(tf.constant(start))
+    z = target.linear_map.inverse(tf.constant(start))
     results, kept = kernel.bootstrap_results(z), 0
     for index in range(3):
         before, key = z.numpy(), tf.constant([8, index])
@@ -85,7 +85,7 @@ def check_cache(name):
         if name in ("mala", "underdamped", "microcanonical"):
             np.testing.assert_allclose(cached, gradient(target, z), atol=1e-12)
         np.testing.assert_allclose(
-            settings.rung_log_likelihood(results).numpy().ravel(),
+            results.log_likelihood.numpy().ravel(),
             target.log_likelihood(z),
             atol=1e-12,
         )

@@ -85,7 +85,7 @@ def advance(settings, potential, theta, num_steps, num_kept=0, seed=0):
     target = make_target(potential, temperatures, num_rows // len(temperatures))
     step = tf.fill([num_rows, 1], tf.constant(settings.step_size, tf.float64))
     kernel = settings.build(target, step)
-    linear_map = target._linear_map
+    linear_map = target.linear_map
 
     @tf.function(autograph=False, jit_compile=True)
     def run(theta):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.system.arrays import Array
@@ -55,10 +54,9 @@ class DualAveraging(NamedTuple):
 
 def restart_dual_averaging(step_size: Array) -> DualAveraging:
     """Dual averaging that starts from step sizes [C]."""
-    log_step = np.log(np.asarray(step_size, dtype=np.float32))
-    zeros = np.zeros_like(log_step)
-    centre = log_step + np.float32(np.log(10.0))
-    return DualAveraging(log_step, log_step, error_sum=zeros, count=np.float32(0.0), centre=centre)
+    log_step = tf.constant(np.log(np.asarray(step_size, dtype=np.float32)))
+    zeros, centre = tf.zeros_like(log_step), log_step + np.float32(np.log(10.0))
+    return DualAveraging(log_step, log_step, error_sum=zeros, count=tf.constant(0.0), centre=centre)
 
 
 class RunningMoments(NamedTuple):
@@ -76,10 +74,10 @@ class RunningMoments(NamedTuple):
         return RunningMoments(mean, self.squares + delta * (theta - mean), count)
 
 
-def restart_moments(shape: Sequence[int], dtype: npt.DTypeLike) -> RunningMoments:
+def restart_moments(shape: Sequence[int], dtype: Any) -> RunningMoments:
     """Moments of no draws yet."""
-    zeros = np.zeros(shape, dtype)
-    return RunningMoments(zeros, zeros, np.zeros((), dtype)[()])
+    zeros = tf.zeros(shape, dtype)
+    return RunningMoments(zeros, zeros, tf.zeros([], dtype))
 
 
 def select(condition: Tensor, new: Any, old: Any) -> Any:

@@ -3,8 +3,8 @@
 Rows are in the last place: x [..., p, n] are the features of n rows and y [..., J, n] their targets,
 each divided by the row's noise scale; the J targets have independent v [..., p, J]. Given y, v is
 normal with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features
-matrices are p x p (`FeatureSpace`) and follow from sums over rows, which may come block by block; else
-they are N x N (`DataSpace`) and need all rows at once. Everything is float64 inside, whatever the
+matrices are p x p (feature space) and follow from sums over rows, which may come block by block; else
+they are N x N (data space) and need all rows at once. Everything is float64 inside, whatever the
 dtype of x: the eigenvalues of I + x x^T run from 1 to N / noise variance.
 
 References:
@@ -20,67 +20,36 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 _LOG_2PI = 1.8378770664093453
 
 
-class FeatureSpace(NamedTuple):
-    """The posterior of v from matrices of the size of the features.
+class ReadoutPosterior(NamedTuple):
+    """The posterior of v, in feature space or in data space.
 
     Attributes:
-        lower: Cholesky factor of I + x x^T [..., p, p].
+        lower: Cholesky factor of I + x x^T [..., p, p]; in data space of I + x^T x [..., N, N].
         mean: Posterior mean of v [..., p, J].
+        x: In data space all rows [..., p, N], float64; in feature space None.
     """
 
     lower: Tensor
     mean: Tensor
+    x: Tensor | None = None
 
     @property
     def half_log_det(self) -> Tensor:
-        """Half the log determinant of I + x x^T [...], the same in either space."""
-        return _half_log_det(self.lower)
+        """Half the log determinant of I + x x^T [...], which I + x^T x has, too."""
+        return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(self.lower)), axis=-1)
 
     @property
     def covariance_root(self) -> Tensor:
-        """F, upper triangular, with F F^T the covariance of v: [..., p, p]."""
-        return self.root_times(_identity_like(self.lower))
+        """F, upper triangular, with F F^T the covariance of v: [..., p, p] in either space."""
+        lower = self.lower
+        if self.x is not None:
+            lower = tf.linalg.cholesky(_plus_identity(tf.matmul(self.x, self.x, transpose_b=True)))
+        return tf.linalg.triangular_solve(lower, _identity_like(lower), adjoint=True)
 
     def root_times(self, columns: Tensor) -> Tensor:
         """A square root of the covariance times columns [..., p, J]."""
-        return tf.linalg.triangular_solve(self.lower, columns, adjoint=True)
-
-    def inverse_root_times(self, columns: Tensor) -> Tensor:
-        """The inverse of `root_times`."""
-        return tf.matmul(self.lower, columns, transpose_a=True)
-
-    @staticmethod
-    def covariance_times_x(inverse: Tensor, x: Tensor) -> Tensor:
-        """Sigma x [..., p, n] of some rows, from the inverse of the matrix that is factorised."""
-        return tf.matmul(inverse, x)
-
-
-class DataSpace(NamedTuple):
-    """The posterior of v from matrices of the size of the rows, which are all of x.
-
-    Attributes:
-        lower: Cholesky factor of I + x^T x [..., N, N].
-        mean: Posterior mean of v [..., p, J].
-        x: [..., p, N], float64.
-    """
-
-    lower: Tensor
-    mean: Tensor
-    x: Tensor
-
-    @property
-    def half_log_det(self) -> Tensor:
-        """Half the log determinant of I + x^T x [...], the same in either space."""
-        return _half_log_det(self.lower)
-
-    @property
-    def covariance_root(self) -> Tensor:
-        """Return that of `FeatureSpace`: the triangular root is of that size in either space."""
-        lower = tf.linalg.cholesky(_plus_identity(tf.matmul(self.x, self.x, transpose_b=True)))
-        return FeatureSpace(lower, self.mean).covariance_root
-
-    def root_times(self, columns: Tensor) -> Tensor:
-        """A square root of the covariance times columns [..., p, J]."""
+        if self.x is None:
+            return tf.linalg.triangular_solve(self.lower, columns, adjoint=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
         inside = tf.linalg.triangular_solve(_plus_identity(self.lower), inside)
         inside = tf.linalg.triangular_solve(self.lower, inside, adjoint=True)
@@ -88,17 +57,16 @@ class DataSpace(NamedTuple):
 
     def inverse_root_times(self, columns: Tensor) -> Tensor:
         """The inverse of `root_times`."""
+        if self.x is None:
+            return tf.matmul(self.lower, columns, transpose_a=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
         inside = tf.linalg.triangular_solve(_plus_identity(self.lower), inside, adjoint=True)
         return columns + tf.matmul(self.x, inside)
 
-    @staticmethod
-    def covariance_times_x(inverse: Tensor, x: Tensor) -> Tensor:
-        """Sigma x [..., p, N], from the inverse of the matrix that is factorised."""
-        return tf.matmul(x, inverse)
-
-
-Posterior = FeatureSpace | DataSpace
+    def covariance_times_x(self, inverse: Tensor, x: Tensor) -> Tensor:
+        """Sigma x [..., p, n] of some rows, in data space of all, from the inverse of the matrix that
+        is factorised."""
+        return tf.matmul(inverse, x) if self.x is None else tf.matmul(x, inverse)
 
 
 def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,32 +75,32 @@ def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return tf.matmul(x, x, transpose_b=True), tf.matmul(x, y, transpose_b=True)
 
 
-def in_feature_space(gram: Tensor, cross: Tensor) -> FeatureSpace:
+def in_feature_space(gram: Tensor, cross: Tensor) -> ReadoutPosterior:
     """The posterior from the sums over all rows of `products`."""
     lower = tf.linalg.cholesky(_plus_identity(gram))
-    return FeatureSpace(lower, tf.linalg.cholesky_solve(lower, cross))
+    return ReadoutPosterior(lower, tf.linalg.cholesky_solve(lower, cross))
 
 
-def in_data_space(x: Tensor, y: Tensor) -> DataSpace:
+def in_data_space(x: Tensor, y: Tensor) -> ReadoutPosterior:
     """The posterior from all rows, x [..., p, N] and y [..., J, N]."""
     x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
     lower = tf.linalg.cholesky(_plus_identity(tf.matmul(x, x, transpose_a=True)))
     inside = tf.linalg.cholesky_solve(lower, tf.linalg.matrix_transpose(y))
-    return DataSpace(lower, tf.matmul(x, inside), x)
+    return ReadoutPosterior(lower, tf.matmul(x, inside), x)
 
 
-def residuals(posterior: Posterior, x: Tensor, y: Tensor) -> Tensor:
+def residuals(posterior: ReadoutPosterior, x: Tensor, y: Tensor) -> Tensor:
     """y - mean^T x of some rows, float64 [..., J, n]."""
     return tf.cast(y, tf.float64) - tf.matmul(
         posterior.mean, tf.cast(x, tf.float64), transpose_a=True
     )
 
 
-def log_marginal(posterior: Posterior, squares: Tensor, num_rows: Tensor) -> Tensor:
+def log_marginal(posterior: ReadoutPosterior, squares: Tensor, num_rows: Tensor) -> Tensor:
     """Log density of y with v integrated out, summed over targets: float64 [...].
 
     Args:
-        posterior: Posterior.
+        posterior: ReadoutPosterior.
         squares: Squared `residuals`, summed over all rows and targets [...]. With those of the mean
             they are y^T (I + x^T x)^-1 y, without the cancellation that sums of y^2 would have.
         num_rows: The rows that count, a scalar tensor; x and y are zero in the others.
@@ -144,15 +112,14 @@ def log_marginal(posterior: Posterior, squares: Tensor, num_rows: Tensor) -> Ten
 
 
 def pull_back(
-    posterior: Posterior, dtype: Any
+    posterior: ReadoutPosterior, dtype: Any
 ) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """The function of some rows, (x, residuals), to the gradient of `log_marginal` in (x, y).
 
     It is the closed form, which costs another product of the features with a matrix and no derivative
     of a factorisation; that product is made in `dtype`, the one of x.
     """
-    identity = _identity_like(posterior.lower)
-    inverse = tf.linalg.cholesky_solve(posterior.lower, identity)
+    inverse = tf.linalg.cholesky_solve(posterior.lower, _identity_like(posterior.lower))
     mean = tf.cast(posterior.mean, dtype)
     minus_inverses = tf.cast(-mean.shape[-1] * inverse, dtype)
 
@@ -164,7 +131,7 @@ def pull_back(
     return of_rows
 
 
-def draw(posterior: Posterior, normal: Tensor) -> tuple[Tensor, Tensor]:
+def draw(posterior: ReadoutPosterior, normal: Tensor) -> tuple[Tensor, Tensor]:
     """Turns standard normal numbers [..., p, J] into v of the posterior; and the log determinant [...].
 
     Both are float64; the determinant is that of the map from the numbers to v.
@@ -173,13 +140,9 @@ def draw(posterior: Posterior, normal: Tensor) -> tuple[Tensor, Tensor]:
     return v, -normal.shape[-1] * posterior.half_log_det
 
 
-def to_normal(posterior: Posterior, v: Tensor) -> Tensor:
+def to_normal(posterior: ReadoutPosterior, v: Tensor) -> Tensor:
     """The inverse of `draw`: v [..., p, J] -> standard normal numbers [..., p, J], float64."""
     return posterior.inverse_root_times(tf.cast(v, tf.float64) - posterior.mean)
-
-
-def _half_log_det(lower: Tensor) -> Tensor:
-    return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(lower)), axis=-1)
 
 
 def _plus_identity(matrix: Tensor) -> Tensor:

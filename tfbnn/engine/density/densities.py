@@ -80,14 +80,6 @@ def values_of(own: CustomPrior | CustomNoise, points: Array) -> Array:
     return elementwise(own, tf.constant(points, tf.float64)).numpy()
 
 
-def moments_of(noise: CustomNoise) -> tuple[float, float]:
-    """Its moments, inside compiled functions too, where tensors have no values.
-
-    A thread of its own knows nothing of the graph, or the tape, that the caller is about to make.
-    """
-    return awaited(lambda: noise.moments)
-
-
 def noise_information(noise: CustomNoise) -> tuple[float, float]:
     """Fisher information of noise with standard deviation 1, in its location and in its log scale.
 
@@ -320,7 +312,8 @@ def _student_t(
 @row_log_likelihood.register(CustomNoise)
 def _own_noise(likelihood: CustomNoise, outputs: Tensor, y: Tensor, noise: Noise) -> Tensor:
     scale = noise_scale(likelihood, noise, outputs.dtype)
-    mean, stddev = moments_of(likelihood)
+    # A thread of its own knows nothing of the graph, or the tape, in which tensors have no values.
+    mean, stddev = awaited(lambda: likelihood.moments)
     density = elementwise(likelihood, (y - outputs) / scale * stddev + mean)
     return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(stddev), -2)
 

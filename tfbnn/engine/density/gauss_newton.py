@@ -20,7 +20,7 @@ References:
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -38,7 +38,7 @@ from tfbnn.engine.density.fisher import (
     prior_curvature,
 )
 from tfbnn.engine.density.network import keras_jacobian, network_outputs
-from tfbnn.engine.density.row_blocks import sum_over_blocks
+from tfbnn.engine.density.row_blocks import sum_over_blocks, taped
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.layout import Slot
@@ -84,7 +84,7 @@ def all_rows(spec: NetworkSpec, data: Data) -> Iterator[tuple[NetworkSpec, Data]
 
 def _of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Array:
     """Return the share of the likelihood of rows in the matrix, computed on all cores."""
-    scaled_columns = block_functions(spec).scaled_columns
+    scaled_columns = _of_blocks(_scaled_columns, spec)
     blocks = list(blocks_of(data))
 
     def sum_of(share: int) -> Array:
@@ -123,13 +123,12 @@ def gauss_newton_matrices(
 
 def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
     """Return the share of the likelihood of rows in the matrices of several networks: [C, P, P]."""
-    functions = block_functions(spec)
     # Of Keras models the rows are vectorised already.
     each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
     def information(rows: Data) -> Tensor:
         def of_network(theta: Tensor) -> Tensor:
-            columns, noise = functions._scaled_columns(theta, rows)
+            columns, noise = _scaled_columns(spec, theta, rows)
             return tf.matmul(columns, columns, transpose_b=True) + tf.linalg.diag(noise)
 
         return each(of_network, theta)
@@ -145,7 +144,7 @@ def gauss_newton_diagonal(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     total = compiled_prior_curvature(spec)(theta)
     for one, rows in all_rows(spec, data):
         for index, length in blocks_of(rows):
-            total = block_functions(one).add_diagonal(theta, rows, index, length, total)
+            total = _of_blocks(_add_diagonal, one)(theta, rows, index, length, total)
     return total.numpy()
 
 
@@ -162,7 +161,7 @@ def counted_columns(spec: NetworkSpec, theta: Array, data: Data) -> Iterator[Arr
     """J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, block by block."""
     theta = tf.constant(theta, tf.float64)
     for index, length in blocks_of(data):
-        columns, _ = block_functions(spec).scaled_columns(theta, data, index, length)
+        columns, _ = _of_blocks(_scaled_columns, spec)(theta, data, index, length)
         counts = data.block(index, length).counts.numpy()
         yield columns.numpy().reshape(len(theta), -1, length)[:, :, counts]
 
@@ -173,83 +172,67 @@ def blocks_of(data: Data) -> Iterator[BlockPlace]:
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
 
 
-class _BlockFunctions:
-    """Compiled functions of one model, most of (theta, Data, number of a block, its length, ...)."""
+@lru_cache(maxsize=128)
+def _of_blocks(function: Callable[..., Any], spec: NetworkSpec) -> Any:
+    """Compile a function of (spec, theta, rows, ...) for (theta, Data, number of a block, its length, ...).
 
-    def __init__(self, spec: NetworkSpec) -> None:
-        self.spec = spec
-        self.add_product = self._of_block(self._add_product)
-        self.linearised = self._of_block(self._linearised)
-        self.add_diagonal = self._of_block(self._add_diagonal)
-        self.scaled_columns = self._of_block(self._scaled_columns)
-        self.push = compiled(self._push, jit_compile=False)
-        self.pull = compiled(self._pull, jit_compile=False)
+    Rows are cut inside of the program: outside, that took a fifth of a matrix's time.
+    """
 
-    @staticmethod
-    def _of_block(function: Callable[..., Any]) -> Any:
-        """Cuts the rows inside of the program: outside, that took a fifth of a matrix's time."""
+    def cut(theta: Tensor, data: Data, index: Tensor, length: int, *others: Any) -> Any:
+        return function(spec, theta, data.block(index, length).cast("float64"), *others)
 
-        def cut(theta: Tensor, data: Data, index: Tensor, length: int, *others: Any) -> Any:
-            return function(theta, data.block(index, length).cast("float64"), *others)
-
-        return compiled(cut, jit_compile=False)
-
-    def _add_diagonal(self, theta: Tensor, rows: Data, total: Tensor) -> Tensor:
-        flat, noise = self._scaled_columns(theta, rows)
-        return total + tf.reduce_sum(flat**2, axis=1) + noise
-
-    def _add_product(self, theta: Tensor, rows: Data, vector: Tensor, total: Tensor) -> Tensor:
-        with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(theta, vector) as forward:
-            tape.watch(theta)
-            outputs = network_outputs(self.spec, theta[None], rows.x)[0]
-        information, noise = self._information(theta, rows, outputs)
-        weighted = information.times(forward.jvp(outputs))
-        return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
-
-    def _linearised(self, theta: Tensor, rows: Data) -> Block:
-        """Return what the layers receive, slopes of the hidden ones, and the `_information`."""
-        layers, outputs = _forward(perceptron(self.spec, "A linearisation"), theta, rows.x)
-        information, noise = self._information(theta, rows, outputs)
-        slopes = [slope for *_, slope in layers[:-1]]
-        return [received for received, *_ in layers], slopes, information, noise
-
-    def _scaled_columns(self, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor]:
-        """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
-        jacobian, outputs = output_jacobian(self.spec, theta, rows.x)
-        information, noise = self._information(theta, rows, outputs)
-        scaled = information.root_times(jacobian)
-        return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
-
-    def _information(self, theta: Tensor, rows: Data, outputs: Tensor) -> Fisher:
-        """(Lambda, the information in the noise scales [P]) of a likelihood to its power."""
-        place = self.spec.layout.log_noise_scale
-        noise_of_rows = Noise(theta[place], rows.row_noise)
-        information, noise = likelihood_information(self.spec.likelihood, outputs, noise_of_rows)
-        counts = rows.counted(tf.ones([rows.length], outputs.dtype))
-        counts = self.spec.likelihood_power * counts
-        noise = tf.reduce_sum(noise * counts, axis=1)
-        noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
-        return information.of_rows(counts), noise
-
-    def _effective_weights(self, theta: Tensor) -> list[Tensor]:
-        layers = effective_layers(perceptron(self.spec, "A product"), theta)
-        return [array for kernel, bias, *_ in layers for array in (kernel, bias)]
-
-    def _push(self, theta: Tensor, vector: Tensor) -> list[Tensor]:
-        """Derivatives of kernels and biases, as layers multiply by them, along a vector [P]."""
-        with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
-            weights = self._effective_weights(theta)
-        return [forward.jvp(array) for array in weights]
-
-    def _pull(self, theta: Tensor, back: list[Tensor]) -> Tensor:
-        """Return what is sent back to kernels and biases, in the parameters [P]."""
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            weights = self._effective_weights(theta)
-        return tape.gradient(weights, theta, output_gradients=back)
+    return compiled(cut, jit_compile=False)
 
 
-block_functions = lru_cache(maxsize=32)(_BlockFunctions)
+@lru_cache(maxsize=64)
+def _of_model(function: Callable[..., Any], spec: ModelSpec) -> Any:
+    """Compile a function of (spec, theta, ...) for (theta, ...)."""
+    return compiled(partial(function, spec), jit_compile=False)
+
+
+def _add_diagonal(spec: NetworkSpec, theta: Tensor, rows: Data, total: Tensor) -> Tensor:
+    flat, noise = _scaled_columns(spec, theta, rows)
+    return total + tf.reduce_sum(flat**2, axis=1) + noise
+
+
+def _add_product(
+    spec: NetworkSpec, theta: Tensor, rows: Data, vector: Tensor, total: Tensor
+) -> Tensor:
+    with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(theta, vector) as forward:
+        tape.watch(theta)
+        outputs = network_outputs(spec, theta[None], rows.x)[0]
+    information, noise = _information(spec, theta, rows, outputs)
+    weighted = information.times(forward.jvp(outputs))
+    return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
+
+
+def _linearised(spec: ModelSpec, theta: Tensor, rows: Data) -> Block:
+    """Return what the layers receive, slopes of the hidden ones, and the `_information`."""
+    layers, outputs = _forward(spec, theta, rows.x)
+    information, noise = _information(spec, theta, rows, outputs)
+    slopes = [slope for *_, slope in layers[:-1]]
+    return [received for received, *_ in layers], slopes, information, noise
+
+
+def _scaled_columns(spec: NetworkSpec, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor]:
+    """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
+    jacobian, outputs = output_jacobian(spec, theta, rows.x)
+    information, noise = _information(spec, theta, rows, outputs)
+    scaled = information.root_times(jacobian)
+    return tf.reshape(tf.transpose(scaled, [1, 0, 2]), [theta.shape[0], -1]), noise
+
+
+def _information(spec: NetworkSpec, theta: Tensor, rows: Data, outputs: Tensor) -> Fisher:
+    """(Lambda, the information in the noise scales [P]) of a likelihood to its power."""
+    place = spec.layout.log_noise_scale
+    noise_of_rows = Noise(theta[place], rows.row_noise)
+    information, noise = likelihood_information(spec.likelihood, outputs, noise_of_rows)
+    counts = rows.counted(tf.ones([rows.length], outputs.dtype))
+    counts = spec.likelihood_power * counts
+    noise = tf.reduce_sum(noise * counts, axis=1)
+    noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
+    return information.of_rows(counts), noise
 
 
 def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -313,10 +296,8 @@ def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tens
         total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
         received, slope = hidden, None
         if index < len(spec.activations):
-            with tf.GradientTape() as tape:
-                tape.watch(total)
-                hidden = ACTIVATIONS[spec.activations[index]].tensorflow(tf, total)
-            slope = tape.gradient(hidden, total)
+            activation = ACTIVATIONS[spec.activations[index]]
+            hidden, slope = taped(partial(activation.tensorflow, tf), total)
         layers.append((received, kernel, *factors, slope))
     return layers, total
 
@@ -337,22 +318,18 @@ def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, .
 _MOST_KEPT = 2**24
 
 
-class GaussNewtonProduct:
-    """The matrix at one network, as a function of vectors [P], float64.
+def gauss_newton_product(spec: NetworkSpec, theta: Array, data: Data) -> Callable[[Array], Array]:
+    """Return the product of the matrix at one network with vectors [P], a function, float64.
 
     Args:
         spec: NetworkSpec.
         theta: Parameters [P].
         data: Data.
     """
-
-    def __init__(self, spec: NetworkSpec, theta: Array, data: Data) -> None:
-        theta = tf.constant(theta, tf.float64)
-        self._prior = compiled_prior_curvature(spec)(theta).numpy()
-        self._parts = [_product_of_rows(one, theta, rows) for one, rows in all_rows(spec, data)]
-
-    def __call__(self, vector: Array) -> Array:
-        return self._prior * vector + sum(part(vector) for part in self._parts)
+    theta = tf.constant(theta, tf.float64)
+    prior = compiled_prior_curvature(spec)(theta).numpy()
+    parts = [_product_of_rows(one, theta, rows) for one, rows in all_rows(spec, data)]
+    return lambda vector: prior * vector + sum(part(vector) for part in parts)
 
 
 def _product_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Callable[[Array], Array]:
@@ -360,8 +337,8 @@ def _product_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Callable[[
     if isinstance(spec, ModelSpec):
         per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
         if per_row * data.length <= _MOST_KEPT:
-            return _Linearised(spec, theta, data)
-    add_product = block_functions(spec).add_product
+            return _linearised_product(spec, theta, data)
+    add_product = _of_blocks(_add_product, spec)
 
     def product(vector: Array) -> Array:
         vector = tf.constant(vector, tf.float64)
@@ -373,47 +350,67 @@ def _product_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Callable[[
     return product
 
 
-class _Linearised:
-    """The products of a perceptron that is linearised once."""
+def _linearised_product(spec: ModelSpec, theta: Tensor, data: Data) -> Callable[[Array], Array]:
+    """Return the `_product_of_rows` of a perceptron, which is linearised once."""
+    linearised = _of_blocks(_linearised, spec)
+    push, pull = _of_model(_push, spec), _of_model(_pull, spec)
+    kernels = [kernel.numpy() for kernel, *_ in effective_layers(spec, theta)]
+    blocks: list[Block] = []
+    for place in blocks_of(data):
+        inputs, slopes, *others = linearised(theta, data, *place)
+        arrays = ([one.numpy() for one in tensors] for tensors in (inputs, slopes))
+        blocks.append((*arrays, *others))
+    total_noise = sum(noise.numpy() for *_, noise in blocks)
 
-    def __init__(self, spec: ModelSpec, theta: Tensor, data: Data) -> None:
-        self._theta, self._functions = theta, block_functions(spec)
-        self._kernels = [kernel.numpy() for kernel, *_ in effective_layers(spec, theta)]
-        self._blocks: list[Block] = []
-        for place in blocks_of(data):
-            inputs, slopes, *others = self._functions.linearised(theta, data, *place)
-            arrays = ([one.numpy() for one in tensors] for tensors in (inputs, slopes))
-            self._blocks.append((*arrays, *others))
-        self._noise = sum(noise.numpy() for *_, noise in self._blocks)
+    def product(vector: Array) -> Array:
+        tangents = [array.numpy() for array in push(theta, tf.constant(vector))]
 
-    def __call__(self, vector: Array) -> Array:
-        pushed = self._functions.push(self._theta, tf.constant(vector))
-        tangents = [array.numpy() for array in pushed]
-        shares = range(min(len(self._blocks), NUM_SHARES))
+        def sums_of(share: int) -> list[Array]:
+            found = [_sent_back(block, kernels, tangents) for block in blocks[share::NUM_SHARES]]
+            return [sum(of_blocks) for of_blocks in zip(*found)]
+
         with single_threaded_blas():
-            found = on_all_cores(lambda share: self._of_share(share, tangents), shares)
+            found = on_all_cores(sums_of, range(min(len(blocks), NUM_SHARES)))
         back = [tf.constant(sum(of_shares)) for of_shares in zip(*found)]
-        return self._functions.pull(self._theta, back).numpy() + self._noise * vector
+        return pull(theta, back).numpy() + total_noise * vector
 
-    def _of_share(self, share: int, tangents: list[Array]) -> list[Array]:
-        """Return sums of `_of_block` over every NUM_SHARES-th block."""
-        found = [self._of_block(block, tangents) for block in self._blocks[share::NUM_SHARES]]
-        return [sum(of_blocks) for of_blocks in zip(*found)]
+    return product
 
-    def _of_block(self, block: Block, tangents: list[Array]) -> list[Array]:
-        """Return what rows send back to kernels and biases, in the order of `tangents`."""
-        received, slopes, information, _ = block
-        tangent = np.zeros_like(received[0])
-        for layer, (inputs, kernel) in enumerate(zip(received, self._kernels)):
-            of_kernel, of_bias = tangents[2 * layer : 2 * layer + 2]
-            tangent = of_kernel.T @ inputs + kernel.T @ tangent + of_bias[:, None]
-            if layer < len(slopes):
-                tangent *= slopes[layer]
-        back = information.times(tangent).numpy()
-        found: list[Array] = []
-        for layer in reversed(range(len(received))):
-            if layer < len(slopes):
-                back = back * slopes[layer]
-            found = [received[layer] @ back.T, back.sum(axis=1), *found]
-            back = self._kernels[layer] @ back
-        return found
+
+def _sent_back(block: Block, kernels: list[Array], tangents: list[Array]) -> list[Array]:
+    """Return what rows send back to kernels and biases, in the order of `tangents`."""
+    received, slopes, information, _ = block
+    tangent = np.zeros_like(received[0])
+    for layer, (inputs, kernel) in enumerate(zip(received, kernels)):
+        of_kernel, of_bias = tangents[2 * layer : 2 * layer + 2]
+        tangent = of_kernel.T @ inputs + kernel.T @ tangent + of_bias[:, None]
+        if layer < len(slopes):
+            tangent *= slopes[layer]
+    back = information.times(tangent).numpy()
+    found: list[Array] = []
+    for layer in reversed(range(len(received))):
+        if layer < len(slopes):
+            back = back * slopes[layer]
+        found = [received[layer] @ back.T, back.sum(axis=1), *found]
+        back = kernels[layer] @ back
+    return found
+
+
+def _push(spec: ModelSpec, theta: Tensor, vector: Tensor) -> list[Tensor]:
+    """Derivatives of kernels and biases, as layers multiply by them, along a vector [P]."""
+    with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
+        weights = _effective_weights(spec, theta)
+    return [forward.jvp(array) for array in weights]
+
+
+def _pull(spec: ModelSpec, theta: Tensor, back: list[Tensor]) -> Tensor:
+    """Return what is sent back to kernels and biases, in the parameters [P]."""
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        weights = _effective_weights(spec, theta)
+    return tape.gradient(weights, theta, output_gradients=back)
+
+
+def _effective_weights(spec: ModelSpec, theta: Tensor) -> list[Tensor]:
+    layers = effective_layers(spec, theta)
+    return [array for kernel, bias, *_ in layers for array in (kernel, bias)]

@@ -38,7 +38,7 @@ def network_outputs(spec: NetworkSpec, theta: Tensor, x: Tensor) -> Tensor:
     """
     if isinstance(spec, KerasSpec):
         network = network_of(spec, theta.dtype.name)
-        return _of_each(lambda values, x: network.outputs(values, x), spec, theta, x)
+        return _of_each(network.outputs, spec, theta, x)
     spec = perceptron(spec, "This forward pass")
     return affine(*layer_weights(spec, theta, len(spec.activations)), hidden_units(spec, theta, x))
 
@@ -160,12 +160,7 @@ def effective_values(spec: KerasSpec, theta: Tensor) -> dict[int, Tensor]:
     return values
 
 
-def _of_each(
-    function: Callable[[dict[int, Tensor], Tensor], Tensor],
-    spec: KerasSpec,
-    theta: Tensor,
-    x: Tensor,
-) -> Tensor:
+def _of_each(function: Callable[..., Tensor], spec: KerasSpec, theta: Tensor, x: Tensor) -> Tensor:
     """function(effective values, x [D, n]) of every network [C, P], one after the other."""
 
     def of_network(theta: Tensor, x: Tensor) -> Tensor:

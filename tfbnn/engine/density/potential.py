@@ -58,10 +58,7 @@ def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """
     with tf.GradientTape() as outer:
         outer.watch(theta)
-        with tf.GradientTape() as inner:
-            inner.watch(theta)
-            value = function(theta)
-        gradient = inner.gradient(value, theta, unconnected_gradients="zero")
+        _, gradient = taped(function, theta)
     matrix = outer.batch_jacobian(gradient, theta, unconnected_gradients="zero")
     return 0.5 * (matrix + tf.linalg.matrix_transpose(matrix))
 
@@ -127,11 +124,6 @@ class Density(ABC):
         """Fixed scales of the priors, in the density's coordinates: float64, one each; 1 where none is."""
         return np.ones(len(self.in_theta))
 
-    @property
-    def power(self) -> float:
-        """The power to which the density has the likelihood where its weight is one."""
-        return 1.0
-
     @abstractmethod
     def log_prior(self, theta: Tensor) -> Tensor:
         """The part that no weight touches, [C]."""
@@ -149,24 +141,24 @@ class Density(ABC):
         """Return why the density is not finite at the start theta [1, P] of a chain, and what to do."""
 
     def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
-        """Log prior + `weight` * log likelihood to the power that the density gives it."""
+        """Log prior + `weight` * log likelihood to the power of the spec."""
         return self.log_prior(theta) + self.powered_log_likelihood(theta, data, weight)
 
     def powered_log_likelihood(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
-        """`weight` * log likelihood to the power of the density, see `log_prob`."""
-        inside = _away_from_likelihood(theta, weight)
+        """`weight` * log likelihood to the power of the spec, see `log_prob`."""
+        inside = _where_it_counts(theta, weight)
         likelihood = _where_it_counts(self.log_likelihood(inside, data), weight)
-        return weight * self.power * likelihood
+        return weight * self.spec.likelihood_power * likelihood
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         prior, of_prior = taped(self.log_prior, theta)
-        inside = _away_from_likelihood(theta, weight)
+        inside = _where_it_counts(theta, weight)
         likelihood, of_likelihood = (
             _where_it_counts(values, weight)
             for values in self.log_likelihood_and_gradient(inside, data)
         )
-        power = weight * self.power
+        power = weight * self.spec.likelihood_power
         # A number straight to float64: by itself TensorFlow would round it to float32.
         factor = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
         return prior + power * likelihood, of_prior + factor * of_likelihood
@@ -184,23 +176,15 @@ class Density(ABC):
         return hessian(self.log_prior, theta) + likelihood
 
 
-def _away_from_likelihood(theta: Tensor, weight: Weight) -> Tensor:
-    """Theta with zeros where the likelihood has no weight: networks are finite there."""
-    if not _varies(weight):
-        return theta
-    return tf.where(weight[:, None] > 0, theta, tf.zeros_like(theta))
-
-
 def _where_it_counts(values: Tensor, weight: Weight) -> Tensor:
-    """Values [C, ...] with zeros where the likelihood has no weight: zero times infinity is NaN."""
-    if not _varies(weight):
+    """Values [C, ...] with zeros where the likelihood has no weight.
+
+    Zero times an infinite likelihood would be NaN; and networks are finite where theta is zero.
+    """
+    if not (tf.is_tensor(weight) and weight.shape.rank):
         return values
     counts = tf.reshape(weight > 0, [-1] + [1] * (values.shape.rank - 1))
     return tf.where(counts, values, tf.zeros_like(values))
-
-
-def _varies(weight: Weight) -> bool:
-    return tf.is_tensor(weight) and weight.shape.rank
 
 
 @dataclass(frozen=True)
@@ -229,11 +213,6 @@ class Potential(Density):
             for prior, place, _ in self.spec.weight_groups():
                 scales[place] = 1.0 if prior.scale is None else entries(prior.scale)
         return scales
-
-    @property
-    def power(self) -> float:
-        """The power of the likelihood of the spec."""
-        return self.spec.likelihood_power
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""

@@ -207,7 +207,7 @@ class Regression:
         x, y, _ = self.of_rows(theta, rows)
         return conjugate.products(x, y) if self.is_tall else (x, y)
 
-    def posterior(self, statistics: tuple[Tensor, Tensor]) -> conjugate.Posterior:
+    def posterior(self, statistics: tuple[Tensor, Tensor]) -> conjugate.ReadoutPosterior:
         """The posterior of v given all else, from the `statistics`."""
         make = conjugate.in_feature_space if self.is_tall else conjugate.in_data_space
         return make(*statistics)

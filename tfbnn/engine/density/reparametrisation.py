@@ -53,12 +53,12 @@ class _Readout(Potential):
     def _regression(self, data: Data) -> Regression:
         return Regression(self.spec, data, self.regulariser)
 
-    def _posterior(self, theta: Tensor, data: Data) -> conjugate.Posterior:
-        """The conjugate.Posterior of the readout given the rest of theta [C, P]."""
+    def _posterior(self, theta: Tensor, data: Data) -> conjugate.ReadoutPosterior:
+        """The conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
         regression = self._regression(data)
         return regression.posterior(regression.statistics(theta))
 
-    def _draw(self, theta: Tensor, posterior: conjugate.Posterior) -> tuple[Tensor, Tensor]:
+    def _draw(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
         """The `conjugate.draw` made from the standard normal numbers in the readout's place."""
         numbers = theta[:, readout_place(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
@@ -112,7 +112,8 @@ class Repriorised(_Readout):
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Log density of phi [C, P], float64 [C], and its gradient [C, P] in the dtype of phi."""
-        if self._is_normal:
+        if self.regulariser is None and is_conjugate(self.spec):
+            # Phi of the readout is standard normal, whatever the rest.
             value, gradient = self._collapsed_value_and_gradient(theta, data)
             return value + self._log_density_of_numbers(theta), with_readout(
                 self.spec, gradient, -theta[:, readout_place(self.spec)]
@@ -128,15 +129,10 @@ class Repriorised(_Readout):
         )
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
 
-    @property
-    def _is_normal(self) -> bool:
-        """Return whether phi of the readout is standard normal, whatever the rest."""
-        return self.regulariser is None and is_conjugate(self.spec)
-
     def _log_density_of_numbers(self, theta: Tensor) -> Tensor:
         return weight_log_prior(priors.Normal(1.0), theta[:, readout_place(self.spec)])
 
-    def _map(self, theta: Tensor, posterior: conjugate.Posterior) -> tuple[Tensor, Tensor]:
+    def _map(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
         """(theta of phi [C, P], log determinant [C] of this map)."""
         v, log_dets = self._draw(theta, posterior)
         log_scales = tf.cast(tf.math.log(entry_scales(self.spec, theta)), tf.float64)
@@ -226,7 +222,7 @@ class Collapsed(_Readout):
         start = readout_place(self.spec).start
         return tf.concat([coordinates[:, :start], readout, coordinates[:, start:]], axis=1)
 
-    def _packed_factor(self, theta: Tensor, posterior: conjugate.Posterior) -> Tensor:
+    def _packed_factor(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> Tensor:
         size = num_features(self.spec)
         scales = tf.reshape(entry_scales(self.spec, theta), [theta.shape[0], size, -1])
         root = tf.cast(scales[:, None, :, :1], tf.float64) * posterior.covariance_root

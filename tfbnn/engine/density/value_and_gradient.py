@@ -7,6 +7,7 @@ last rung of each chain has the posterior itself.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.network import network_tiles
 from tfbnn.engine.density.potential import Density, Potential
-from tfbnn.spec.density_spec import model_of
+from tfbnn.spec.density_spec import Function, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, each_in_background
@@ -135,9 +136,7 @@ def _compiled_gradients(potential: Density, jit_compile: bool) -> Any:
     return compiled(gradients, jit_compile=jit_compile)
 
 
-def make_log_prob(
-    spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None
-) -> Callable[[Any], Any]:
+def make_log_prob(spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None) -> Function:
     """Pure TensorFlow function theta [C, P] -> log density [C], both in the dtype of theta.
 
     Its gradient is made with the value, row block by row block.
@@ -183,47 +182,41 @@ def log_prob_terms(
     return {name: np.concatenate(parts) for name, parts in terms.items()}
 
 
+@dataclass(frozen=True, eq=False)
 class Target:
     """The log density as a function of preconditioned coordinates z [C, P] -> [C].
 
     A kernel that needs to know more than this function asks for it here.
+
+    Attributes:
+        potential: Density.
+        data: Data.
+        linear_map: theta = linear_map.forward(z).
+        reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
+        temperatures: Powers of the likelihood of a chain's rungs; see
+            `tfbnn.engine.density.value_and_gradient`.
     """
 
-    def __init__(
-        self,
-        potential: Density,
-        data: Data,
-        linear_map: Any,
-        reference: Tensor,
-        temperatures: tuple[float, ...],
-    ) -> None:
-        """
-        Args:
-            potential: Density.
-            data: Data.
-            linear_map: theta = linear_map.forward(z).
-            reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
-            temperatures: Powers of the likelihood of a chain's rungs; see
-                `tfbnn.engine.density.value_and_gradient`.
-        """
-        self._potential, self._data = potential, data
-        self._linear_map, self._reference = linear_map, reference
-        self._temperatures = temperatures
+    potential: Density
+    data: Data
+    linear_map: Any
+    reference: Tensor
+    temperatures: tuple[float, ...]
 
     def __call__(self, z: Tensor) -> Tensor:
-        weights = likelihood_weights(self._temperatures, z.shape[0])
-        value_and_gradient = self._potential.value_and_gradient
+        weights = likelihood_weights(self.temperatures, z.shape[0])
+        value_and_gradient = self.potential.value_and_gradient
         if tf.executing_eagerly():
             # Where kernels are started: the function that looks for starts and step sizes is at hand,
             # and operation by operation a gradient takes a tenth of a second.
-            value_and_gradient = compiled_value_and_gradient(self._potential)
+            value_and_gradient = compiled_value_and_gradient(self.potential)
 
         def log_prob(z: Tensor) -> tuple[Tensor, Any]:
             # No tape need look inside: it would have the compiled function differentiated, for a second.
-            theta = self._linear_map.forward(tf.stop_gradient(z))
-            value, by_theta = value_and_gradient(theta, self._data, weights)
-            gradient = self._linear_map.pull_back(by_theta)
-            value = tf.cast(value - self._reference, z.dtype)
+            theta = self.linear_map.forward(tf.stop_gradient(z))
+            value, by_theta = value_and_gradient(theta, self.data, weights)
+            gradient = self.linear_map.pull_back(by_theta)
+            value = tf.cast(value - self.reference, z.dtype)
 
             def pull_back(upstream: Tensor, variables: Sequence[Any] = ()) -> Any:
                 # A log density of one's own may hold variables, which are constants here.
@@ -236,38 +229,38 @@ class Target:
 
     def log_likelihood(self, z: Tensor) -> Tensor:
         """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
-        theta = self._linear_map.forward(z)
-        return self._potential.powered_log_likelihood(theta, self._data, 1.0)
+        theta = self.linear_map.forward(z)
+        return self.potential.powered_log_likelihood(theta, self.data, 1.0)
 
     def gather(self, z: Tensor, rows: Tensor) -> Tensor:
         """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].
 
         Needs coordinates that are scaled only.
         """
-        theta = tf.gather(self._linear_map.forward(z), rows)
+        theta = tf.gather(self.linear_map.forward(z), rows)
         # Rows that keep their state keep its bits.
         keeps = rows == tf.range(z.shape[0])
-        return tf.where(keeps[:, None], z, self._linear_map.inverse(theta))
+        return tf.where(keeps[:, None], z, self.linear_map.inverse(theta))
 
     def hessian(self, z: Tensor) -> Tensor:
         """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
-        return self._potential.hessian(*self._in_float64(z))
+        return self.potential.hessian(*self._in_float64(z))
 
     def gauss_newton(self, z: Tensor) -> Tensor:
         """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
-        spec = model_of(self._potential.spec, "The Gauss-Newton matrix")
+        spec = model_of(self.potential.spec, "The Gauss-Newton matrix")
         theta, data, weights = self._in_float64(z)
         weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
         return gauss_newton_matrices(spec, theta, data, weights)
 
     def box(self) -> tuple[Tensor, Tensor]:
         """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
-        scale = tf.cast(self._linear_map.scale, tf.float64)
-        low, high = self._potential.limits
+        scale = tf.cast(self.linear_map.scale, tf.float64)
+        low, high = self.potential.limits
         return low / scale, high / scale
 
     def _in_float64(self, z: Tensor) -> tuple[Tensor, Data, Tensor]:
         """Return (theta, Data, weights of the likelihood)."""
-        theta = tf.cast(self._linear_map.forward(z), tf.float64)
-        weights = likelihood_weights(self._temperatures, z.shape[0])
-        return theta, self._data.cast("float64"), weights
+        theta = tf.cast(self.linear_map.forward(z), tf.float64)
+        weights = likelihood_weights(self.temperatures, z.shape[0])
+        return theta, self.data.cast("float64"), weights

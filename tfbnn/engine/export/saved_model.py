@@ -24,65 +24,49 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
         graph: `tfbnn.posterior.onnx.moments_graph`.
         path: Folder.
     """
-    module = _Moments(networks, constants, graph)
-    tf.saved_model.save(module, path, signatures=module.__call__)
+    ensemble, variable = networks.ensemble, partial(tf.Variable, trainable=False)
+    names = ("mean", "stddev", *(() if constants is None else constants.names))
+    # Variables, as a graph must not exceed 2 GiB.
+    module = tf.Module()
+    module.weights = [(variable(w[..., :-1]), variable(w[..., -1:])) for w in networks.weights]
+    module.draw_weights = variable(ensemble.draw_weights)
+    weights = module.weights, module.draw_weights
+    outputs_of_tile = partial(graph, networks, constants, *weights, _Operations)
+    values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
+    step = max(1, _MOST_VALUES // values_per_row)
 
-
-class _Moments(tf.Module):  # type: ignore[misc, name-defined]  # TensorFlow has no types
-    """Mean and spread over draws; the weights are variables, as a graph must not exceed 2 GiB."""
-
-    def __init__(self, networks: Any, constants: Any, graph: Callable[..., Any]) -> None:
-        super().__init__()
-        self._names = ("mean", "stddev", *(() if constants is None else constants.names))
-        ensemble = networks.ensemble
-        self._num_predicted = ensemble.spec.num_predicted
-        variable = partial(tf.Variable, trainable=False)
-        self._weights = [(variable(w[..., :-1]), variable(w[..., -1:])) for w in networks.weights]
-        self._draw_weights = variable(ensemble.draw_weights)
-        self._outputs_of_tile = partial(
-            graph, networks, constants, self._weights, self._draw_weights, _Operations
-        )
-        values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
-        self._rows_at_once = max(1, _MOST_VALUES // values_per_row)
-        signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
-        self.__call__ = compiled(self._moments, jit_compile=False, signature=[signature])
-
-    def _moments(self, x: Tensor) -> dict[str, Tensor]:
+    def moments(x: Tensor) -> dict[str, Tensor]:
         """Inputs [N, D] -> dict name -> [N, K], tile by tile."""
-        step = self._rows_at_once
         # One tile at least, or there would be nothing to concatenate for no rows.
         count = tf.maximum(1, -(-tf.shape(x)[0] // step))
-        tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in self._names]
+        tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in names]
 
         def one_tile(index: Tensor, *found: Any) -> tuple[Any, ...]:
-            values = self._outputs_of_tile(x[index * step : (index + 1) * step])
-            return index + 1, *(
-                tile.write(index, values[name]) for tile, name in zip(found, self._names)
-            )
+            values = outputs_of_tile(x[index * step : (index + 1) * step])
+            return index + 1, *(tile.write(index, values[name]) for tile, name in zip(found, names))
 
         _, *found = tf.while_loop(
             lambda index, *_: index < count, one_tile, [0, *tiles], parallel_iterations=1
         )
-        shape = [None, self._num_predicted]
-        return {
-            name: tf.ensure_shape(tile.concat(), shape) for name, tile in zip(self._names, found)
-        }
+        shape = [None, ensemble.spec.num_predicted]
+        return {name: tf.ensure_shape(tile.concat(), shape) for name, tile in zip(names, found)}
+
+    signature = tf.TensorSpec([None, ensemble.spec.num_inputs], tf.float64, name="x")
+    module.__call__ = compiled(moments, jit_compile=False, signature=[signature])
+    tf.saved_model.save(module, path, signatures=module.__call__)
 
 
-# Operations of the ONNX standard that `tf.math` has by another name, and those that take other arguments.
-_OTHER_NAMES = {
-    "And": "logical_and",
-    "Div": "divide",
-    "Max": "maximum",
-    "Mul": "multiply",
-    "Or": "logical_or",
-    "Sub": "subtract",
-}
+# Operations of the ONNX standard that `tf.math` has by another name or that take other arguments.
 _OTHERS: dict[str, Callable[..., Tensor]] = {
+    "And": lambda x, y: tf.logical_and(x, y),
     "Concat": lambda *parts, axis: tf.concat(parts, axis),
+    "Div": lambda x, y: tf.divide(x, y),
     "Expand": lambda x, shape: x + tf.zeros(shape, x.dtype),
     "Gather": lambda x, place, axis: tf.gather(x, place, axis=axis),
     "MatMul": lambda x, y: tf.matmul(x, y),
+    "Max": lambda x, y: tf.maximum(x, y),
+    "Mul": lambda x, y: tf.multiply(x, y),
+    "Or": lambda x, y: tf.logical_or(x, y),
     "ReduceL2": lambda x, axes: tf.norm(x, axis=axes[0], keepdims=True),
     "ReduceMax": lambda x, axes: tf.reduce_max(x, axes, keepdims=True),
     "ReduceSum": lambda x, axes: tf.reduce_sum(x, axes, keepdims=True),
@@ -90,6 +74,7 @@ _OTHERS: dict[str, Callable[..., Tensor]] = {
     "Slice": lambda x, start, end, axis: tf.gather(x, tf.range(start[0], end[0]), axis=axis[0]),
     "Softmax": lambda x, axis: tf.nn.softmax(x, axis),
     "Squeeze": lambda x, axes: tf.squeeze(x, axes.tolist()),
+    "Sub": lambda x, y: tf.subtract(x, y),
     "Transpose": lambda x, perm: tf.transpose(x, perm),
     "Unsqueeze": lambda x, axes: tf.expand_dims(x, axes[0]),
     "Where": lambda condition, x, y: tf.where(condition, x, y),
@@ -111,9 +96,7 @@ class _Operations:
     def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
         dtype = self._dtype
         values = [tf.constant(one, dtype) if _is_float(one) else one for one in inputs]
-        function = _OTHERS.get(kind)
-        if function is None:
-            function = getattr(tf.math, _OTHER_NAMES.get(kind, kind.lower()))
+        function = _OTHERS.get(kind) or getattr(tf.math, kind.lower())
         return function(*values, **attributes)
 
     def cast(self, values: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class Kernel(ABC):
     nothing is adapted, and chains run in theta.
 
     C is the number of chains in a chain group, P that of the coordinates. Where a chain has several
-    `temperatures`, every C below but that of `rung_log_likelihood` counts all of its walkers.
+    `temperatures`, every C below counts all of its walkers.
 
     Attributes:
         couples_chains: Whether chains learn from each other, so that all of them advance in one
@@ -122,7 +122,11 @@ class Kernel(ABC):
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.value_and_gradient`."""
+        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.value_and_gradient`.
+
+        Where there are several, m, the kernel's results have `log_likelihood`, those of the current
+        states of all of them: [chains, m], float64.
+        """
         return (1.0,)
 
     @property
@@ -205,13 +209,6 @@ class Kernel(ABC):
     @abstractmethod
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-
-    def rung_log_likelihood(self, results: Results) -> Tensor:
-        """Log likelihoods of the current states of all m `temperatures` [C, m], float64.
-
-        To be defined where there are several.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.rung_log_likelihood")
 
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.

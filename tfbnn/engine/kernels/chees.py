@@ -69,11 +69,6 @@ class ChEESResults(NamedTuple):
     share: Tensor
     adapting: Tensor
 
-    @property
-    def is_accepted(self) -> Tensor:
-        """Return whether the last proposal was accepted [C]."""
-        return self.hmc.is_accepted
-
 
 @dataclass(eq=False)
 class ChEESKernel(TransitionKernel):

@@ -21,7 +21,6 @@ from tfbnn.engine.kernels.transition import (
     minus_infinity_for_nan,
     partly_refreshed,
     ratio_statistics,
-    with_error_as_acceptance,
 )
 from tfbnn.system.arrays import Array
 
@@ -167,7 +166,6 @@ class MicrocanonicalKernel(TransitionKernel):
                 "only two directions, and no gradient can turn one into the other. Use kernel='hmc'."
             )
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
-        moments = restart_moments(init_state.shape, init_state.dtype.as_numpy_dtype)
         return MicrocanonicalResults(
             target_log_prob=value,
             gradient=gradient,
@@ -176,7 +174,7 @@ class MicrocanonicalKernel(TransitionKernel):
             num_steps=tf.ones_like(value, tf.int32),
             persistence=tf.zeros_like(self.step_size),
             adapting=tf.constant(False),
-            moments=RunningMoments(*map(tf.constant, moments)),
+            moments=restart_moments(init_state.shape, init_state.dtype),
             is_accepted=tf.ones_like(value, tf.bool),
             log_accept_ratio=tf.zeros_like(value),
         )
@@ -314,9 +312,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        ratio = results.log_accept_ratio
-        statistics = ratio_statistics(ratio, results.num_steps)
-        if self.adjusted:
-            return statistics
-        size = results.gradient.shape[-1]
-        return with_error_as_acceptance(statistics, ratio, size, self.aimed_energy_variance)
+        error_variance = None
+        if not self.adjusted:
+            error_variance = results.gradient.shape[-1] * self.aimed_energy_variance
+        return ratio_statistics(results.log_accept_ratio, results.num_steps, error_variance)

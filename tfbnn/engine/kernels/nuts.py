@@ -46,20 +46,6 @@ class Draw(NamedTuple):
     numbers: Tensor
 
 
-class Leaf(NamedTuple):
-    """The leaf that a doubling has come to.
-
-    Attributes:
-        momentum: At the leaf [C, P].
-        total: Sum of the momenta of all leaves of the doubling up to it [C, P].
-        draw: Draw of the leaf alone.
-    """
-
-    momentum: Tensor
-    total: Tensor
-    draw: Draw
-
-
 class Span(NamedTuple):
     """Successive points of a trajectory: sum of their momenta, first and last one, [C, P] each."""
 
@@ -200,26 +186,21 @@ def _is_against(total: Tensor, first: Tensor, last: Tensor) -> Tensor:
 
 
 def close_spans(
-    stack: Stack,
-    own: Tensor,
-    longest: Tensor,
-    leaf: Leaf,
-    survives: Tensor,
-    levels: Tensor,
+    new: Doubling, own: Tensor, longest: Tensor, draw: Draw, levels: Tensor
 ) -> tuple[Tensor, Draw]:
     """Joins the spans that a leaf completes, the shortest first.
 
     Args:
-        stack: Stack, with what is known of the leaf but its draw.
+        new: Doubling that ends with the leaf, whose stack has no draw of it yet.
         own: Place of the leaf, scalar.
         longest: Place of the longest span that it completes, scalar.
-        leaf: Leaf.
-        survives: Whether the doubling is still going [C].
+        draw: Draw of the leaf alone.
         levels: Uniform numbers [max_tree_depth, C], float64.
 
     Returns:
-        (whether it still is and no span turns back [C], Draw from the longest).
+        (whether the doubling is still going and no span turns back [C], Draw from the longest).
     """
+    stack = new.stack
 
     def close(place: Tensor, going: Tensor, draw: Draw) -> tuple[Tensor, Tensor, Draw]:
         place -= 1
@@ -227,7 +208,7 @@ def close_spans(
         first, middle = stack.before.read(place), stack.before.read(place + 1)
         turns = _turns_back(
             Span(middle - first, stack.momentum.read(place), stack.previous.read(place + 1)),
-            Span(leaf.total - middle, stack.momentum.read(place + 1), leaf.momentum),
+            Span(new.total - middle, stack.momentum.read(place + 1), new.end.momentum),
         )
         old = Draw(*(room.read(place) for room in stack.draw))
         weight = draw.numbers[2]
@@ -237,7 +218,7 @@ def close_spans(
         return place, going & ~turns, _either(takes, draw, old)
 
     _, going, draw = tf.while_loop(
-        lambda place, *_: place > longest, close, (own, survives, leaf.draw), parallel_iterations=1
+        lambda place, *_: place > longest, close, (own, new.going, draw), parallel_iterations=1
     )
     return going, draw
 
@@ -391,26 +372,24 @@ class NoUTurnKernel(TransitionKernel):
         weight = tf.where(survives, tf.exp(tf.minimum(gain, _LARGEST_LOG_WEIGHT)), 0.0)
         counts = (tf.minimum(weight, 1.0), old.going, old.going & ~survives)
         draw = Draw(end.z, end.gradient, tf.stack([tf.cast(value, tf.float64), energy, weight]))
-        leaf = Leaf(end.momentum, old.total + end.momentum, draw)
         own = num_ones(old.size) + 1
-        stack = old.stack._replace(
-            momentum=old.stack.momentum.write(own, end.momentum),
-            previous=old.stack.previous.write(own, old.end.momentum),
-            before=old.stack.before.write(own, old.total),
-        )
-        # Spans that the leaf completes begin where one or more of its last ones become zeros.
-        longest = num_ones(old.size + 1) - tf.cast(is_last, tf.int32)
-        going, draw = close_spans(stack, own, longest, leaf, survives, levels)
-        return Doubling(
+        new = Doubling(
             size=old.size + 1,
             end=end,
-            total=leaf.total,
+            total=old.total + end.momentum,
             tally=old.tally + tf.stack([tf.cast(count, tf.float64) for count in counts]),
-            going=going,
-            stack=stack._replace(
-                draw=Draw(*(room.write(longest, part) for room, part in zip(stack.draw, draw)))
+            going=survives,
+            stack=old.stack._replace(
+                momentum=old.stack.momentum.write(own, end.momentum),
+                previous=old.stack.previous.write(own, old.end.momentum),
+                before=old.stack.before.write(own, old.total),
             ),
         )
+        # Spans that the leaf completes begin where one or more of its last ones become zeros.
+        longest = num_ones(new.size) - tf.cast(is_last, tf.int32)
+        going, draw = close_spans(new, own, longest, draw, levels)
+        draws = Draw(*(room.write(longest, part) for room, part in zip(new.stack.draw, draw)))
+        return new._replace(going=going, stack=new.stack._replace(draw=draws))
 
     def _leapfrog(self, point: Point, step: Tensor, going: Tensor) -> tuple[Point, Tensor]:
         """(Point after one step, log density there); chains that have ended keep their position."""

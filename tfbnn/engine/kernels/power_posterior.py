@@ -302,9 +302,5 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         # Swaps change the energy between one transition and the next, which E-BFMI compares.
         return moved._replace(n_steps=steps, energy=unknown(moved.energy))
 
-    def rung_log_likelihood(self, results: Results) -> Tensor:
-        """Log likelihoods of the current states of all rungs [C, m], float64."""
-        return results.log_likelihood
-
 
 PowerPosterior.__init__ = explains_keywords(PowerPosterior.__init__)  # type: ignore[method-assign]

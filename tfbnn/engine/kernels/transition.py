@@ -66,9 +66,18 @@ def with_next(results: Results, **parameters: Tensor) -> Results:
     return new if current(results) is results else results._replace(accepted_results=new)
 
 
-def ratio_statistics(log_accept_ratio: Tensor, n_steps: Tensor) -> TransitionStatistics:
-    """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C]."""
+def ratio_statistics(
+    log_accept_ratio: Tensor, n_steps: Tensor, error_variance: float | None = None
+) -> TransitionStatistics:
+    """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C].
+
+    Of a step that nobody judges the acceptance tells the energy error, which is minus the ratio:
+    exp(-error^2 / (2 error_variance)), where that is given. For normal errors of that variance its mean
+    is `ERROR_TARGET`.
+    """
     acceptance = acceptance_from_log_ratio(log_accept_ratio)
+    if error_variance is not None:
+        acceptance = tf.exp(-(log_accept_ratio**2) / (2.0 * error_variance))
     diverging, energy = is_divergent(log_accept_ratio), unknown(log_accept_ratio)
     return TransitionStatistics(acceptance, n_steps, diverging, energy)
 
@@ -109,27 +118,10 @@ def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor
     return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
 
 
-# What adaptation aims at in place of an acceptance, see `with_error_as_acceptance`.
+# What adaptation aims at in place of an acceptance, see `ratio_statistics`.
 ERROR_TARGET = 0.5**0.5
 
 
 def energy_variance_of(bias: float) -> float:
     """The squared energy error of a step per parameter at which variances are off by this share."""
     return 4.0 * bias**3 / (1.0 + bias) ** 2
-
-
-def with_error_as_acceptance(
-    statistics: TransitionStatistics, log_ratio: Tensor, size: int, energy_variance: float
-) -> TransitionStatistics:
-    """Statistics whose acceptance tells the energy error: exp(-error^2 / (2 P energy_variance)).
-
-    For normal errors of that variance its mean is `ERROR_TARGET`.
-
-    Args:
-        statistics: Of a step that nobody judges.
-        log_ratio: Minus its energy error [C].
-        size: P.
-        energy_variance: The squared error per parameter that is aimed at.
-    """
-    acceptance = tf.exp(-(log_ratio**2) / (2.0 * size * energy_variance))
-    return statistics._replace(acceptance_rate=acceptance)

@@ -15,7 +15,6 @@ from tfbnn.engine.kernels.transition import (
     minus_infinity_for_nan,
     partly_refreshed,
     ratio_statistics,
-    with_error_as_acceptance,
 )
 
 
@@ -86,9 +85,7 @@ class UnderdampedKernel(TransitionKernel):
             log_accept_ratio=log_ratio,
         )
 
-    def _leapfrog(
-        self, z: Tensor, momentum: Tensor, before: UnderdampedResults
-    ) -> tuple[Tensor, ...]:
+    def _leapfrog(self, z: Tensor, momentum: Tensor, before: Results) -> tuple[Tensor, ...]:
         """(position, momentum, log density, gradient) after one step."""
         half = momentum + 0.5 * before.step_size * before.gradient
         z = z + before.step_size * half
@@ -155,9 +152,8 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
 
     def statistics(self, results: Results) -> TransitionStatistics:
         """Statistics of the last transition."""
-        ratio = results.log_accept_ratio
-        statistics = ratio_statistics(ratio, tf.fill(ratio.shape, 1))
-        if self.bias_tolerance is None:
-            return statistics
-        size, aim = results.momentum.shape[-1], energy_variance_of(self.bias_tolerance)
-        return with_error_as_acceptance(statistics, ratio, size, aim)
+        ratio, error_variance = results.log_accept_ratio, None
+        if self.bias_tolerance is not None:
+            size = results.momentum.shape[-1]
+            error_variance = size * energy_variance_of(self.bias_tolerance)
+        return ratio_statistics(ratio, tf.fill(ratio.shape, 1), error_variance)

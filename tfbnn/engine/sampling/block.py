@@ -235,7 +235,7 @@ def _kept(
     }
     kept = {name: of_posterior(values, settings.temperatures) for name, values in rows.items()}
     if len(settings.temperatures) > 1:
-        kept["rung_log_likelihood"] = settings.rung_log_likelihood(state.results)
+        kept["rung_log_likelihood"] = state.results.log_likelihood
     return kept
 
 

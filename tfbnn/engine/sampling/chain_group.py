@@ -10,7 +10,6 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.adaptation import (
     DualAveraging,
-    RunningMoments,
     find_initial_step_size,
     restart_dual_averaging,
     restart_moments,
@@ -295,7 +294,7 @@ class ChainGroup:
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
         else:  # a kernel that the user built has its own, which is not known
             step_size = np.full(len(point), np.nan, np.float32)
-        step = DualAveraging(*map(tf.constant, restart_dual_averaging(step_size)))
+        step = restart_dual_averaging(step_size)
         linear_map = as_tensors(linear_map)
         reference, results = self._begun(point, z, linear_map, step)
         program.settings.check_start(results, self.chains)
@@ -305,7 +304,7 @@ class ChainGroup:
             linear_map=linear_map,
             reference=reference,
             step=step,
-            moments=RunningMoments(*map(tf.constant, restart_moments(point.shape, point.dtype))),
+            moments=restart_moments(point.shape, point.dtype),
         )
 
 

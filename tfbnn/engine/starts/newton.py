@@ -28,9 +28,9 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
-    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrix,
+    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential
@@ -270,7 +270,7 @@ class ProductCurvature:
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
-        self._free, self._product = free, GaussNewtonProduct(spec, theta, data)
+        self._free, self._product = free, gauss_newton_product(spec, theta, data)
 
     def solve(self, gradient: Array, damping: float) -> Array:
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)

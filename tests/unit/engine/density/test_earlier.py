@@ -13,10 +13,10 @@ from tfbnn import likelihoods
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import (
-    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
+    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential, hessian
@@ -130,7 +130,7 @@ def test_all_forms_of_the_gauss_newton_matrix_have_them():
     np.testing.assert_allclose(inside, matrix, rtol=1e-9)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta[0], data), np.diag(matrix))
     vector = points(spec, 2)[1]
-    product = GaussNewtonProduct(spec, theta[0], data)(vector)
+    product = gauss_newton_product(spec, theta[0], data)(vector)
     np.testing.assert_allclose(product, matrix @ vector, rtol=1e-8)
     lines = scaled_jacobian(spec, theta[0], data)
     weights = slice(0, spec.layout.num_weights)

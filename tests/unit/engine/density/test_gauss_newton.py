@@ -10,10 +10,10 @@ from tests.support.marks import statistics_but
 from tests.support.specs import CONTRASTING, setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
-    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
+    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.network import network_outputs
@@ -96,7 +96,7 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     vector = np.random.default_rng(30).normal(size=len(theta))
     matrix = gauss_newton_matrix(spec, theta, data)
     assert np.linalg.eigvalsh(matrix).min() > 0
-    product = GaussNewtonProduct(spec, theta, data)(vector)
+    product = gauss_newton_product(spec, theta, data)(vector)
     np.testing.assert_allclose(product, matrix @ vector, rtol=1e-9, atol=1e-9)
     diagonal = gauss_newton_diagonal(spec, theta, data)
     np.testing.assert_allclose(diagonal, np.diag(matrix), rtol=1e-12)

@@ -15,10 +15,10 @@ from tests.support.marks import statistics_but
 from tests.support.specs import setting
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import (
-    GaussNewtonProduct,
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
+    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential
@@ -105,7 +105,7 @@ def test_the_power_is_that_of_the_likelihood_alone(name):
     spec, close = coarsened(spec), dict(rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), matrix, **close)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta, data), np.diag(matrix), **close)
-    product = GaussNewtonProduct(spec, theta, data)(theta)
+    product = gauss_newton_product(spec, theta, data)(theta)
     np.testing.assert_allclose(product, matrix @ theta, **close)
     points = tf.constant(theta[None])
     ones = tf.ones(1, tf.float64)

@@ -13,7 +13,7 @@ from tests.support.specs import CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import gauss_newton
 from tfbnn.engine.density.data import all_of, make_data, padded_length
-from tfbnn.engine.density.gauss_newton import GaussNewtonProduct
+from tfbnn.engine.density.gauss_newton import gauss_newton_product
 from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
 from tfbnn.engine.density.value_and_gradient import Target
@@ -97,7 +97,7 @@ def test_curvature_is_that_of_all_rows(name, monkeypatch):
     functions = (
         lambda: gauss_newton.gauss_newton_matrix(spec, theta, data),
         lambda: gauss_newton.gauss_newton_diagonal(spec, theta, data),
-        lambda: GaussNewtonProduct(spec, theta, data)(vector),
+        lambda: gauss_newton_product(spec, theta, data)(vector),
         lambda: gauss_newton.scaled_jacobian(spec, theta, data),
     )
     whole = [function() for function in functions]
@@ -109,7 +109,7 @@ def test_curvature_is_that_of_all_rows(name, monkeypatch):
     np.testing.assert_allclose(lines.T @ lines, whole[3].T @ whole[3], rtol=1e-10, atol=1e-10)
     # As of so many rows that what layers receive is not kept.
     monkeypatch.setattr(gauss_newton, "_MOST_KEPT", 0)
-    found = GaussNewtonProduct(spec, theta, data)(vector)
+    found = gauss_newton_product(spec, theta, data)(vector)
     np.testing.assert_allclose(found, whole[2], rtol=1e-10, atol=1e-10)
 
 
