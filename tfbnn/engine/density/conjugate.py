@@ -64,8 +64,10 @@ class ReadoutPosterior(NamedTuple):
         return columns + tf.matmul(self.x, inside)
 
     def covariance_times_x(self, inverse: Tensor, x: Tensor) -> Tensor:
-        """Sigma x [..., p, n] of some rows, in data space of all, from the inverse of the matrix that
-        is factorised."""
+        """Return Sigma x [..., p, n] of some rows, in data space of all.
+
+        `inverse` is that of the matrix whose Cholesky factor is `lower`.
+        """
         return tf.matmul(inverse, x) if self.x is None else tf.matmul(x, inverse)
 
 
