@@ -1,6 +1,6 @@
 """Tries the functions that `tfbnn.sample` is given, settles what it is asked for, and runs it."""
 
-from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -11,20 +11,23 @@ from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.density.densities import check_dependence, check_tensor
-from tfbnn.engine.functional.samples import agreement_of, quantities_of
+from tfbnn.engine.functional.samples import OfDraws, Samples, agreement_of, quantities_of
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
 from tfbnn.engine.running.driver import run
 from tfbnn.run.config import RunConfig, Starts
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import Columns
+from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.result import Kept, Result
+from tfbnn.run.result import Kept
 from tfbnn.run.stopping import StoppingRule
+from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec, Function
 from tfbnn.spec.own_classes import import_name
+from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
+from tfbnn.system.signals import signals_interrupt
 
 _PARTS = ("log_prior", "log_likelihood")
 # What a function of a batch and of one of its rows may differ by, relative, in float32; so far from the
@@ -111,41 +114,49 @@ def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunCon
 
 
 def run_density(
-    spec: DensitySpec,
-    theta: Array,
-    config: RunConfig,
-    settings: Kernel,
-    options: FitOptions,
-    quantities: Callable[[Array], Any] | None,
-) -> tuple[Result, dict[str, Columns]]:
-    """Runs the chains, or goes on with them; what came of it, and its history.
+    spec: DensitySpec, theta: Array, options: FitOptions, quantities: OfDraws | None
+) -> Samples:
+    """Run the chains, or go on with them, and return what came of it.
 
     Args:
         spec, theta: The log density and its starts.
-        config, settings: As `settle` made them.
         options: FitOptions.
         quantities: What `until` judges, as in `tfbnn.sample`.
 
     Raises:
         RunFolderError: Also when the log density has other values than those the run began with.
+        KeyboardInterrupt: When the user stopped it and no chain had failed.
     """
-    until, deadline = config.sampling.until, Deadline(options.limit, options.began)
-    notify = Notifier(options.verbose, options.callbacks, deadline)
+    config, settings, geometry = settle(spec, theta, options)
+    sampling, until = config.sampling, config.sampling.until
+    notify = Notifier(options.verbose, options.callbacks, Deadline(options.limit, options.began))
 
     def measure(kept: Kept) -> Agreement:
         return agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
 
-    rule = None
-    if until is not None:
-        rule = StoppingRule(until, config.sampling.num_results, measure)
-    data = partial(no_rows, spec.dtype)
-    _, result = run(
-        config,
-        settings,
-        options,
-        notify,
-        rule,
-        data,
-        lambda data: Starts(theta, "given as initial_state"),
+    rule = None if until is None else StoppingRule(until, sampling.num_results, measure)
+    data, starts = partial(no_rows, spec.dtype), Starts(theta, "given as initial_state")
+    with signals_interrupt():
+        _, result = run(config, settings, options, notify, rule, data, lambda data: starts)
+    if result.interrupted and not result.failures:
+        raise KeyboardInterrupt
+    ladder = None
+    if result.rung_log_likelihood is not None and result.draws.shape[1]:
+        ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
+    own = {
+        "seconds": asdict(result.seconds),
+        "notes": (*result.notes, *(() if ladder is None else ladder.notes())),
+    }
+    return Samples(
+        **vars(result) | own,
+        quantities=quantities_of(result.draws, quantities) if result.draws.size else {},
+        kernel=describe_settings(settings),
+        geometry=geometry,
+        bias=settings.bias_note,
+        num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
+        num_steps_between_results=sampling.num_steps_between_results,
+        seed=sampling.seed,
+        log_evidence=None if ladder is None else ladder.log_evidence,
+        history=notify.history,
+        until=until or Until(),
     )
-    return result, notify.history

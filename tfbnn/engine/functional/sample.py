@@ -15,7 +15,6 @@ from tfbnn.run.result import chain_error
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
-from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.words import warn
 
 # What runs is imported where it does: TensorFlow takes seconds.
@@ -121,24 +120,18 @@ def sample(
         verbose=verbose,
         callbacks=callbacks,
     )
-    from tfbnn.engine.functional.running import make_density_spec, run_density, settle
+    from tfbnn.engine.functional.running import make_density_spec, run_density
 
-    spec = make_density_spec(log_prob, theta)
-    config, settings, geometry = settle(spec, theta, options)
-    with signals_interrupt():
-        result, history = run_density(spec, theta, config, settings, options, quantities)
-    if result.interrupted and not result.failures:
-        raise KeyboardInterrupt
-    samples = Samples.of_run(config, settings, geometry, result, quantities, history)
-    if not result.failures:
+    samples = run_density(make_density_spec(log_prob, theta), theta, options, quantities)
+    if not samples.failures:
         if not samples.is_enough:
             verdict = f"{samples.verdict[0].upper()}{samples.verdict[1:]}"
             warn(f"{verdict}. See samples.report().", VerdictWarning)
         return samples
     kept = "the attribute samples of this error"
-    error = chain_error(result.failures, options.output, kept, command=None)
+    error = chain_error(samples.failures, options.output, kept, command=None)
     error.samples = samples
-    if result.interrupted:
+    if samples.interrupted:
         raise KeyboardInterrupt from error
     raise error
 

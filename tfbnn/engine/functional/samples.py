@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
-from tfbnn.diagnostics.wording import LABEL_WIDTH, counted, percent, text_width, wrapped
+from tfbnn.diagnostics.wording import counted, label_lines, percent, text_width
 from tfbnn.exceptions import NotFittedError
-from tfbnn.run.evidence import Ladder, LogEvidence
+from tfbnn.run.events import Columns
+from tfbnn.run.evidence import LogEvidence
 from tfbnn.run.result import Result
 from tfbnn.run.until import Until
-from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import folded
 
@@ -72,10 +72,6 @@ def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
     return names, np.concatenate(flat, axis=2)
 
 
-if TYPE_CHECKING:
-    from tfbnn.run.config import RunConfig
-    from tfbnn.run.events import Columns
-
 _NOTEBOOK_WIDTH = 100
 
 
@@ -114,39 +110,6 @@ class Samples(Result):
     log_evidence: LogEvidence | None
     history: dict[str, Columns]
     until: Until = Until()
-
-    @classmethod
-    def of_run(
-        cls,
-        config: RunConfig,
-        settings: Any,
-        geometry: str,
-        result: Result,
-        quantities: Callable[[Array], Any] | None,
-        history: dict[str, Columns],
-    ) -> Samples:
-        """Return those of a run that has ended; arguments as in `tfbnn.engine.functional.running`."""
-        ladder = None
-        if result.rung_log_likelihood is not None and result.draws.shape[1]:
-            ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
-        sampling = config.sampling
-        own = {
-            "seconds": asdict(result.seconds),
-            "notes": (*result.notes, *(() if ladder is None else ladder.notes())),
-        }
-        return cls(
-            **vars(result) | own,
-            quantities=quantities_of(result.draws, quantities) if result.draws.size else {},
-            kernel=describe_settings(settings),
-            geometry=geometry,
-            bias=settings.bias_note,
-            num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
-            num_steps_between_results=sampling.num_steps_between_results,
-            seed=sampling.seed,
-            log_evidence=None if ladder is None else ladder.log_evidence,
-            history=history,
-            until=sampling.until or Until(),
-        )
 
     @property
     def num_chains(self) -> int:
@@ -221,10 +184,8 @@ class Samples(Result):
             width: Columns of the text; None (default) those of the terminal.
         """
         width = text_width() if width is None else width
-        lines = [
-            wrapped(f"{label + ':':<{LABEL_WIDTH}}", text, width) for label, text in _facts(self)
-        ]
-        return "\n".join([*lines, *_table(self)])
+        facts = ((f"{label}:", text) for label, text in _facts(self))
+        return "\n".join([*label_lines(facts, width), *_table(self)])
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
