@@ -69,7 +69,10 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
         ValueError: Names the class, or says that the config is nested too deeply.
     """
     modules = {kind.__name__: kind.__module__ for kind in custom}
-    for name, module, registered in _named(config, _MOST_LEVELS):
+    for entry in dicts_in(config):
+        if "class_name" not in entry:
+            continue
+        name, module, registered = map(entry.get, ("class_name", "module", "registered_name"))
         if name in modules:
             # Keras is given the class by its name alone, whatever it is registered by.
             is_harmless, registered = module in (None, modules[name]), None
@@ -97,14 +100,17 @@ def parsed_config(architecture: str) -> Any:
         raise ValueError(_TOO_DEEP) from error
 
 
-def _named(config: Any, levels: int) -> Iterator[tuple[Any, Any, Any]]:
-    """(Name of the class, its module, the name it is registered by) of all objects in a config."""
+def dicts_in(config: Any, levels: int = _MOST_LEVELS) -> Iterator[dict[str, Any]]:
+    """Yield all dicts in a config, the outer ones first.
+
+    Raises:
+        ValueError: When it is nested deeper than so many levels.
+    """
     if not levels:
         raise ValueError(_TOO_DEEP)
     if isinstance(config, dict):
-        if "class_name" in config:
-            yield config["class_name"], config.get("module"), config.get("registered_name")
+        yield config
         config = list(config.values())
     if isinstance(config, list):
         for value in config:
-            yield from _named(value, levels - 1)
+            yield from dicts_in(value, levels - 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfbnn.spec.defaults import default_scale_prior
 from tfbnn.spec.likelihoods import Likelihood
+from tfbnn.spec.network_parts import Place
 from tfbnn.spec.priors import HierarchicalNormal, WeightPrior, check_weight_prior
 from tfbnn.system.words import did_you_mean
 
@@ -17,23 +18,17 @@ _WANTED = "prior of a Keras model must be a dict of patterns, or one of tfbnn.pr
 
 
 @dataclass(frozen=True)
-class VariableFacts:
+class VariableFacts(Place):
     """Facts that decide the prior of a variable.
 
-    Attributes:
-        path: Its name in the model, such as "dense/kernel".
-        index: Its place among the model's variables.
+    Attributes besides those of `Place`:
         layers: Names of the classes of its layer and of those around it, such as "LSTMCell", "LSTM".
-        shape: Its shape.
         fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
         is_trainable: Whether Keras would train it: only then it can be sampled.
         of_normalisation: Whether it scales or shifts what a layer has normalised.
     """
 
-    path: str
-    index: int
     layers: tuple[str, ...]
-    shape: tuple[int, ...]
     fan_in: int
     is_trainable: bool
     of_normalisation: bool
@@ -50,9 +45,8 @@ def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
     Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
     in front of them and behind them they would say the same twice.
     """
-    return HierarchicalNormal(
-        default_scale_prior(likelihood)
-    ), "the data choose a scale for each variable"
+    prior = HierarchicalNormal(default_scale_prior(likelihood))
+    return prior, "the data choose a scale for each variable"
 
 
 def resolve_keras_priors(

@@ -84,20 +84,29 @@ class KerasFacts(NetworkFacts):
 
 
 @dataclass(frozen=True)
-class SampledVariable:
-    """A variable that is sampled.
+class Place:
+    """A variable of a Keras model, as far as it is known by its place.
 
     Attributes:
         path: Its name in the model, such as "dense/kernel".
         index: Its place among the model's variables.
         shape: Of its weights.
-        fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
-        prior: Of its weights.
     """
 
     path: str
     index: int
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SampledVariable(Place):
+    """A variable that is sampled.
+
+    Attributes besides those of `Place`:
+        fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
+        prior: Of its weights.
+    """
+
     fan_in: int
     prior: WeightPrior
 
@@ -109,18 +118,14 @@ class SampledVariable:
 
 
 @dataclass(frozen=True)
-class FrozenVariable:
+class FrozenVariable(Place):
     """A variable that keeps its value: weights that are not sampled, and state.
 
-    Attributes:
-        path, index, shape: As of a SampledVariable.
+    Attributes besides those of `Place`:
         dtype: Name of its dtype.
         values: `text_of` its numbers.
     """
 
-    path: str
-    index: int
-    shape: tuple[int, ...]
     dtype: str
     values: str
 
@@ -148,7 +153,7 @@ class FrozenVariable:
             raise ValueError(f"the values of {self.path!r:.99}: {error}") from error
 
 
-def _check_place(variable: SampledVariable | FrozenVariable) -> None:
+def _check_place(variable: Place) -> None:
     _check_text("path", variable.path)
     _check_count("index", variable.index, minimum=0)
     _check_shape("shape", variable.shape)

@@ -333,14 +333,10 @@ class Normal(WeightPrior):
         return next(iter(self._shapes), None)
 
     @property
-    def is_normal(self) -> bool:
-        return self.has_scale
-
-    is_even = is_normal
-
-    @property
     def has_scale(self) -> bool:
         return self.shape is None and self.loc == 0
+
+    is_normal = is_even = has_scale
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -379,12 +375,10 @@ class HierarchicalNormal(WeightPrior):
 
     scale_prior: ScalePrior = field(default_factory=HalfCauchy)
 
+    is_normal = True
+
     def __post_init__(self) -> None:
         check_scale_prior(self.scale_prior)
-
-    @property
-    def is_normal(self) -> bool:
-        return True
 
     def sample(
         self,

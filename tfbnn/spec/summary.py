@@ -7,7 +7,7 @@ from numbers import Real
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
-from tfbnn.spec.network_parts import FrozenVariable, SampledVariable
+from tfbnn.spec.network_parts import Place
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import said
@@ -20,7 +20,7 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
     """(Header, rows of cells): a row per layer, or of a Keras model per variable."""
     if isinstance(spec, KerasSpec):
         sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
-        variables: list[SampledVariable | FrozenVariable] = [*spec.sampled, *spec.frozen]
+        variables: list[Place] = [*spec.sampled, *spec.frozen]
         return _VARIABLE_HEADER, [
             (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
             for one in sorted(variables, key=lambda one: one.index)

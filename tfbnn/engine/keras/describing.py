@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import keras
-from tfbnn.spec.keras_config import check_config
+from tfbnn.spec.keras_config import check_config, dicts_in
 from tfbnn.spec.keras_priors import VariableFacts
 from tfbnn.spec.own_classes import is_of_keras, remember
 from tfbnn.system.arrays import Array
@@ -113,15 +113,10 @@ def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
 
 def named_in(config: Any) -> Iterator[tuple[str, str]]:
     """(class name, name) of all that a config has, in its order."""
-    if isinstance(config, dict):
-        inner = config.get("config")
-        if isinstance(inner, dict) and {"class_name", "inbound_nodes"} <= config.keys():
-            yield str(config["class_name"]), str(inner.get("name"))
-        for value in config.values():
-            yield from named_in(value)
-    elif isinstance(config, list):
-        for value in config:
-            yield from named_in(value)
+    for entry in dicts_in(config):
+        inner = entry.get("config")
+        if isinstance(inner, dict) and {"class_name", "inbound_nodes"} <= entry.keys():
+            yield str(entry["class_name"]), str(inner.get("name"))
 
 
 def renamed(config: Any, names: Mapping[str, str]) -> Any:

@@ -9,7 +9,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
 from threading import get_ident
@@ -26,20 +25,11 @@ from tfbnn.engine.keras.describing import (
     stem,
 )
 from tfbnn.spec.keras_spec import KerasSpec
-from tfbnn.spec.network_parts import FrozenVariable
+from tfbnn.spec.network_parts import FrozenVariable, Place
 from tfbnn.spec.own_classes import is_of_keras
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
 from tfbnn.system.words import without_controls
-
-
-@dataclass(frozen=True)
-class Place:
-    """A variable that a spec names: its path, its place among the model's variables, its shape."""
-
-    path: str
-    index: int
-    shape: tuple[int, ...]
 
 
 def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> None:
