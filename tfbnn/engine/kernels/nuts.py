@@ -306,12 +306,9 @@ class NoUTurnKernel(TransitionKernel):
         start = Point(z, random.momentum, before.gradient)
         initial_energy = _energy(start, before.target_log_prob)
 
-        def double(tree: Tree) -> tuple[Tree]:
-            return (self._double(tree, before.step_size, initial_energy, random),)
-
         (tree,) = tf.while_loop(
             lambda tree: (tree.depth < self.max_tree_depth) & tf.reduce_any(tree.going),
-            double,
+            lambda tree: (self._double(tree, before.step_size, initial_energy, random),),
             (tree_of(start, before.target_log_prob, initial_energy, self.max_tree_depth),),
             parallel_iterations=1,
         )

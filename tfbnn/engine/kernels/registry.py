@@ -8,6 +8,7 @@ from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.habits import FORMER, hint, without_former
+from tfbnn.spec.own_classes import import_name
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 _CALLABLE = CallableKernel.__name__
@@ -59,9 +60,7 @@ def _plain(name: str) -> str:
 def kernel_to_json(settings: Kernel) -> dict[str, Any]:
     """Settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
     if isinstance(settings, CallableKernel):
-        function = settings.function
-        place = function if hasattr(function, "__qualname__") else type(function)
-        return {"name": _CALLABLE, "function": f"{place.__module__}.{place.__qualname__}"}
+        return {"name": _CALLABLE, "function": import_name(settings.function).replace(":", ".")}
     return settings_to_json(settings)
 
 

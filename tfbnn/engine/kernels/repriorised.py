@@ -102,13 +102,12 @@ class Repriorised(ComposedKernel, name="repriorised"):
 
     def potential(self, spec: Sampled) -> Potential:
         """The density in the coordinates that the inner kernel samples."""
+        model, keep = _model(spec), self.keep_readout_factor
         if not self.collapse_readout:
-            return RepriorisedPotential(_model(spec), self.regulariser)
-        keep = self.keep_readout_factor
-        return Collapsed(
-            _model(spec),
-            num_features(_model(spec)) <= _MOST_KEPT_FEATURES if keep is None else keep,
-        )
+            return RepriorisedPotential(model, self.regulariser)
+        if keep is None:
+            keep = num_features(model) <= _MOST_KEPT_FEATURES
+        return Collapsed(model, keep)
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Return whether the matrices to factorise are small, or there is a GPU."""
@@ -124,11 +123,10 @@ class Repriorised(ComposedKernel, name="repriorised"):
         """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
         spec = _model(spec)
         self.inner.check_model(spec, row_noise)
-        likelihood = type(spec.likelihood).__name__
         if self.regulariser is None and not spec.likelihood.is_conjugate:
             raise ValueError(
                 "Repriorised needs a regulariser, a positive number such as 1.0, and collapse_readout="
-                f"False for likelihoods that are not Gaussian, received None for {likelihood}."
+                f"False for likelihoods that are not Gaussian, received None for {spec.likelihood_name}."
             )
         if self.collapse_readout and not is_conjugate(spec):
             raise ValueError(
@@ -159,8 +157,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
         size = num_features(_model(spec))
         space = "feature space" if size <= num_rows else "data space"
         what = "collapsed" if self.collapse_readout else "repriorised"
-        why = f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
-        return resolved, why
+        return resolved, f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
 
     def instead_of_whitening(self, spec: Sampled) -> str | None:
         """Only a map of the likelihood's own noise and a normal prior has the Schur complement."""
