@@ -132,16 +132,12 @@ def without_chains(
         origin: What the draws are, see `Provenance.not_sampled`.
         mode: As in `Ensemble`.
     """
-    nothing = {
-        name: np.full(log_prob.shape, np.nan if np.dtype(kind.dtype).kind == "f" else 0)
-        for name, kind in STATISTICS.items()
-    }
-    statistics = nothing | {"lp": log_prob}
-    result = replace(
-        result,
-        sample_stats={name: v.astype(STATISTICS[name].dtype) for name, v in statistics.items()},
-    )
-    ensemble = make_ensemble(config, result, None)
+    statistics: dict[str, Array] = {}
+    for name, kind in STATISTICS.items():
+        dtype = np.dtype(kind.dtype)
+        statistics[name] = np.full(log_prob.shape, np.nan if dtype.kind == "f" else 0, dtype)
+    statistics["lp"][:] = log_prob
+    ensemble = make_ensemble(config, replace(result, sample_stats=statistics), None)
     provenance = ensemble.provenance.stating(not_sampled=origin)
     return replace(ensemble, provenance=provenance, mode=mode)
 

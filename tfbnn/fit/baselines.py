@@ -26,6 +26,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.events import Columns
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
+from tfbnn.run.report import range_text, seconds_text
 from tfbnn.run.result import nothing_sampled
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -98,11 +99,8 @@ class Baseline:
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield "Verdict", f"{self.verdict}: {_WORTH[self.name]}"
         yield "Baseline", self.label
-        low, high = np.min(self.log_prob), np.max(self.log_prob)
-        density = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-        yield "Start", f"{self.start}; log density there {density}"
-        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
-        yield "Time", f"{sum(self.seconds.values()):.1f} s: {parts}"
+        yield "Start", f"{self.start}; log density there {range_text(self.log_prob)}"
+        yield "Time", seconds_text(self.seconds)
         if self.rows is not None:
             yield from (("Rows" if not n else "", t) for n, t in enumerate(rows_texts(self.rows)))
         yield "Next", "hold evaluate of held-out rows against that of fit_posterior"

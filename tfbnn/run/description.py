@@ -203,10 +203,9 @@ def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Begin
     """Makes the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
-    start: dict[str, Any] = {"text": starts.text, "seconds": seconds}
     content = config_to_json(config) | {
-        "start": start,
-        "plan": {"groups": layout.groups, "length": layout.length},
+        "start": {"text": starts.text, "seconds": seconds},
+        "plan": layout._asdict(),
         "in_workers": in_workers,
     }
     arrays = {"theta": starts.theta, "start_log_prob": log_prob}
@@ -261,9 +260,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
     most = max(0 if found is None else found.num_draws for found in committed)
     least = most if was_open else wanted_results(folder)
     if config.sampling.until is None and asked < least:
-        there = ""
-        if isinstance(config, FitConfig):
-            there = "; tfbnn.load takes what is there"
+        there = "; tfbnn.load takes what is there" if isinstance(config, FitConfig) else ""
         raise RunFolderError(
             f"The run in {folder.path!r} has num_results={least}, received {asked}. It can "
             f"have more, not fewer{there}."

@@ -212,7 +212,4 @@ def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) 
 
 def power_of_two(number: float) -> int:
     """The largest power of two that is no more than a number, at least one."""
-    length = 1
-    while 2 * length <= number:
-        length *= 2
-    return length
+    return 1 << (max(int(number), 1).bit_length() - 1)

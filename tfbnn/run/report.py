@@ -225,15 +225,15 @@ class Run(ExplainsAttributes):
             yield (
                 "Start",
                 f"where the chains began: {self.pretraining}; log density there "
-                f"{_range(self.start_log_prob)}",
+                f"{range_text(self.start_log_prob)}",
             )
             yield "Geometry", self.geometry
-        yield "Time", self._times()
+        yield "Time", seconds_text(self.seconds)
         if details:
             yield "Gradients", self._gradients()
         yield "Acceptance", self._acceptance(details)
         if details:
-            yield "Step size", _range(self.step_size)
+            yield "Step size", range_text(self.step_size)
         yield from self._ladder_lines()
         yield from labelled("Chosen", map(str, self.choices))
         if "_basins" in vars(self):
@@ -287,11 +287,6 @@ class Run(ExplainsAttributes):
             f"{evidence.thermodynamic} by thermodynamic integration",
         )
 
-    def _times(self) -> str:
-        total = sum(self.seconds.values())
-        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.seconds.items())
-        return f"{total:.1f} s: {parts}"
-
     def _gradients(self) -> str:
         counts = ", ".join(f"{name} {int(n.sum())}" for name, n in self.num_gradients.items())
         if not any(n.sum() for n in self.num_gradients.values()):
@@ -326,7 +321,14 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _range(values: Array) -> str:
+def seconds_text(seconds: dict[str, float]) -> str:
+    """Return the sum of some seconds, and what they were spent on."""
+    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items())
+    return f"{sum(seconds.values()):.1f} s: {parts}"
+
+
+def range_text(values: Array) -> str:
+    """Return the least and the largest of some values, "unknown" with a NaN among them."""
     low, high = np.min(values), np.max(values)
     if np.isnan(low):  # a kernel that the user built need not say
         return "unknown"

@@ -104,7 +104,6 @@ class MemoryStore:
             group: Number of the group.
             clock: Tells the seconds of the run, which every commit takes down.
         """
-        del clock
         return nullcontext(self._sinks[group])
 
     def read(self, groups: Sequence[int]) -> Kept:
@@ -142,7 +141,6 @@ class _MemorySink:
 
     def after_block(self, group: Advancing, phase_ended: bool) -> None:
         """Commits where it is time to."""
-        del phase_ended
         self.commit(group)
 
     def commit(self, group: Advancing) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tfbnn.data.validation import check_number
+from tfbnn.spec.choices import is_auto
 from tfbnn.system.words import did_you_mean
 
 # Nothing is known of fewer draws per chain, and a run that is given more keeps at least so many.
@@ -85,30 +86,25 @@ def until_of_text(text: str) -> Until | str | None:
     return Until(**settings)
 
 
-def check_until(until: Any) -> Until | str | None:
-    """Returns what is given, or raises when it is not "auto", None or an Until.
+def check_until(until: Any) -> None:
+    """Refuse what is neither "auto", nor None, nor an Until.
 
     Raises:
         TypeError: In that case.
     """
-    if until is None or isinstance(until, Until):
-        return until
-    if isinstance(until, str) and until == "auto":
-        return until
-    raise TypeError(
-        f"until must be 'auto', a tfbnn.Until or None, received {until!r}. Use for example "
-        "tfbnn.Until(ess=1000)."
-    )
+    if not (until is None or is_auto(until) or isinstance(until, Until)):
+        raise TypeError(
+            f"until must be 'auto', a tfbnn.Until or None, received {until!r}. Use for example "
+            "tfbnn.Until(ess=1000)."
+        )
 
 
-def with_limit(until: Until | str | None, max_seconds: float | None) -> Until | str | None:
-    """`until` with a limit in seconds; None leaves it as it is.
+def with_limit(until: Until | str | None, max_seconds: float) -> Until:
+    """Return `until` with a limit in seconds.
 
     Raises:
         ValueError: For another limit in `until`, and for until=None, which asks for every draw.
     """
-    if max_seconds is None:
-        return until
     if until is None:
         raise ValueError(
             f"max_seconds={max_seconds} may end a run early, and until=None asks for exactly "

@@ -53,7 +53,6 @@ class SignalHold:
 
     def take(self, number: int, frame: FrameType | None) -> None:
         """The handler of the signals."""
-        del frame
         if self._is_lifted:
             raise KeyboardInterrupt
         self.seen.append(signal.Signals(number))
