@@ -75,8 +75,7 @@ class Counters:
 
     def to_json(self) -> dict[str, Any]:
         """Return what checkpoints and messages hold; None stands for NaN."""
-        found = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: _plain(value) for name, value in found if value is not None}
+        return {name: _plain(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Counters":

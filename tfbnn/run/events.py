@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -46,8 +46,7 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what callbacks get, JSON-able but for NaN."""
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        return known | {"unit": self.unit}
+        return vars(self) | {"unit": self.unit}
 
     def count(self) -> tuple[int, int, str]:
         """(How many, of how many, of what) for people."""

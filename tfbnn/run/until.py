@@ -42,11 +42,10 @@ class Until:
         check_number("rhat", self.rhat, above=1)
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if value is not None:
                 # Plain numbers, which a run folder can hold.
-                object.__setattr__(self, field.name, float(value))
+                object.__setattr__(self, name, float(value))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Until | None:
@@ -54,12 +53,8 @@ class Until:
         return None if entry is None else cls(**entry)
 
     def __str__(self) -> str:
-        parts = [
-            f"{field.name}={getattr(self, field.name):.10g}"
-            for field in fields(self)
-            if getattr(self, field.name) is not None
-        ]
-        return ",".join(parts)
+        limits = vars(self).items()
+        return ",".join(f"{name}={value:.10g}" for name, value in limits if value is not None)
 
 
 def until_of_text(text: str) -> Until | str | None:

@@ -57,18 +57,16 @@ def plain_standard_output() -> Iterator[None]:
     One that the encoding lacks comes out as an escape, such as \xe9 or \u03b1.
     """
     stream = sys.stdout
-    reconfigure = getattr(stream, "reconfigure", None)
+    reconfigure = getattr(stream, "reconfigure", lambda errors: None)
     errors = getattr(stream, "errors", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
+    reconfigure(errors="backslashreplace")
     try:
         with contextlib.redirect_stdout(cast(TextIO, PlainText(stream))):
             yield
     finally:
-        if reconfigure is not None:
-            # It may have been closed meanwhile, by a reader that has seen enough.
-            with contextlib.suppress(OSError, ValueError):
-                reconfigure(errors=errors)
+        # It may have been closed meanwhile, by a reader that has seen enough.
+        with contextlib.suppress(OSError, ValueError):
+            reconfigure(errors=errors)
 
 
 def data_output() -> TextIO:

@@ -8,10 +8,9 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from math import prod
-from threading import get_ident
 from typing import Any
 
 from tfbnn.engine.basis.compile import compiled
@@ -85,24 +84,15 @@ def precision(dtype: str, own_layers: bool) -> Iterator[None]:
     Keras' own layers make constants in their own dtype. Those of a user may make them in the default,
     `floatx`, which Keras keeps for all threads: for them alone it is changed.
     """
-    policy = keras.config.dtype_policy()  # of this thread
-    keras.config.set_dtype_policy(dtype)
-    try:
-        with _floatx(dtype) if own_layers else nullcontext():
-            yield
-    finally:
-        keras.config.set_dtype_policy(policy)
-
-
-@contextmanager
-def _floatx(dtype: str) -> Iterator[None]:
-    with _lock:
-        floats = keras.config.floatx()
-        keras.config.set_floatx(dtype)
-        try:
-            yield
-        finally:
-            keras.config.set_floatx(floats)
+    with ExitStack() as stack:
+        # The policy of this thread.
+        stack.callback(keras.config.set_dtype_policy, keras.config.dtype_policy())
+        keras.config.set_dtype_policy(dtype)
+        if own_layers:
+            stack.enter_context(_lock)
+            stack.callback(keras.config.set_floatx, keras.config.floatx())
+            keras.config.set_floatx(dtype)
+        yield
 
 
 def build(
@@ -339,7 +329,7 @@ def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, T
 @contextmanager
 def _silence() -> Iterator[None]:
     """While active, TensorFlow does not log from this thread: what it raises, and "Fix that!"."""
-    thread = get_ident()
+    thread = threading.get_ident()
 
     def is_of_others(record: logging.LogRecord) -> bool:
         return record.thread != thread

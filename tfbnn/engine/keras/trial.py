@@ -1,5 +1,6 @@
 """A trial call of a model, before anything is compiled: what it gives, and whether it may be sampled."""
 
+import re
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ _NUM_ROWS = 3
 # What outputs of a row alone and among others may differ by, and those of the model that was built
 # again, relative to their size.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
-_RANDOM = ("Dropout", "Noise", "Random")
+_RANDOM = re.compile("Dropout|Noise|Random")
 
 
 class Trial(NamedTuple):
@@ -92,7 +93,7 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
     sizes = [size for one in calls for size in _row_sizes(one.given)]
     first = [one.layer for one in calls if np.array_equal(one.received, x)]
     dense = [layer for layer in first if type(layer) is keras.layers.Dense]
-    names = [one.layer.name for one in calls if _is_random(one.layer)]
+    names = [one.layer.name for one in calls if _RANDOM.search(type(one.layer).__name__)]
     facts = {
         "num_outputs": int(given.shape[1]),
         "num_units": max(1, sum(sizes)),
@@ -157,10 +158,6 @@ def _products(call: Call) -> int:
     given = max(_row_sizes(call.given), default=0)
     kernels = [one for one in call.layer.variables if fan_in(call.layer, one) > 1]
     return sum(given * fan_in(call.layer, one) for one in kernels)
-
-
-def _is_random(layer: Any) -> bool:
-    return any(part in type(layer).__name__ for part in _RANDOM)
 
 
 def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | None:
