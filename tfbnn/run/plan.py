@@ -113,8 +113,7 @@ class Plan:
         return self._warmup_of(group) + self.num_transitions("sampling")
 
     def _warmup_of(self, group: Counters) -> int:
-        whole = self.num_transitions("warmup")
-        return whole if group.warmup_cut is None else group.warmup_cut
+        return self.num_transitions("warmup") if group.warmup_cut is None else group.warmup_cut
 
     def num_transitions(self, phase: str) -> int:
         """Transitions of a chain in a phase."""

@@ -59,8 +59,7 @@ def only_news() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _filtered() -> Iterator[None]:
-    saved = os.dup(2)
-    try:
+    with open(os.dup(2), "wb", buffering=0) as saved:
         command = [sys.executable, "-I", "-S", __file__]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         with cast(IO[bytes], child.stdin) as pipe:
@@ -70,11 +69,9 @@ def _filtered() -> Iterator[None]:
             yield
         finally:
             _flush()
-            os.dup2(saved, 2)
+            os.dup2(saved.fileno(), 2)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_LAST_LINES_SECONDS)
-    finally:
-        os.close(saved)
 
 
 def _flush() -> None:
