@@ -20,7 +20,6 @@ from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.exported import bar_constants
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
@@ -379,6 +378,7 @@ class SampledNetwork(SampledModel):
                 f"{path!r} exists and is not an empty folder. Choose another path."
             )
         from tfbnn.engine.export.saved_model import write_saved_model
+        from tfbnn.posterior.calibration.exported import bar_constants
         from tfbnn.posterior.onnx import moments_graph
 
         networks = moment_networks(ensemble)
