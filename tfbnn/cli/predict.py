@@ -144,7 +144,7 @@ def _pieces(
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
         pieces = itertools.chain([first], rest)
-        settings = inputs.categories or (), lambda name: inputs.gaps
+        settings = inputs.categories or (), set(names if inputs.gaps else ())
         yield (
             split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, keep)))
             for piece in pieces
