@@ -128,9 +128,7 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
 
 def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> tuple[Array, Array]:
     """(down [N], up [N]) of relative errors that are independent of each other."""
-    total = np.zeros((num_points, 2))
-    for error in errors:
-        total += np.square(error)
+    total = sum(map(np.square, errors), start=np.zeros((num_points, 2)))
     down, up = np.sqrt(total).T
     return down, up
 
