@@ -322,9 +322,8 @@ class CrossSectionPredictor:
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
         names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
-        return self._cross_sections(
-            chosen, input_columns(points, names, self.places), names, errors
-        )
+        values = input_columns(points, names, self.places)
+        return self._cross_sections(chosen, values, names, errors)
 
     def _cross_sections(
         self,
@@ -340,8 +339,8 @@ class CrossSectionPredictor:
         for process in processes:
             x = values[:, [places[name] for name in process.inputs]]
             central, *errors_of_network, trust = _predicted(process, x)
-            down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
-            other = np.abs(central) * down, np.abs(central) * up
+            relative = in_quadrature((dict(process.errors) | of_points).values(), num_points)
+            other = np.abs(central) * relative
             columns.append((central, *errors_of_network, *other, trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)
