@@ -98,8 +98,10 @@ def run_command(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough.
-        _close_standard_output()
+        # The reader, such as `head`, has seen enough: Python would complain at exit, when it flushes
+        # the broken pipe.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code
     except (TypeError, ValueError, ImportError, OSError, ChainError) as error:
         if args.traceback:
@@ -161,9 +163,3 @@ def _warning_printer() -> Callable[..., None]:
             say(f"Warning: {text}")
 
     return show
-
-
-def _close_standard_output() -> None:
-    # Otherwise Python complains when it flushes the broken pipe at exit.
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

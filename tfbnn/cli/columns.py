@@ -29,22 +29,18 @@ from tfbnn.system.words import warn
 def fit_columns(
     model: SampledNetwork,
     rows: tuple[Table, Array, Array | None],
-    targets: Sequence[str],
-    noise: Sequence[str],
+    asked: FitOptions,
     validation_data: Sequence[Any] | None = None,
     groups: Array | None = None,
-    **options: Any,
 ) -> Run:
-    """`fit_posterior` that keeps the names of target and noise columns, for `evaluate` and `plot`.
+    """`fit_posterior` with options that are checked already, and may have the names of columns.
 
     Args:
         model: What is fitted.
         rows: x, y and noise_scale.
-        targets, noise: Names of columns of the table.
-        validation_data, groups, options: As in `fit_posterior`.
+        asked: The options.
+        validation_data, groups: As in `fit_posterior`.
     """
-    names = {"target_names": list(targets), "noise_columns": list(noise)}
-    asked = FitOptions(**options, column_names=names)
     with places_named(rows[0], validation_data and validation_data[0]):
         earlier = known_from(model, asked.initial_state)
         checked = rows_to_fit(model.spec, *rows, validation_data, earlier, asked.missing, groups)
@@ -68,9 +64,8 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
         return _spelled(labels, known) if kind == "U" else labels
     if kind == "b":  # which formats without flags have as text
         words = np.char.lower(labels)
-        is_true: Array = words == "true"
-        if (is_true | (words == "false")).all():
-            return is_true
+        if np.isin(words, ["false", "true"]).all():
+            return words == "true"
     numbers = None if kind == "U" else label_numbers(labels.ravel().tolist())
     return labels if numbers is None else numbers.reshape(labels.shape)
 
@@ -160,12 +155,16 @@ class ModelInputs:
 
     def pick(self, available: Sequence[str]) -> list[str]:
         """Names of the columns to read, out of those there are; see `feature_columns`."""
-        found = feature_columns(self._ensemble, available, self._source, apart=self._apart)
-        self.features = found
+        self.features = feature_columns(self._ensemble, available, self._source, apart=self._apart)
         if self.categories is not None:
-            columns = zip(found, self._columns)
+            columns = zip(self.features, self._columns)
             self.categories.update(name for name, column in columns if column.kind != NUMBERS)
-        return [*found, *self._apart]
+        return [*self.features, *self._apart]
+
+    def read(self, labels: Sequence[str] = ()) -> Table:
+        """Read these columns of the table, some of them as labels."""
+        path, categories = self._source, self.categories
+        return read_table(path, self.pick, labels, categories=categories, gaps=self.gaps)
 
     def of(self, table: Table) -> Table:
         """The features under the names that the model knows them by.
@@ -179,7 +178,7 @@ class ModelInputs:
 def read_inputs(ensemble: Ensemble, path: str) -> Table:
     """Read the features of a table for a saved model; other columns are ignored."""
     inputs = ModelInputs(ensemble, path)
-    return inputs.of(read_table(path, inputs.pick, categories=inputs.categories, gaps=inputs.gaps))
+    return inputs.of(inputs.read())
 
 
 def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Array, Array | None]:
@@ -207,9 +206,7 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
         )
     names = targets if model.spec.has_classes else ()
     inputs = ModelInputs(model.posterior, args.data, [*targets, *noise])
-    table = read_table(
-        args.data, inputs.pick, names, categories=inputs.categories, gaps=inputs.gaps
-    )
+    table = inputs.read(names)
     y = read_labels(table, names, model.classes or ()) if names else table.numbers(targets)
     return inputs.of(table), y, as_noise(table, noise)
 

@@ -15,6 +15,7 @@ from typing import Annotated
 
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import Words
+from tfbnn.cli.parsing import Parser
 from tfbnn.system.words import required
 
 
@@ -46,10 +47,8 @@ def run(args: argparse.Namespace) -> int:
     return DONE
 
 
-def all_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+def all_actions(parser: Parser) -> Iterator[argparse.Action]:
     """Arguments and options of a parser, and of those of its commands."""
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from all_actions(command)
+    yield from parser._actions
+    for command in parser.commands.values():
+        yield from all_actions(command)

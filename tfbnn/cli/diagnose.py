@@ -23,20 +23,18 @@ class Options(StrictOptions, JsonOptions, ModelOptions):
 def run(args: argparse.Namespace) -> int:
     """Diagnose and print."""
     model = load_model(args)
-    diagnosis, bias = model.diagnose(), model.posterior.provenance.bias
+    diagnosis, origin, width = model.diagnose(), model.posterior.provenance, text_width()
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins
     folder = args.model if os.path.isdir(args.model) else None
-    interface, width = Interface(is_command_line=True, folder=folder), text_width()
-    origin = model.posterior.provenance
-    interface = interface.of_run(origin.until, origin.ended)
+    interface = Interface(is_command_line=True, folder=folder).of_run(origin.until, origin.ended)
     if args.json:
-        told = {"bias": bias, "coarsened": coarsened, "basins": basins and basins.to_json()}
+        told = {"bias": origin.bias, "coarsened": coarsened, "basins": basins and basins.to_json()}
         print_json(diagnosis.to_dict(interface) | told)
     else:
         lines = diagnosis.lines(interface, width, details=True)
         if basins is not None:
             lines.append(basins.report(width))
-        notes = [note for note in (bias, coarsened) if note is not None]
+        notes = filter(None, (origin.bias, coarsened))
         lines += [wrapped("Note: ", note, width) for note in notes]
         print("\n".join([*lines, "", *diagnosis.numbers(width)]))
     return verdict(diagnosis, args.strict)

@@ -22,6 +22,7 @@ examples:
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -46,15 +47,16 @@ from tfbnn.system.words import warn
 
 def run(args: argparse.Namespace) -> int:
     """Read, fit, report and save."""
-    options = fit_arguments(args) | kernel_argument(args)
-    asked = FitOptions(**options)
-    check_output(args.model_file, MODEL, [args.data, args.validation, options.get("output")])
-    if str(asked.output or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
+    targets, noise = args.target, args.noise_column
+    given = fit_arguments(args) | kernel_argument(args)
+    asked = FitOptions(**given, column_names={"target_names": targets, "noise_columns": noise})
+    folder = given.get("output")
+    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
+    if str(folder or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
         raise ValueError(
-            f"--output {asked.output} has the name of a folder that a run keeps by itself and removes "
+            f"--output {folder} has the name of a folder that a run keeps by itself and removes "
             "when it has saved the model. Leave it out, or choose another name."
         )
-    targets, noise = args.target, args.noise_column
     label_names = targets if OPTIONS[args.likelihood].has_classes else ()
     table, features = _read(args, label_names)
     classes = np.unique(read_labels(table, label_names)).tolist() if label_names else []
@@ -65,12 +67,10 @@ def run(args: argparse.Namespace) -> int:
     model = make_model(args, num_inputs, len(targets), len(classes))
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
     say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
-    options["began"] = asked.began
-    if asked.output is None and args.model_file is None:
+    if folder is None and args.model_file is None:
         say("Without -o FILE or --output FOLDER nothing is kept but the report.")
-    elif asked.output is None:
-        seconds = estimated_fit_seconds(model.spec, asked, len(table))
-        options["output"] = own_folder(args.model_file, seconds)
+    elif folder is None:
+        folder = own_folder(args.model_file, estimated_fit_seconds(model.spec, asked, len(table)))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
@@ -78,11 +78,11 @@ def run(args: argparse.Namespace) -> int:
         y = read_labels(rows, label_names, classes) if classes else rows.numbers(targets)
         return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
-    options["validation_data"] = parts(held_out) if held_out is not None else None
-    options["groups"] = _groups(args, table)
-    go_on = partial(fit_columns, model, parts(table), targets, noise, **options)
+    options, groups = replace(asked, output=folder), _groups(args, table)
+    held = None if held_out is None else parts(held_out)
+    go_on = partial(fit_columns, model, parts(table), options, held, groups)
     del table  # what the fit needs of it is apart, and there may be a million rows
-    return run_to_the_end(model, go_on, options.get("output"), args)
+    return run_to_the_end(model, go_on, folder, args)
 
 
 def _groups(args: argparse.Namespace, table: Table) -> Array | None:
@@ -153,10 +153,9 @@ def training_and_held_out(
     """(Training table, validation table or None)."""
     if args.validation is not None:
         apart = [*args.target, *args.noise_column]
-        held_out = read_table(
+        return table, read_table(
             args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
         )
-        return table, held_out
     fraction = args.validation_fraction
     if fraction is None:
         return table, None

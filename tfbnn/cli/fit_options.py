@@ -303,14 +303,12 @@ def make_model(
 def _prior(args: argparse.Namespace) -> str | WeightPrior:
     scale = {"scale": args.prior_scale} if hasattr(args, "prior_scale") else {}
     name: str = getattr(args, "prior", "normal" if scale else AUTO)
-    if is_auto(name) and not scale:
-        return name
     if scale and (is_auto(name) or _PRIORS[name].scale is None):
         raise ValueError(
             f"--prior-scale goes with --prior normal or laplace, received --prior {name}, whose "
             "scales are sampled. Leave it out."
         )
-    return _PRIORS[name](**scale)
+    return name if is_auto(name) else _PRIORS[name](**scale)
 
 
 def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
@@ -326,6 +324,5 @@ def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
         try:
             arguments["initial_state"] = float(args.initial_state)
         except ValueError:
-            networks = networks_of(load(args.initial_state, untrusted=True))
-            arguments["initial_state"] = networks
+            arguments["initial_state"] = networks_of(load(args.initial_state, untrusted=True))
     return arguments

@@ -173,8 +173,7 @@ def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
 def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     """The types of a setting besides None."""
     annotation = get_type_hints(owner)[name]
-    is_words = get_origin(annotation) is Literal
-    members = () if is_words else get_args(annotation)
+    members = () if get_origin(annotation) is Literal else get_args(annotation)
     return tuple(kind for kind in members or (annotation,) if kind is not NoneType)
 
 

@@ -152,7 +152,6 @@ def _is_in(path: str, other: str) -> bool:
     """Return whether a path names the same file as the other, or something in that folder."""
     if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(other)):
         return True
-    try:
+    with contextlib.suppress(OSError):
         return os.path.samefile(path, other)
-    except OSError:
-        return False  # one of them is not there
+    return False  # one of them is not there

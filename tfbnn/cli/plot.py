@@ -64,11 +64,9 @@ def _figures(
         yield "slices", plots.plot_slices(model, x, y, noise_scale=noise)
     if known_relevance(ensemble) is not None:
         yield "relevance", plots.plot_relevance(model)
-    if rows is None:
-        return
-    if ensemble.spec.has_classes:
+    if rows is not None and ensemble.spec.has_classes:
         yield "reliability", plots.plot_reliability(model, *rows[:2])
-        return
-    yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise)
-    yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
-    yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)
+    elif rows is not None:
+        yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise)
+        yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
+        yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)

@@ -27,10 +27,10 @@ from tfbnn.cli.options import (
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
-from tfbnn.data.tables import is_csv, read_table, table_of
+from tfbnn.data.tables import is_csv, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 _ROWS_AT_ONCE = 1000
 
@@ -130,22 +130,18 @@ def _pieces(
         return inputs.of(table), as_noise(table, noise), kept
 
     if not is_csv(path):
-        table = read_table(
-            path, inputs.pick, others, categories=inputs.categories, gaps=inputs.gaps
-        )
-        starts = range(0, len(table), _ROWS_AT_ONCE)
-        yield (split(table.take(slice(start, start + _ROWS_AT_ONCE))) for start in starts)
+        table = inputs.read(others)
+        yield (split(table.take(some)) for some in row_slices(len(table), _ROWS_AT_ONCE))
         return
     with open_csv(path) as rows:
         names = [name for name in inputs.pick(rows.columns) if name not in others]
         lines = iter(rows)
-        first = list(itertools.islice(lines, _ROWS_AT_ONCE))
-        if not first:
+        pieces = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
+        first = next(pieces, None)
+        if first is None:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
-        rest = iter(lambda: list(itertools.islice(lines, _ROWS_AT_ONCE)), [])
-        pieces = itertools.chain([first], rest)
-        settings = inputs.categories or (), lambda name: inputs.gaps
+        settings = inputs.categories or (), set(names if inputs.gaps else ())
         yield (
             split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, keep)))
-            for piece in pieces
+            for piece in itertools.chain([first], pieces)
         )

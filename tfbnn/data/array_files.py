@@ -134,9 +134,8 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     _check_lengths(path, chosen | texts)
     for name in chosen.keys() - words.union(categories):
         chosen[name] = _numbers(path, name, chosen[name], wanted.may_lack(name))
-    apart = {*labels, *wanted.without}
-    left_out = [name for name, array in arrays if not _columns_of(name, array, kinds)]
-    others = tuple(name for name in left_out if wanted.columns is None and name not in apart)
+    left_out = tuple(name for name, array in arrays if not _columns_of(name, array, kinds))
+    others = wanted.chosen(left_out) if wanted.columns is None else ()
     table = Table.of_columns(chosen, categories, source=path, texts=texts, left_out=others)
     return replace(table, lines=np.arange(len(table)), unit="row")
 
@@ -155,15 +154,13 @@ def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:
     return numbers
 
 
-def _columns_of(name: str, array: Array | None, kinds: str = "iuf") -> list[tuple[str, Array]]:
-    """The columns in an array that is of one of these kinds, none for other arrays."""
-    if array is None or array.dtype.kind not in kinds or array.ndim not in (1, 2):
-        return []
-    if array.ndim == 1:
+def _columns_of(name: str, array: Array | None, kinds: str) -> list[tuple[str, Array]]:
+    """The columns in an array of one of these kinds, or in a matrix of numbers; none for others."""
+    if array is not None and array.ndim == 1 and array.dtype.kind in kinds:
         return [(name, array)]
-    if array.dtype.kind not in "iuf":
-        return []
-    return [(f"{name}_{number}", column) for number, column in enumerate(array.T)]
+    if array is not None and array.ndim == 2 and array.dtype.kind in "iuf":
+        return [(f"{name}_{number}", column) for number, column in enumerate(array.T)]
+    return []
 
 
 def _labels(path: str, name: str, array: Array | None) -> Array:

@@ -30,7 +30,7 @@ from tfbnn.data.frames import distinct_names, frame_columns, listed
 from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
 from tfbnn.data.transforms import Pipeline, Standardize
-from tfbnn.data.validation import FILL_ADVICE, as_float_array, as_matrix, as_rectangle, text_in
+from tfbnn.data.validation import FILL_ADVICE, as_float_array, as_matrix, as_rectangle, has_text
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
@@ -237,11 +237,6 @@ class Coding:
             yield column, inputs
 
     @property
-    def are_numbers(self) -> bool:
-        """Tell whether all columns hold numbers."""
-        return all(column.kind == NUMBERS for column in self.columns)
-
-    @property
     def coded(self) -> tuple[Column, ...]:
         """The columns that hold no numbers, or may lack some."""
         return tuple(
@@ -328,7 +323,6 @@ class Inputs(NamedTuple):
     Attributes:
         values: [N, D], float64.
         names: Their names, or None.
-        coding: Coding of the frame that they come from, or that would give them; None of numbers.
     """
 
     values: Array
@@ -353,11 +347,10 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
         return Inputs(as_matrix(x, argument, num_columns=num_inputs), names)
     if names is None:
         array = as_rectangle(x, argument, "numbers")
-        if coding.are_numbers and array.shape[1:] == (len(coding.columns),):
+        are_numbers = all(column.kind == NUMBERS for column in coding.columns)
+        if are_numbers and array.shape[1:] == (len(coding.columns),):
             x, names = Table(coding.names, as_float_array(array, argument)), coding.names
-        elif array.ndim == 2 and (
-            array.shape[1] != coding.num_inputs or text_in(array) is not None
-        ):
+        elif array.ndim == 2 and (array.shape[1] != coding.num_inputs or has_text(array)):
             raise ValueError(
                 f"{argument} must be a data frame with the columns [{listed(coding.names)}], or the "
                 f"{coding.num_inputs} numbers that they become, [{listed(coding.input_names)}], received "

@@ -22,7 +22,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 import numpy as np
@@ -44,16 +44,11 @@ _BLANKS = " \r\n"
 Line = tuple[int, list[str]]
 Lines = Sequence[Line]
 Names = Sequence[str]
-Test = Callable[[str], bool]
 
 TEXT_ADVICE = (
     "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
     "categorical or bernoulli"
 )
-
-
-def never(name: str) -> bool:
-    return False
 
 
 class CsvRows:
@@ -134,13 +129,13 @@ class CsvRows:
                 "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
             ) from error
 
-    def numbers(self, lines: Lines, names: Names, may_lack: Test = never) -> Array:
+    def numbers(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> Array:
         """The named columns of some rows.
 
         Args:
             lines: List of (line number, cells), as iterated.
             names: Column names.
-            may_lack: Tells of a name whether numbers may be missing; by default they may not.
+            may_lack: Names of those whose numbers may be missing.
 
         Returns:
             Array [len(lines), len(names)], float64; NaN for missing ones.
@@ -159,7 +154,7 @@ class CsvRows:
             values = self._odd_numbers(lines, names, places, may_lack)
         return values.reshape(len(lines), len(places))
 
-    def texts(self, lines: Lines, names: Names, may_lack: Test = never) -> dict[str, Array]:
+    def texts(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> dict[str, Array]:
         """Return the named columns of some rows as they are written: dict name -> text array [N].
 
         Args:
@@ -171,7 +166,7 @@ class CsvRows:
         found = self.cells(lines, names)
         for name in names:
             column = found[name].tolist()
-            if may_lack(name):
+            if name in may_lack:
                 found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
             elif "" in column:
                 raise ValueError(
@@ -188,14 +183,16 @@ class CsvRows:
             for name, place in zip(names, places)
         }
 
-    def _odd_numbers(self, lines: Lines, names: Names, places: list[int], may_lack: Test) -> Array:
+    def _odd_numbers(
+        self, lines: Lines, names: Names, places: list[int], may_lack: Collection[str]
+    ) -> Array:
         """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
         values = np.full((len(lines), len(names)), np.nan)
         for row, (line, cells) in enumerate(lines):
             for column, (name, place) in enumerate(zip(names, places)):
                 if is_number(cell := decimal(cells[place])):
                     values[row, column] = float(cell)
-                elif not (may_lack(name) and is_gap(cells[place])):
+                elif not (name in may_lack and is_gap(cells[place])):
                     raise ValueError(
                         f"{self.source}, line {line}, column {name}: expected a finite number, "
                         f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
@@ -226,7 +223,8 @@ class CsvRows:
         separator = separator_of(first)
         names = split(self._comment, separator_of(self._comment))
         cells = split(first, separator)
-        if _has_number(cells) and not _has_number(names) and len(names) == len(cells):
+        has_number, may_be_names = any(map(is_number, cells)), not any(map(is_number, names))
+        if has_number and may_be_names and len(names) == len(cells):
             self._put_back(first)
         elif separator == WHITE_SPACE:
             names = cells
@@ -259,10 +257,6 @@ def split(line: str, separator: str) -> list[str]:
     if separator == WHITE_SPACE:
         line = " ".join(line.split())
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
-
-
-def _has_number(cells: Iterable[str]) -> bool:
-    return any(map(is_number, cells))
 
 
 @contextlib.contextmanager

@@ -178,9 +178,7 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
     labels = getattr(y, "columns", None)
     if labels is None and hasattr(y, "to_numpy"):
         labels = [getattr(y, "name", None)]
-    if labels is None or callable(labels):
-        return {}
-    names = list(labels)
+    names = [] if labels is None or callable(labels) else list(labels)
     if not names or not all(isinstance(name, str) and name for name in names):
         return {}
     return {"target_names": list(_in_order(tuple(names), expected))}

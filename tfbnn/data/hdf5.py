@@ -48,7 +48,9 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
 def size_fault(dataset: h5d.DatasetID) -> str | None:
     """Say why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
     plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
-    itemsize = _bytes_of(dataset.get_type())
+    kind = dataset.get_type()
+    is_reference = isinstance(kind, h5t.TypeStringID) and kind.is_variable_str()
+    itemsize = _REFERENCE_BYTES if is_reference else int(kind.get_size())
     declared = math.prod(shape) * itemsize
     if plist.get_layout() == h5d.CHUNKED:
         chunk = plist.get_chunk()
@@ -63,13 +65,6 @@ def size_fault(dataset: h5d.DatasetID) -> str | None:
     if whole:
         return None
     return f"declares the shape {list(shape)}, {declared} bytes, but does not hold them"
-
-
-def _bytes_of(kind: h5t.TypeID) -> int:
-    """Bytes of an entry in the file."""
-    if isinstance(kind, h5t.TypeStringID) and kind.is_variable_str():
-        return _REFERENCE_BYTES
-    return int(kind.get_size())
 
 
 def read_hdf5(path: str, texts: bool = False) -> Arrays:

@@ -26,8 +26,8 @@ from tfbnn.data.validation import (
     as_float_array,
     as_rectangle,
     counted,
+    has_text,
     refuse_units,
-    text_in,
 )
 from tfbnn.system.arrays import Array
 
@@ -81,7 +81,7 @@ def _with_names(x: Any, argument: str) -> Any:
     if distinct_names(x, argument) is not None:
         return x
     array = as_rectangle(x, argument, "numbers")
-    if array.ndim != 2 or array.dtype.kind not in "fO" or text_in(array) is not None:
+    if array.ndim != 2 or array.dtype.kind not in "fO" or has_text(array):
         return x
     array = as_float_array(array, argument)
     names = tuple(f"x{place}" for place in range(array.shape[1]))

@@ -3,6 +3,7 @@
 Python's float() takes more: "1_000", digits of every script, "nan". In a table these are names.
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Collection, Iterable
@@ -115,10 +116,8 @@ def label_numbers(texts: Iterable[str]) -> Array | None:
     if any(isinstance(value, float) for value in found):
         return np.array(found, dtype=np.float64)
     for dtype in (np.int64, np.uint64):
-        try:
+        with contextlib.suppress(OverflowError):
             return np.array(found, dtype=dtype)
-        except OverflowError:
-            continue
     return None
 
 

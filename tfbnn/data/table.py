@@ -101,9 +101,7 @@ class Table:
         """The entries of one column [N]."""
         return self.select([name]).values[:, 0]
 
-    def __getitem__(self, names: list[str]) -> "Table":
-        """`select`, as frames have it."""
-        return self.select(names)
+    __getitem__ = select  # as frames have it
 
     def labels(self, names: Names) -> Array:
         """These columns as labels [N, K]: as they are written, or numbers where they are not.
@@ -155,10 +153,8 @@ class Wanted(NamedTuple):
 
     def chosen(self, available: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the columns to read that are no labels."""
-        if self.columns is None:
-            names: Names = available
-        else:
-            names = self.columns(available) if callable(self.columns) else self.columns
+        asked = self.columns(available) if callable(self.columns) else self.columns
+        names = available if asked is None else asked
         apart = {*self.labels, *self.without}
         return tuple(name for name in names if name not in apart)
 

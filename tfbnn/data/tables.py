@@ -10,6 +10,7 @@ import gzip
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO, TextIO
 
 import numpy as np
@@ -19,11 +20,9 @@ from tfbnn.data.csv_tables import (
     CsvRows,
     Lines,
     Names,
-    Test,
     Writer,
     column_places,
     csv_writer,
-    never,
     open_csv,
 )
 from tfbnn.data.frames import listed
@@ -117,13 +116,13 @@ def table_of(
     lines: Lines,
     names: Names,
     categories: Collection[str],
-    may_lack: Test = never,
+    may_lack: Collection[str] = (),
     words: Collection[str] = (),
     **others: Any,
 ) -> Table:
     """Return a Table of columns of some rows of a table in text.
 
-    `words` and `categories` are as they are written.
+    `words` and `categories` are as they are written, `may_lack` as in `CsvRows.numbers`.
     """
     of_words = [name for name in names if name in words or name in categories]
     of_numbers = [name for name in names if name not in of_words]
@@ -151,20 +150,17 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
             named = [name for name in names if name and name not in categories]
             places = zip(named, column_places(named, rows.columns, rows.source))
             odd = {name: place for name, place in places if not _has_number(lines, place)}
-            if wanted.texts:
-                words = {
-                    name
-                    for name, place in odd.items()
-                    if any(cells[place].strip() for _, cells in lines)
-                }
+            words = {
+                name
+                for name, place in odd.items()
+                if wanted.texts and any(cells[place].strip() for _, cells in lines)
+            }
             if wanted.columns is None:
                 left_out = {name for name in names if not name} | (odd.keys() - words)
         kept = tuple(name for name in names if name not in left_out)
-        others = {
-            "texts": rows.texts(lines, wanted.labels),
-            "left_out": tuple(filter(left_out.__contains__, rows.columns)),
-        }
-        return table_of(rows, lines, kept, categories, wanted.may_lack, words, **others)
+        may_lack, labels = set(filter(wanted.may_lack, kept)), rows.texts(lines, wanted.labels)
+        table = table_of(rows, lines, kept, categories, may_lack, words, texts=labels)
+        return replace(table, left_out=tuple(filter(left_out.__contains__, rows.columns)))
 
 
 def _warn_of_header(rows: CsvRows) -> None:
@@ -227,23 +223,20 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
     write = _WHOLE[ending]
     if write is _write_parquet:
         required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
-    _check_names(path, columns, separate=write is not _write_parquet)
-    parts: list[list[Array]] = []
-    yield lambda values, labels=(): parts.append([*labels, *values.T])
-    with replacing(path) as temporary, open(temporary, "wb") as stream:
-        whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
-        write(stream, dict(zip(columns, whole)))
-
-
-def _check_names(path: StrPath, columns: Names, *, separate: bool) -> None:
-    """Refuse names that would fall together, or that name no array of their own in the file."""
+    # Names that would fall together, or name no array of their own in the file.
     twice = [name for name in columns if columns.count(name) > 1]
-    bad = twice or [name for name in columns if separate and (not name or set("/\0") & set(name))]
+    odd = [name for name in columns if not name or set("/\0") & set(name)]
+    bad = twice or (odd if write is not _write_parquet else [])
     if bad:
         raise ValueError(
             f"{os.fspath(path)} cannot hold the column {bad[0]!r}: names must be different, and "
             "without '/' outside CSV and Parquet. Write a .csv file."
         )
+    parts: list[list[Array]] = []
+    yield lambda values, labels=(): parts.append([*labels, *values.T])
+    with replacing(path) as temporary, open(temporary, "wb") as stream:
+        whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
+        write(stream, dict(zip(columns, whole)))
 
 
 def _write_npz(stream: BinaryIO, columns: dict[str, Array]) -> None:

@@ -301,15 +301,10 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
     return array
 
 
-def text_in(array: Array) -> int | None:
-    """The number of the first column of an array that holds text, or None."""
-    if array.dtype.kind in "UST":
-        return 0
-    columns = array.T if array.dtype.kind == "O" and array.ndim == 2 else ()
-    for place, column in enumerate(columns):
-        if any(isinstance(entry, (str, bytes)) for entry in column):
-            return place
-    return None
+def has_text(array: Array) -> bool:
+    """Tell whether an array is of text, or a matrix of objects with some."""
+    entries = array.flat if array.dtype.kind == "O" and array.ndim == 2 else ()
+    return array.dtype.kind in "UST" or any(isinstance(entry, (str, bytes)) for entry in entries)
 
 
 def _flags_as_numbers(array: Array) -> Array:
@@ -398,11 +393,8 @@ def _refuse_non_finite(
         counts = Counter(bad[:, 1].tolist())
         shown = {place if names is None else names[place]: n for place, n in counts.items()}
         by_column = f" (by column: {counted(shown)})" if len(counts) > 1 else ""
-        found = (
-            f"{name} must be finite, received {len(bad)} NaN or infinite values{by_column}, the "
-        )
-        found += f"first ({array[row, column]})"
-        raise BadRowError(name, found, advice, row, column)
+        received = f"{len(bad)} NaN or infinite values{by_column}, the first ({array[row, column]})"
+        raise BadRowError(name, f"{name} must be finite, received {received}", advice, row, column)
 
 
 def counted(counts: dict[Any, int]) -> str:

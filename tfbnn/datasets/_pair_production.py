@@ -52,7 +52,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 # Range of the luminosity table. Below: shat of (13 GeV)^2 at 13 TeV, under every threshold in
 # use. Above: the luminosity has fallen by so many orders of magnitude that nothing is left.
@@ -295,8 +295,7 @@ def pair_cross_section_fb(mass: ArrayLike, mixing: ArrayLike) -> Array:
         )
     luminosity = luminosity_table()
     result = np.empty(mass.shape[0])
-    for start in range(0, mass.shape[0], ROWS_PER_CHUNK):
-        rows = slice(start, start + ROWS_PER_CHUNK)
+    for rows in row_slices(mass.shape[0], ROWS_PER_CHUNK):
         result[rows] = _chunk_cross_section_fb(mass[rows], mixing[rows], luminosity)
     return result
 

@@ -15,6 +15,7 @@ errors = {scale = 0.05, pdf = [0.03, 0.02]}
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from tfbnn.fit.loading import load
@@ -44,11 +45,10 @@ def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]
     import tomllib  # 5 ms that other commands need not wait for
 
     path = os.fspath(path)
-    with open(path, "rb") as file:
-        try:
-            content = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is no TOML: {error}. See tfbnn slha make --help.") from error
+    try:
+        content = tomllib.loads(Path(path).read_bytes().decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML: {error}. See tfbnn slha make --help.") from error
     entries = content.pop("process", None)
     if not (isinstance(entries, list) and entries and isinstance(entries[0], dict)):
         raise ValueError(f"{path} describes no process. Begin each with a line [[process]].")

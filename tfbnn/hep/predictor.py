@@ -5,9 +5,9 @@ which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "tru
 (GAMBIT 2.2, ColliderBit, getxsec.cpp). Everything that comes out is in fb; targets may be in pb.
 """
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -83,12 +83,10 @@ def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
 
 def _warn_of_signed_masses(process: Process, x: Array) -> None:
     """Warn of masses below zero where the fit had none: tables often have absolute values."""
-    negative = np.any(x < 0, axis=0)
-    if not negative.any():
-        return
     ensemble = process.model.posterior
     low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
-    for (name, place), signed in zip(process.inputs.items(), negative & (low >= 0)):
+    newly_negative = np.any(x < 0, axis=0) & (low >= 0)
+    for (name, place), signed in zip(process.inputs.items(), newly_negative):
         if signed and place[0] == "MASS":
             warn(
                 f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
@@ -223,8 +221,7 @@ class CrossSectionPredictor:
     def import_slha(self, path: StrPath) -> None:
         """Set the inputs of all processes from an SLHA file, as `import_slha_string` does."""
         # Comments may be in any encoding.
-        with open(os.fspath(path), encoding="utf-8", errors="surrogateescape") as file:
-            self.import_slha_string(file.read())
+        self.import_slha_string(Path(path).read_text("utf-8", "surrogateescape"))
 
     def import_slha_string(self, text: str) -> None:
         """Set the inputs of all processes from SLHA text.
@@ -325,9 +322,8 @@ class CrossSectionPredictor:
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
         names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
-        return self._cross_sections(
-            chosen, input_columns(points, names, self.places), names, errors
-        )
+        values = input_columns(points, names, self.places)
+        return self._cross_sections(chosen, values, names, errors)
 
     def _cross_sections(
         self,
@@ -343,8 +339,8 @@ class CrossSectionPredictor:
         for process in processes:
             x = values[:, [places[name] for name in process.inputs]]
             central, *errors_of_network, trust = _predicted(process, x)
-            down, up = in_quadrature((dict(process.errors) | of_points).values(), num_points)
-            other = np.abs(central) * down, np.abs(central) * up
+            relative = in_quadrature((dict(process.errors) | of_points).values(), num_points)
+            other = np.abs(central) * relative
             columns.append((central, *errors_of_network, *other, trust))
         stacked = (np.column_stack(parts) for parts in zip(*columns))
         return CrossSections(tuple(process.pids for process in processes), *stacked)

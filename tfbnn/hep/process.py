@@ -126,13 +126,10 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
     return array
 
 
-def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> tuple[Array, Array]:
-    """(down [N], up [N]) of relative errors that are independent of each other."""
-    total = np.zeros((num_points, 2))
-    for error in errors:
-        total += np.square(error)
-    down, up = np.sqrt(total).T
-    return down, up
+def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> Array:
+    """Relative errors down and up [2, N] of some that are independent of each other."""
+    total = sum(map(np.square, errors), start=np.zeros((num_points, 2)))
+    return np.sqrt(total).T
 
 
 Pids = tuple[int, int]  # PDG codes of two particles
@@ -226,14 +223,10 @@ class Process:
             raise TypeError(
                 f"calculation must be a Calculation or None, received {self.calculation!r:.200}."
             )
-        keep = {
-            "pids": pid_pair(self.pids),
-            "energy": check_energy(self.energy),
-            "inputs": {name: inputs[name] for name in names},
-            "errors": check_errors(self.errors),
-        }
-        for name, value in keep.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "pids", pid_pair(self.pids))
+        object.__setattr__(self, "energy", check_energy(self.energy))
+        object.__setattr__(self, "inputs", {name: inputs[name] for name in names})
+        object.__setattr__(self, "errors", check_errors(self.errors))
 
 
 def check_inputs(inputs: Any) -> dict[str, Place]:

@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from tfbnn.data.validation import check_choice
@@ -38,15 +39,14 @@ def read_index(folder: StrPath) -> Entry:
         FileNotFoundError: When there is none.
         ModelFileError: When it is not what it says.
     """
-    path = os.path.join(folder, NAME)
-    if not os.path.isfile(path):
+    path = Path(folder, NAME)
+    if not path.is_file():
         raise FileNotFoundError(
             f"{os.fspath(folder)!r} has no {NAME}. Pass a folder that tfbnn.hep.write_processes or "
             "'tfbnn slha make' wrote."
         )
     with index_errors(folder):
-        with open(path, encoding="utf-8") as file:
-            index: Entry = json.load(file)
+        index: Entry = json.loads(path.read_text("utf-8"))
         if index["format"] != _FORMAT or index["format_version"] != _VERSION:
             raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
         return index
@@ -178,8 +178,7 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
         index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
         # From the moment that it has its name the new index is the one that counts.
         with replacing(os.path.join(folder, NAME)) as temporary:
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump(index, file, indent=1)
+            Path(temporary).write_text(json.dumps(index, indent=1), "utf-8")
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
@@ -204,9 +203,8 @@ def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None
         raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
     if existing not in ("refuse", "add") or not _has_index(folder):
         return
-    found = read_index(folder)
     with index_errors(folder):
-        there = [pid_pair(entry["pids"]) for entry in found["processes"]]
+        there = [pid_pair(entry["pids"]) for entry in read_index(folder)["processes"]]
     taken = [pair for pair in there if existing == "refuse" or pair in set(pids)]
     if taken:
         raise FileExistsError(
@@ -259,8 +257,7 @@ def _read(entry: Entry, folder: str, untrusted: bool) -> Process:
             f"{path!r} is not the model that {NAME} was written with: another took "
             "its place. Write the processes again with tfbnn.hep.write_processes."
         )
-    settings = settings_of(entry)
-    return Process(model=load(path, untrusted=untrusted), **settings)
+    return Process(**settings_of(entry), model=load(path, untrusted=untrusted))
 
 
 def _hash(path: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from inspect import signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -180,8 +180,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 f"likelihood of a {type(self).__name__} must be 'auto' or one such as {default}, received "
                 f"{self.likelihood!r}. BayesianMLPRegressor is for numbers, BayesianMLPClassifier for classes."
             )
-        likelihood: L = self.likelihood
-        return likelihood
+        return cast(L, self.likelihood)
 
     @property
     def _in_double(self) -> BayesianMLP:

@@ -10,6 +10,7 @@ from tfbnn.cli.parsing import Parser
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.model import BayesianMLP
+from tfbnn.run.options import FitOptions
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +108,9 @@ def test_predict_names_lines_beyond_the_first_piece(run, folder):
 @pytest.mark.tensorflow
 def test_columns_are_fitted_in_the_transforms_of_the_model_that_chains_start_from(fitted, engine):
     earlier, model = fitted.posterior, BayesianMLP.from_spec(fitted.spec)
+    names = {"target_names": ["y"], "noise_columns": []}
     options = dict(initial_state=earlier, num_chains=2, num_results=6, verbose=0)
-    fit_columns(model, (X, Y, None), ["y"], [], **options)
+    fit_columns(model, (X, Y, None), FitOptions(**options, column_names=names))
     assert model.posterior.x_pipeline == earlier.x_pipeline
     assert model.posterior.provenance.target_names == ["y"]
 

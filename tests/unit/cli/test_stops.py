@@ -255,7 +255,7 @@ def test_of_many_rows_the_estimate_gives_a_chain_all_cores(
 def test_fit_hands_on_the_folder(run, folder, monkeypatch):
     asked = []
 
-    def fit_columns(model, rows, targets, noise, **options):
+    def fit_columns(model, rows, options, *others):
         asked.append(options)
         raise ValueError("enough")
 
@@ -270,7 +270,7 @@ def test_fit_hands_on_the_folder(run, folder, monkeypatch):
     ):
         result = run(f"{fit} {more}")
         assert result[0] == 2 and "enough" in result[2]
-        given = asked[-1].get("output")
+        given = asked[-1].output
         assert ({} if given is None else {"output": given}) == expected
     created_run(folder / "old.h5.run", {}, {}, 1)
     check_refusal(run(f"{fit} -o old.h5"), "tfbnn resume old.h5.run -o old.h5")

@@ -118,17 +118,16 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     processes = [*predictor.processes.values()]
-    copies = None
+    if args.table is None:
+        batches = of_spectra(predictor, spectra, errors, args.skip_bad)
+    else:
+        batches = of_table(predictor, args.table, args.id_column, errors)
+    copies: dict[str, str] = {}
     if args.write is not None:  # looked at before any work is done
         check_calculations(processes)
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
-    if args.table is None:
-        batches = of_spectra(predictor, spectra, errors, args.skip_bad)
-        if copies is not None:
-            # All are read before any is written, lest copies of some stand in the way of a repeat.
-            batches = iter([*batches])
-    else:
-        batches = of_table(predictor, args.table, args.id_column, errors)
+        # All are read before any is written, lest copies of some stand in the way of a repeat.
+        batches = iter([*batches])
     with_others, seconds = bool(args.add_errors or errors), 0.0
     shown = _NETWORK | (_OTHERS if with_others else {}) | {"trust": "trust"}
     columns, records = ["point", "pid1", "pid2", "energy_GeV", *shown], []
@@ -149,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
                 write(values, [points])
             if args.json:
                 records += _records_of(columns, points, values)
-            if copies is not None:
+            if copies:
                 paths = {name: copies[name] for name in names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
@@ -204,10 +203,7 @@ def _values_of(
 ) -> Array:
     """Return the numbers of the rows [N * P, columns], point by point."""
     constants = np.array([[*process.pids, process.energy] for process in processes])
-    parts = [
-        *(np.broadcast_to(column, sections.central.shape) for column in constants.T),
-        *(getattr(sections, name) for name in shown),
-    ]
+    parts = np.broadcast_arrays(*constants.T, *(getattr(sections, name) for name in shown))
     return np.stack(parts, axis=2).reshape(sections.central.size, -1)
 
 

@@ -27,9 +27,8 @@ class Options(JsonOptions):
 
 def run(args: argparse.Namespace) -> int:
     """Print."""
-    index = read_index(args.folder)
     with index_errors(args.folder):
-        processes = [settings_of(entry) for entry in index["processes"]]
+        processes = [settings_of(entry) for entry in read_index(args.folder)["processes"]]
         texts = ["\n".join(_lines(process)) for process in processes]
     if args.json:
         for process in processes:

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from tfbnn.cli.console import say
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.atomic import check_writable, replacing
 
 # Endings of files that a folder is searched for; others can be named.
@@ -95,8 +96,7 @@ def write_text(path: str, text: str) -> None:
     not minutes.
     """
     with replacing(path, lasting=os.path.lexists(path)) as temporary:
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
+        Path(temporary).write_text(text, "utf-8", "surrogateescape", newline="")
 
 
 # Points that are read before they are predicted together: enough to outweigh a call.
@@ -169,17 +169,16 @@ def of_table(
     labels = [] if id_column is None or id_column in wanted else [id_column]
     table = read_table(path, wanted, labels)
     ids = _ids(table, id_column)
-    for start in range(0, len(table), _AT_ONCE):
-        part = table.take(slice(start, start + _AT_ONCE))
+    for rows in row_slices(len(table), _AT_ONCE):
+        part = table.take(rows)
         values = dict(zip(part.columns, part.values.T))
         of_points = {name: values[column] for name, column in columns.items()}
-        yield ids[start : start + _AT_ONCE], values, dict(errors) | of_points
+        yield ids[rows], values, dict(errors) | of_points
 
 
 def _ids(table: Table, id_column: str | None) -> list[str]:
     """Names of all points; of a column that is read as numbers these, 100.0 as 100."""
     if id_column is None:
         return [*map(str, range(len(table)))]
-    ids = table.labels([id_column])[:, 0].tolist()
-    are_numbers = id_column not in table.texts
-    return [str(entry).removesuffix(".0") if are_numbers else str(entry) for entry in ids]
+    ids = [*map(str, table.labels([id_column])[:, 0].tolist())]
+    return ids if id_column in table.texts else [entry.removesuffix(".0") for entry in ids]
