@@ -16,7 +16,7 @@ import numpy as np
 from common import add_common_options, keep, markdown, output_folder
 
 import tfbnn
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -23,7 +23,7 @@ from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock
 from tfbnn.run.plan import Plan, Stage
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -9,8 +9,9 @@ import pytest
 
 import tfbnn
 from tests.support.durability import damage
-from tfbnn.storage import RunFolder, seal
+from tfbnn.storage import seal
 from tfbnn.storage.format import schema
+from tfbnn.storage.run.folder import RunFolder
 
 
 @pytest.fixture(scope="module")

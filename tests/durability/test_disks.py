@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.durability import filling
 from tests.support.run_folders import created_run
-from tfbnn.storage import RunFolder, write_model
+from tfbnn.storage import write_model
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system import atomic
 
 

@@ -17,14 +17,14 @@ import pytest
 import tfbnn
 from tests.support.durability import readers
 from tests.support.run_folders import created_run
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.atomic import remove_abandoned, replacing, write_file
 
 pytestmark = pytest.mark.processes
 
 HOLD = """
 import sys, time
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 with RunFolder.open(sys.argv[1]).writer(0) as writer:
     print("ready", flush=True)
     sys.stdin.read()
@@ -177,7 +177,7 @@ def test_two_processes_cannot_make_the_same_run(tmp_path):
     """Of many that try at the same moment one makes it, and it is the run that is there."""
     code = """
 import sys, tfbnn
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 try:
     with RunFolder.reserved(sys.argv[1]) as make:
         print(make({}, {}, 1).run_id)

@@ -7,8 +7,8 @@ import pytest
 
 import tfbnn
 from tests.support.run_folders import created_run
-from tfbnn.storage import RunFolder
 from tfbnn.storage.run import segments
+from tfbnn.storage.run.folder import RunFolder
 
 STATE = {
     "z": np.array([[1.5, -0.0, np.nan]], np.float32),

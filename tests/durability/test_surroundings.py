@@ -11,7 +11,7 @@ import pytest
 import tfbnn
 from tests.support.durability.fake_run import Segments, uninterrupted
 from tests.support.run_folders import created_run
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 RUN = """
 import sys

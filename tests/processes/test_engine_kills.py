@@ -10,7 +10,7 @@ import numpy as np
 
 import tfbnn
 from tests.support.durability import fit_to_kill
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 
 def transitions(folder):

@@ -1,6 +1,6 @@
 """Run folders that a test makes by itself."""
 
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 
 def created_run(path, description, arrays, num_groups):

@@ -8,10 +8,9 @@ import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import NUMBERS, Coding
-from tfbnn.data.csv_tables import column_places
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
-from tfbnn.data.table import Table
+from tfbnn.data.table import Table, column_places
 from tfbnn.data.tables import read_table
 from tfbnn.data.validation import as_matrix
 from tfbnn.exceptions import DataWarning

@@ -16,8 +16,8 @@ from tfbnn.data.csv_tables import Writer, csv_writer
 from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
-from tfbnn.storage import RunFolder
 from tfbnn.storage.format.sealing import is_sealed
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.atomic import check_place, check_writable, open_text
 from tfbnn.system.terminals import data_output
 

@@ -21,7 +21,7 @@ from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.fit.loading import prepare_resume, resume
 from tfbnn.run.options import FitOptions
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 _ARGUMENTS = [name for name in inspect.signature(resume).parameters if name in FIT_ARGUMENTS]
 

@@ -22,7 +22,7 @@ from tfbnn.exceptions import (
 from tfbnn.fit.loading import load
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.run.report import Run
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.signals import signals_held
 
 # A minute, where the machine is three times as slow, or as busy, as estimates suppose.

@@ -22,8 +22,7 @@ from tfbnn.run.events import Event
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore, Store
-from tfbnn.storage import RunFolder
-from tfbnn.storage.run.folder import STOP
+from tfbnn.storage.run.folder import STOP, RunFolder
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0

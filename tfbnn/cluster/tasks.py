@@ -79,7 +79,7 @@ def advance(
 
 def _check_run(path: str, run_id: str) -> None:
     """Refuse a folder at `path` that is not the one that the caller sees."""
-    from tfbnn.storage import RunFolder
+    from tfbnn.storage.run.folder import RunFolder
 
     try:
         folder = RunFolder.open(path)

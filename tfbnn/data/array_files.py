@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.csv_tables import TEXT_ADVICE, column_places
-from tfbnn.data.table import Table, Wanted
+from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 

@@ -21,16 +21,15 @@ import os
 import re
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
+from tfbnn.data.table import TEXT_ADVICE, Names, column_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
-from tfbnn.system.words import did_you_mean
 
 WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
@@ -43,12 +42,6 @@ _BLANKS = " \r\n"
 # Line number and cells.
 Line = tuple[int, list[str]]
 Lines = Sequence[Line]
-Names = Sequence[str]
-
-TEXT_ADVICE = (
-    "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
-    "categorical or bernoulli"
-)
 
 
 class CsvRows:
@@ -317,32 +310,6 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
         writer.writerows(zip(*texts, *numbers))
 
     return write
-
-
-def column_places(
-    names: Names, columns: Names, source: StrPath, kind: str = "columns"
-) -> list[int]:
-    """Indices of the named columns of a table; one pass over its columns, however many.
-
-    Raises:
-        ValueError: If a column is missing or there twice.
-    """
-    places = {column: place for place, column in enumerate(columns)}
-    missing = [name for name in names if name not in places]
-    if missing:
-        raise ValueError(
-            f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}."
-            f"{did_you_mean(missing[0], columns)} Rename the columns or choose others."
-        )
-    if len(places) < len(columns):
-        count = Counter(columns)
-        for name in names:
-            if count[name] > 1:
-                raise ValueError(
-                    f"{source} has {count[name]} columns {name or '(without a name)'}; "
-                    "keep only one."
-                )
-    return [places[name] for name in names]
 
 
 def _remedy(cell: str, lines: Lines, place: int) -> str:

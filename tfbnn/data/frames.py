@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.array_files import from_arrow
-from tfbnn.data.csv_tables import column_places
-from tfbnn.data.table import Table
+from tfbnn.data.table import Table, column_places
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
@@ -38,6 +36,8 @@ def plain_frame(value: Any, what: str) -> Any:
         )
     if type(value).__module__.partition(".")[0] != "pyarrow" or not hasattr(value, "column_names"):
         return value
+    from tfbnn.data.array_files import from_arrow
+
     column_places(value.column_names, value.column_names, what)
     columns: dict[str, Array] = {}
     for name, column in from_arrow(value):

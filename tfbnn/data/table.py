@@ -1,14 +1,48 @@
 """Tables in memory: named columns of numbers, text, flags and class labels; and what is wanted of a file."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.csv_tables import TEXT_ADVICE, Names, column_places
 from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import StrPath
+from tfbnn.system.words import did_you_mean
+
+Names = Sequence[str]
+TEXT_ADVICE = (
+    "the column holds no numbers. Text can be a feature, and class labels in a fit with --likelihood "
+    "categorical or bernoulli"
+)
+
+
+def column_places(
+    names: Names, columns: Names, source: StrPath, kind: str = "columns"
+) -> list[int]:
+    """Indices of the named columns of a table; one pass over its columns, however many.
+
+    Raises:
+        ValueError: If a column is missing or there twice.
+    """
+    places = {column: place for place, column in enumerate(columns)}
+    missing = [name for name in names if name not in places]
+    if missing:
+        raise ValueError(
+            f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}."
+            f"{did_you_mean(missing[0], columns)} Rename the columns or choose others."
+        )
+    if len(places) < len(columns):
+        count = Counter(columns)
+        for name in names:
+            if count[name] > 1:
+                raise ValueError(
+                    f"{source} has {count[name]} columns {name or '(without a name)'}; "
+                    "keep only one."
+                )
+    return [places[name] for name in names]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,18 +16,10 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from tfbnn.data.array_files import read_numpy, read_parquet, table_of_arrays
-from tfbnn.data.csv_tables import (
-    CsvRows,
-    Lines,
-    Names,
-    Writer,
-    column_places,
-    csv_writer,
-    open_csv,
-)
+from tfbnn.data.csv_tables import CsvRows, Lines, Writer, csv_writer, open_csv
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import decimal, is_number
-from tfbnn.data.table import Choice, Table, Wanted
+from tfbnn.data.table import Choice, Names, Table, Wanted, column_places
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath, open_text, replacing

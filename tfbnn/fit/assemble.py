@@ -260,8 +260,8 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
         RunFolderError: When the folder holds no run, or is damaged.
         NotFittedError: When no draw is committed yet.
     """
-    from tfbnn.storage import RunFolder
     from tfbnn.storage.model.contents import from_arrays, to_arrays
+    from tfbnn.storage.run.folder import RunFolder
 
     folder = RunFolder.open(path)
     try:
@@ -301,7 +301,7 @@ def read_run(
         options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
     """
     from tfbnn.engine.kernels.registry import kernel_from_json
-    from tfbnn.storage import RunFolder
+    from tfbnn.storage.run.folder import RunFolder
 
     config = read_fit_config(RunFolder.open(folder), custom)
     begun = config.sampling

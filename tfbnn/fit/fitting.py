@@ -145,7 +145,7 @@ def _as_run(job: Job, result: Result) -> dict[str, Any]:
 
 def _folder_of(options: FitOptions) -> str | None:
     """The run folder; None where a run ended in the search for its starts, and so has none."""
-    from tfbnn.storage import RunFolder
+    from tfbnn.storage.run.folder import RunFolder
 
     output = options.output
     return None if output is None or RunFolder.around(output) is None else str(output)

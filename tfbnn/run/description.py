@@ -29,7 +29,7 @@ from tfbnn.spec.settings_json import Pretraining, settings_from_json, settings_t
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
-    from tfbnn.storage import RunFolder
+    from tfbnn.storage.run.folder import RunFolder
 
 # Name of the array of starts that were given.
 INITIAL_STATE = "initial state"

@@ -35,7 +35,9 @@ from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
-    from tfbnn.storage import Checkpoint, GroupWriter, RunFolder
+    from tfbnn.storage.run.chain_group import GroupWriter
+    from tfbnn.storage.run.checkpoint import Checkpoint
+    from tfbnn.storage.run.folder import RunFolder
 
 # A commit takes no longer than a block; memory, not loss, asks for one when so many bytes wait.
 _MOST_WAITING_BYTES = 64e6
@@ -305,12 +307,12 @@ def open_store(config: RunConfig, options: FitOptions) -> Iterator[Store]:
         RunLockedError: When another process is about to begin a run there.
         OSError: When the folder cannot be made.
     """
-    from tfbnn.storage import RunFolder
-
     path, make = options.output, None
     if path is None:
         yield MemoryStore()
         return
+    from tfbnn.storage.run.folder import RunFolder
+
     with ExitStack() as stack:
         folder = RunFolder.find(path)
         if folder is None:

@@ -15,7 +15,7 @@ from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan, Stage
 from tfbnn.spec.rows import NetworkRows
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 pytestmark = [
     pytest.mark.tensorflow,

@@ -16,7 +16,7 @@ from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
 from tfbnn.fit.choices import rules
 from tfbnn.kernels import HMC, RandomWalkMetropolis
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"

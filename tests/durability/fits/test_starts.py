@@ -13,7 +13,7 @@ from tests.support.run_folders import created_run
 from tests.support.small_runs import BRIEF, assert_same_draws, small_fit
 from tests.support.starts import SEARCHES
 from tfbnn.exceptions import RunFolderError
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"

@@ -12,7 +12,7 @@ from tfbnn.engine.running.advance import advance_group
 from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 pytestmark = [
     pytest.mark.tensorflow,

@@ -13,7 +13,7 @@ import numpy as np
 
 import tfbnn
 from tests.support.run_folders import created_run
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 GROUP = "lane-000"
 # Each holds two generations of checkpoints: the fourth commit, and the third.

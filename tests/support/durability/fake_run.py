@@ -13,7 +13,8 @@ from tests.support.builders import make_ensemble, plain_spec
 from tests.support.run_folders import created_run
 from tfbnn.exceptions import RunFolderError
 from tfbnn.likelihoods import Gaussian
-from tfbnn.storage import RunFolder, read_model, write_model
+from tfbnn.storage import read_model, write_model
+from tfbnn.storage.run.folder import RunFolder
 
 SPEC = plain_spec([2, 4, 1], likelihood=Gaussian(noise_scale=0.1), dtype="float32")
 NUM_CHAINS, BLOCK, NUM_DRAWS = 2, 5, 80

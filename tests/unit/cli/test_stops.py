@@ -19,7 +19,7 @@ from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.signals import STOP_SIGNALS, signals_held
 
 RUN = SimpleNamespace(report=lambda **_: "the report", diagnosis=None, num_results=15)

@@ -35,7 +35,7 @@ from tfbnn.run.description import (
     read_config,
 )
 from tfbnn.spec.rows import learn_transforms, prepare_rows, rows_to_fit
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.trust import EDGE, OUTSIDE
 
 PRIOR = [{"kernel": ARD(), "bias": Normal()}, Normal()]

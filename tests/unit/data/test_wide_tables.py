@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tfbnn.cli.columns import feature_columns
-from tfbnn.data.csv_tables import CsvRows, column_places
+from tfbnn.data.csv_tables import CsvRows
 from tfbnn.data.learn_coding import learn_coding
-from tfbnn.data.table import Table
+from tfbnn.data.table import Table, column_places
 
 NUM_COLUMNS = 200
 

@@ -15,7 +15,7 @@ from tfbnn.run.description import (
     read_fit_config,
 )
 from tfbnn.spec.rows import prepare_rows, rows_to_fit
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tfbnn.run.counters import Clock
 from tfbnn.run.description import read_beginning, read_config, refuse_differences
 from tfbnn.run.stores import FolderStore, committed_counters
 from tfbnn.spec.rows import learn_transforms
-from tfbnn.storage import RunFolder
+from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
 

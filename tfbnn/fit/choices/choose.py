@@ -245,7 +245,7 @@ def as_begun(
 
 def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:
     """The RunConfig that a fit is to go on with, or None where it begins one."""
-    from tfbnn.storage import RunFolder
+    from tfbnn.storage.run.folder import RunFolder
 
     if not options.resume or options.output is None:
         return None
