@@ -30,9 +30,6 @@ from tfbnn.diagnostics.statistics import MIN_DRAWS
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
-# Statistics of the sampler by name, each [C, S].
-Stats = Mapping[str, Array]
-
 # Chains that stand still accept all or nothing.
 _ACCEPTED = 0.5
 
@@ -50,7 +47,7 @@ class Sampled:
     """
 
     draws: Array
-    stats: Stats
+    stats: Mapping[str, Array]
     max_tree_depth: int | None
     adapts: bool
     is_adjusted: bool

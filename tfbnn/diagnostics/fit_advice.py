@@ -50,10 +50,8 @@ _WIDE = "Chains that disagree widen them, and so does a posterior that is far fr
 _NARROW_BARS = "The noise has other tails than the likelihood, or is larger for some rows."
 
 
-def find_misfits(fit: FitCheck | None) -> list[Problem]:
+def find_misfits(fit: FitCheck) -> list[Problem]:
     """Find what keeps a model from following its data."""
-    if fit is None:
-        return []
     rows = fit.rows
     # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
     severity = Severity.NOTHING if rows is None or rows.explains else Severity.MEANS
@@ -67,10 +65,8 @@ def find_misfits(fit: FitCheck | None) -> list[Problem]:
     return causes
 
 
-def find_effects(fit: FitCheck | None) -> Iterator[Problem]:
+def find_effects(fit: FitCheck) -> Iterator[Problem]:
     """Yield what the predictions of the training rows fall short of; misfits would explain it."""
-    if fit is None:
-        return
     rows, found = fit.rows, fit.predictions
     if rows is None:
         yield Problem(
