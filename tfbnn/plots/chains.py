@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, Axes, Figure, styled_figure
+from tfbnn.plots.canvas import GREY, Axes, Figure, line_looks, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
@@ -55,10 +54,8 @@ def _draw_histograms(axis: Axes, samples: Mapping[str, Array]) -> None:
     if not pooled.size:
         return
     edges = np.histogram_bin_edges(pooled, 30).tolist()
-    looks = ((BLUE, "-"), (ORANGE, "--"))
-    for (color, dashes), (label, values) in zip(looks, samples.items()):
-        look: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.6}
-        axis.hist(values, edges, histtype="step", label=label, **look)
+    for look, (label, values) in zip(line_looks(len(samples)), samples.items()):
+        axis.hist(values, edges, histtype="step", linewidth=1.6, label=label, **look)
 
 
 def _finish(axis: Axes, limit: float, label: str) -> None:
