@@ -252,8 +252,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
         return InputCheck("all of them", float(inputs.mean.mean()), spread)
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
-    name = ensemble.input_names[index]
-    return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))
+    return InputCheck(ensemble.input_names[index], float(inputs.mean[index]), float(stddev[index]))
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:

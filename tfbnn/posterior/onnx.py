@@ -194,8 +194,7 @@ def _moments(op: Operations, location: Any, roots: Any, draw_weights: Any) -> tu
     if roots is not None:
         deviations = op("Concat", deviations, roots, axis=2)
     stddev = _root_mean_square(op, deviations, draw_weights)
-    mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
-    return mean, stddev
+    return op("Squeeze", mean, np.array([0, 2])), op("Squeeze", stddev, np.array([0, 2]))
 
 
 def _average(op: Operations, values: Any, draw_weights: Any) -> Any:
@@ -245,8 +244,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
         x: Transformed inputs [D, N].
         centre, spread: Mean and standard deviation of the function [K, N], transformed.
     """
-    squares = (op("Mul", spread, spread), np.square(constants.noise))
-    stddev = op("Sqrt", op("Add", *squares))
+    stddev = op("Sqrt", op("Add", op("Mul", spread, spread), np.square(constants.noise)))
     at_edge, is_outside = _places(op, constants.inputs, x)
     scores, narrower = (
         op("Add", op("Mul", stddev, 0.0), first)
