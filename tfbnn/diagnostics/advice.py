@@ -211,11 +211,10 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         diagnosis.rhat_function,
         diagnosis.ess_function,
         diagnosis.tail_ess_function,
-        diagnosis.mean_gap,
         diagnosis.rhat_log_prob,
     )
     # Means that are so far from each other are of no use.
-    apart, unlike = are_many(agreement.mean_gap >= GAP_LIMIT), agreement.are_unlike()
+    apart, unlike = are_many(diagnosis.mean_gap >= GAP_LIMIT), agreement.are_unlike()
     smallest = agreement.smallest_ess
     faults = []
     if unlike:

@@ -107,10 +107,12 @@ class Posterior(Ensemble):
                 raise ValueError(
                     f"{name} belongs to rows, received x=None. Pass their inputs as x."
                 )
-        groups = groups_of_draws(self)
+        groups: Groups = {"posterior": (parameter_variables(self), _origin(self))}
+        if self.sample_stats:  # as draws that were chosen have none
+            statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
+            groups["sample_stats"] = statistics, {}
         if x is not None:
-            points = Points.checked(self, x, y, noise_scale)
-            add_rows(groups, self, points, seed)
+            add_rows(groups, self, Points.checked(self, x, y, noise_scale), seed)
         note = weighting_note(self)
         if note is not None:
             warn(
@@ -165,13 +167,6 @@ def _dataset(xarray: Any, group: Group, names: dict[str, Array]) -> Any:
 def variable(dims: tuple[str, ...], values: Array, description: str = "") -> Variable:
     """Return a variable of ArviZ data."""
     return dims, values, {"description": description} if description else {}
-
-
-def groups_of_draws(ensemble: Ensemble) -> Groups:
-    """Return posterior, and sample_stats where there are some: not of draws that were chosen."""
-    groups: Groups = {"posterior": (parameter_variables(ensemble), _origin(ensemble))}
-    statistics = {name: variable(SAMPLE, v) for name, v in ensemble.sample_stats.items()}
-    return groups | ({"sample_stats": (statistics, {})} if statistics else {})
 
 
 def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> None:
