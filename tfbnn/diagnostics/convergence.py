@@ -102,13 +102,9 @@ def _problems(of_chains: Sequence[Problem], fit: FitCheck | None) -> tuple[Probl
         serious = [problem for problem in chains if problem.severity]
         others = [problem for problem in chains if not problem.severity]
         chains = [*serious[:1], *_advised_above(serious[1:]), *others]
+    found = (*causes, *misfits, *chains, *effects)
     # Last what spoils nothing.
-    return tuple(
-        sorted(
-            (*causes, *misfits, *chains, *effects),
-            key=lambda problem: problem.severity == Severity.NOTHING,
-        )
-    )
+    return tuple(sorted(found, key=lambda problem: problem.severity == Severity.NOTHING))
 
 
 def _about(what: About, problems: Iterable[Problem]) -> list[Problem]:

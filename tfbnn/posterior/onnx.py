@@ -268,14 +268,12 @@ def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
     beyond = op("Max", op("Sub", low, x), op("Sub", x, high))
     deviations = op("MatMul", inputs.whitening_matrix, op("Sub", x, mean))
     distance = op("ReduceL2", deviations, axes=[0])
-    not_inside = op(
-        "Or",
-        op("Greater", _largest(op, beyond), 0.0),
-        op("Greater", distance, usual),
-    )
-    too_far = op("Greater", _largest(op, op("Sub", beyond, MARGIN * (high - low))), 0.0)
-    return not_inside, op("Or", too_far, op("Greater", distance, (1.0 + MARGIN) * largest))
+    not_inside = _is_off(op, beyond, distance, usual)
+    too_far = op("Sub", beyond, MARGIN * (high - low))
+    return not_inside, _is_off(op, too_far, distance, (1.0 + MARGIN) * largest)
 
 
-def _largest(op: Operations, values: Any) -> Any:
-    return op("ReduceMax", values, axes=[0])
+def _is_off(op: Operations, beyond: Any, distance: Any, limit: float) -> Any:
+    """Return whether any input is beyond its range, by numbers above 0 [D, N], or the distance [N] above a limit."""
+    is_beyond = op("Greater", op("ReduceMax", beyond, axes=[0]), 0.0)
+    return op("Or", is_beyond, op("Greater", distance, limit))
