@@ -180,13 +180,11 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
     """
     with_density = points.rows is not None and _has_density(ensemble, points.rows)
     functions, found, log_likelihood = at_rows(ensemble, points, with_density, seed)
-    side = prediction_side(ensemble)
-    name, what = "f", "prediction without noise, original units"
+    name, what, unit = "f", "prediction without noise, original units", "original units"
     if ensemble.spec.has_classes:
-        name, what = "probability", "of the second label or of each class"
-    groups["posterior"][0][name] = _of_columns(functions, side, what)
-    what = "class numbers" if ensemble.spec.has_classes else "original units"
-    what = f"{', '.join(ensemble.target_names)}: {what}"
+        name, what, unit = "probability", "of the second label or of each class", "class numbers"
+    groups["posterior"][0][name] = _of_columns(functions, prediction_side(ensemble), what)
+    what = f"{', '.join(ensemble.target_names)}: {unit}"
     observations = _of_columns(found, "target", what)
     calibrated = "no"
     if ensemble.calibration is not None:

@@ -113,9 +113,8 @@ def check_fit(
         found, judged = _look_at(ensemble, rows, row_groups)
     if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
         judged = Predictions(why="the error bars have changed since they were judged")
-    predictions = predictions or judged
     prior, inputs = check_prior(ensemble), check_inputs(ensemble)
-    return FitCheck(found, prior, inputs, is_calibrated, predictions)
+    return FitCheck(found, prior, inputs, is_calibrated, predictions or judged)
 
 
 def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows") -> Predictions:
