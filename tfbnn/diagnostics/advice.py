@@ -30,9 +30,6 @@ from tfbnn.diagnostics.statistics import MIN_DRAWS
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
-# Statistics of the sampler by name, each [C, S].
-Stats = Mapping[str, Array]
-
 # Chains that stand still accept all or nothing.
 _ACCEPTED = 0.5
 
@@ -50,7 +47,7 @@ class Sampled:
     """
 
     draws: Array
-    stats: Stats
+    stats: Mapping[str, Array]
     max_tree_depth: int | None
     adapts: bool
     is_adjusted: bool
@@ -214,11 +211,10 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         diagnosis.rhat_function,
         diagnosis.ess_function,
         diagnosis.tail_ess_function,
-        diagnosis.mean_gap,
         diagnosis.rhat_log_prob,
     )
     # Means that are so far from each other are of no use.
-    apart, unlike = are_many(agreement.mean_gap >= GAP_LIMIT), agreement.are_unlike()
+    apart, unlike = are_many(diagnosis.mean_gap >= GAP_LIMIT), agreement.are_unlike()
     smallest = agreement.smallest_ess
     faults = []
     if unlike:

@@ -27,14 +27,12 @@ class Agreement(NamedTuple):
 
     Attributes:
         rhat, bulk_ess, tail_ess: Of the function values [N_ref, K].
-        mean_gap: As that of `Diagnosis` [N_ref, K].
         rhat_log_prob: R-hat of the log density.
     """
 
     rhat: Array
     bulk_ess: Array
     tail_ess: Array
-    mean_gap: Array
     rhat_log_prob: float
 
     @classmethod
@@ -44,7 +42,6 @@ class Agreement(NamedTuple):
             statistics.rhat(function_draws),
             statistics.bulk_ess(function_draws),
             statistics.tail_ess(function_draws),
-            mean_gaps(function_draws),
             float(statistics.rhat(log_probs)),
         )
 

@@ -61,9 +61,7 @@ def geyer_time(correlations: Array) -> Array:
     Returns:
         [...], NaN where the correlations are.
     """
-    pairs = _pair_sums(correlations)
-    kept = np.logical_and.accumulate(pairs > 0, axis=-1)
-    monotone = np.minimum.accumulate(pairs, axis=-1)
+    kept, monotone = _initial_sequence(correlations)
     time = 2.0 * np.sum(np.where(kept, monotone, 0.0), axis=-1) - 1.0
     return np.where(np.isnan(correlations[..., 0]), np.nan, time)
 
@@ -101,17 +99,21 @@ def _multi_chain_time(correlations: Array) -> Array:
     That half pair reduces the truncation bias of antithetic chains. The last available pair
     ends the sum if none before it does.
     """
-    pairs = _pair_sums(correlations)
-    kept = np.logical_and.accumulate(pairs > 0, axis=-1)
+    kept, monotone = _initial_sequence(correlations)
     kept[..., -1] = False
-    monotone = np.minimum.accumulate(pairs, axis=-1)
     num_kept = kept.sum(axis=-1, keepdims=True)
     even = np.take_along_axis(correlations[..., 0::2], num_kept, axis=-1)[..., 0]
     sums = np.sum(np.where(kept, monotone, 0.0), axis=-1)
     return 2.0 * sums - 1.0 + np.maximum(even, 0.0)
 
 
-def _pair_sums(correlations: Array) -> Array:
-    """Return rho_2k + rho_2k+1 for every complete pair of lags, [..., L // 2]."""
+def _initial_sequence(correlations: Array) -> tuple[Array, Array]:
+    """Return for every pair of lags whether Geyer's sum has it, and what it counts: [..., L // 2] each.
+
+    The sum of pairs rho_2k + rho_2k+1 ends before the first that is not positive, and each is cut
+    down to the smallest before it.
+    """
     end = correlations.shape[-1] // 2 * 2
-    return correlations[..., 0:end:2] + correlations[..., 1:end:2]
+    pairs = correlations[..., 0:end:2] + correlations[..., 1:end:2]
+    kept = np.logical_and.accumulate(pairs > 0, axis=-1)
+    return kept, np.minimum.accumulate(pairs, axis=-1)

@@ -1,7 +1,7 @@
 """Computes the diagnosis of one run out of its draws."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,20 +80,19 @@ def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:
     return dataclasses.replace(diagnosis, fit=fit, problems=_problems(diagnosis.problems, fit))
 
 
-def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Problem, ...]:
+def _problems(of_chains: Sequence[Problem], fit: FitCheck | None) -> tuple[Problem, ...]:
     """All problems, causes before what follows from them, each with what to do.
 
     Args:
         of_chains: Those of the chains, in this order; others are passed over.
         fit: FitCheck that tells the others.
     """
-    of_chains = tuple(of_chains)
     causes = [problem for problem in of_chains if problem.about == About.MOVEMENT]
     chains = [problem for problem in of_chains if problem.about == About.CHAINS]
-    misfits = _about(About.MODEL, find_misfits(fit))
+    misfits = _about(About.MODEL, find_misfits(fit) if fit else ())
     spoiled = verdict_of(misfits)
     # What is as bad as a misfit follows from it.
-    effects = _about(About.MODEL, find_effects(fit))
+    effects = _about(About.MODEL, find_effects(fit) if fit else ())
     effects = [one for one in effects if not spoiled or one.severity > spoiled]
     if verdict_of(causes) == Severity.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
@@ -103,13 +102,9 @@ def _problems(of_chains: Iterable[Problem], fit: FitCheck | None) -> tuple[Probl
         serious = [problem for problem in chains if problem.severity]
         others = [problem for problem in chains if not problem.severity]
         chains = [*serious[:1], *_advised_above(serious[1:]), *others]
+    found = (*causes, *misfits, *chains, *effects)
     # Last what spoils nothing.
-    return tuple(
-        sorted(
-            (*causes, *misfits, *chains, *effects),
-            key=lambda problem: problem.severity == Severity.NOTHING,
-        )
-    )
+    return tuple(sorted(found, key=lambda problem: problem.severity == Severity.NOTHING))
 
 
 def _about(what: About, problems: Iterable[Problem]) -> list[Problem]:

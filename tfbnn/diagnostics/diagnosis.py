@@ -161,10 +161,8 @@ class Diagnosis:
                 ess_text("tail ESS", function["tail_ess"]),
             ],
         )
-        yield (
-            "log density",
-            f"R-hat {_number_text(self.rhat_log_prob)}, ESS {self.ess_log_prob:.0f}",
-        )
+        rhat = _number_text(self.rhat_log_prob)
+        yield "log density", f"R-hat {rhat}, ESS {self.ess_log_prob:.0f}"
         energies = "not defined here" if np.isnan(self.ebfmi).all() else energies
         yield "", f"E-BFMI {energies}, {self.num_divergent} divergent transitions"
         yield "weights", f"{rhat_text(weights['rhat'])} (secondary: permuted or"

@@ -50,10 +50,8 @@ _WIDE = "Chains that disagree widen them, and so does a posterior that is far fr
 _NARROW_BARS = "The noise has other tails than the likelihood, or is larger for some rows."
 
 
-def find_misfits(fit: FitCheck | None) -> list[Problem]:
+def find_misfits(fit: FitCheck) -> list[Problem]:
     """Find what keeps a model from following its data."""
-    if fit is None:
-        return []
     rows = fit.rows
     # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
     severity = Severity.NOTHING if rows is None or rows.explains else Severity.MEANS
@@ -67,10 +65,8 @@ def find_misfits(fit: FitCheck | None) -> list[Problem]:
     return causes
 
 
-def find_effects(fit: FitCheck | None) -> Iterator[Problem]:
+def find_effects(fit: FitCheck) -> Iterator[Problem]:
     """Yield what the predictions of the training rows fall short of; misfits would explain it."""
-    if fit is None:
-        return
     rows, found = fit.rows, fit.predictions
     if rows is None:
         yield Problem(
@@ -181,17 +177,15 @@ def _explained(rows: RowsCheck | None) -> str:
 
 
 def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
-    if isinstance(rows, ClassesCheck):
-        if not rows.calibration_error <= _COVERAGE_LIMIT:  # nor is an unknown one within
-            yield Problem(
-                f"Predicted probabilities are off by {100 * rows.calibration_error:.0f} percentage "
-                "points on average, on the training rows",
-                _JUDGE,
-                why="That is the expected calibration error.",
-            )
-        return
-    targets = sorted(_targets(rows), key=lambda target: -target.coverage_error)
-    for target in targets[:1]:
+    # An unknown error is not within the limit either.
+    if isinstance(rows, ClassesCheck) and not rows.calibration_error <= _COVERAGE_LIMIT:
+        yield Problem(
+            f"Predicted probabilities are off by {100 * rows.calibration_error:.0f} percentage "
+            "points on average, on the training rows",
+            _JUDGE,
+            why="That is the expected calibration error.",
+        )
+    for target in sorted(_targets(rows), key=lambda target: -target.coverage_error)[:1]:
         if np.isnan(target.coverage_error):
             yield Problem(
                 f"The intervals of {shown(target.name)} cannot be judged by the training rows",

@@ -43,8 +43,7 @@ def fold(draws: Array) -> Array:
     Returns:
         [..., C, S], nonnegative.
     """
-    distances: Array = draws - np.median(draws, axis=(-2, -1), keepdims=True)
-    return np.abs(distances)
+    return np.abs(draws - np.median(draws, axis=(-2, -1), keepdims=True))
 
 
 def normal_scores(draws: Array) -> Array:

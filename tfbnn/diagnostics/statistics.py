@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time, multi_chain_ess
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 # Of a block [m, C, S] of m quantities: [m].
 Statistic = Callable[[Array], Array]
@@ -63,8 +63,7 @@ def per_quantity(function: Statistic, draws: ArrayLike, *, in_units: bool = Fals
     results = np.full(columns.shape[2], np.nan)
     if num_chains > 0 and num_draws >= MIN_DRAWS:
         width = max(1, _BLOCK_VALUES // (num_chains * num_draws))
-        for start in range(0, columns.shape[2], width):
-            part = slice(start, start + width)
+        for part in row_slices(columns.shape[2], width):
             _fill(results[part], function, columns[:, :, part], in_units)
     return results.reshape(trailing)[()]
 
@@ -186,8 +185,7 @@ def _rhat(block: Array) -> Array:
     num_draws = block.shape[-1]
     deviations, means = centre(block)
     within = np.sum(deviations**2, axis=-1).mean(axis=-1) / (num_draws - 1)
-    ratio: Array = (num_draws - 1) / num_draws + means.var(axis=-1, ddof=1) / within
-    return np.sqrt(ratio)
+    return np.sqrt((num_draws - 1) / num_draws + means.var(axis=-1, ddof=1) / within)
 
 
 def _rank_rhat(block: Array) -> Array:
@@ -198,11 +196,8 @@ def _rank_rhat(block: Array) -> Array:
 
 
 def _tail_ess(block: Array) -> Array:
-    lower, upper = np.quantile(block, [0.05, 0.95], axis=(1, 2), keepdims=True)
-    return np.fmin(
-        multi_chain_ess(split_chains(block <= lower).astype(float)),
-        multi_chain_ess(split_chains(block <= upper).astype(float)),
-    )
+    ends = np.quantile(block, [0.05, 0.95], axis=(1, 2), keepdims=True)
+    return np.fmin(*(multi_chain_ess(split_chains(block <= end).astype(float)) for end in ends))
 
 
 def _mcse_mean(block: Array) -> Array:

@@ -221,9 +221,8 @@ def verdict_on(chains: Severity, model: Severity, predictions_ok: bool | None) -
         model: What problems between model and data spoil.
         predictions_ok: `Predictions.ok`.
     """
-    worst = max(
-        chains, model, Severity.NOTHING if predictions_ok is not False else Severity.ERROR_BARS
-    )
+    error_bars = Severity.ERROR_BARS if predictions_ok is False else Severity.NOTHING
+    worst = max(chains, model, error_bars)
     if worst == Severity.NOTHING:
         return USABLE
     if predictions_ok and model != Severity.MEANS:

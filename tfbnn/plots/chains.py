@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.agreement import ESS_LIMIT, RHAT_LIMIT
 from tfbnn.diagnostics.diagnosis import Diagnosis
-from tfbnn.plots.canvas import BLUE, GREY, ORANGE, Axes, Figure, styled_figure
+from tfbnn.plots.canvas import GREY, Axes, Figure, line_looks, styled_figure
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
@@ -34,8 +33,7 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
 
 def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
     """Draw how R-hat is distributed over the reference outputs."""
-    _draw_histograms(axis, {"R-hat": diagnosis.rhat_function})
-    _finish(axis, RHAT_LIMIT, f"should be below {RHAT_LIMIT}")
+    _draw_histograms(axis, {"R-hat": diagnosis.rhat_function}, RHAT_LIMIT, "below")
     axis.set_xlabel("R-hat of predictions (1 is perfect)")
     axis.locator_params(axis="x", nbins=5)  # numbers such as 1.0025 are long
 
@@ -43,25 +41,26 @@ def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
 def draw_sizes(axis: Axes, diagnosis: Diagnosis) -> None:
     """Draw how the effective numbers of draws are."""
     sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
-    _draw_histograms(axis, sizes)
-    _finish(axis, ESS_LIMIT, f"should be above {ESS_LIMIT}")
+    _draw_histograms(axis, sizes, ESS_LIMIT, "above")
     axis.set_xlabel("effective number of draws of predictions")
 
 
-def _draw_histograms(axis: Axes, samples: Mapping[str, Array]) -> None:
-    """Outlines of histograms of what is finite of each sample, over common bins."""
+def _draw_histograms(axis: Axes, samples: Mapping[str, Array], limit: float, side: str) -> None:
+    """Outlines of histograms of what is finite of each sample, over common bins, and a limit.
+
+    Args:
+        axis: Where.
+        samples: By their labels.
+        limit: What they should be below or above.
+        side: Which of the two.
+    """
     samples = {label: values[np.isfinite(values)] for label, values in samples.items()}
     pooled = np.concatenate(list(samples.values()))
-    if not pooled.size:
-        return
-    edges = np.histogram_bin_edges(pooled, 30).tolist()
-    looks = ((BLUE, "-"), (ORANGE, "--"))
-    for (color, dashes), (label, values) in zip(looks, samples.items()):
-        look: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.6}
-        axis.hist(values, edges, histtype="step", label=label, **look)
-
-
-def _finish(axis: Axes, limit: float, label: str) -> None:
+    if pooled.size:
+        edges = np.histogram_bin_edges(pooled, 30).tolist()
+        for look, (label, values) in zip(line_looks(len(samples)), samples.items()):
+            axis.hist(values, edges, histtype="step", linewidth=1.6, label=label, **look)
+    label = f"should be {side} {limit}"
     axis.axvline(limit, color=GREY, linestyle=":", linewidth=1.6, label=label)
     axis.set_ylabel("reference outputs")
     axis.locator_params(axis="y", integer=True)

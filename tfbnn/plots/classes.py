@@ -96,7 +96,6 @@ def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) 
 def draw_reliability(axes: Array, found: Forecasts) -> None:
     """Draw shares against probabilities on the first of two axes, numbers of rows on the second."""
     upper, lower = axes
-    edges = np.linspace(0.0, 1.0, _NUM_BINS + 1)
     bins = np.clip((found.probability * _NUM_BINS).astype(int), 0, _NUM_BINS - 1)
     counts = np.bincount(bins, minlength=_NUM_BINS)
     some = counts > 0
@@ -117,6 +116,6 @@ def draw_reliability(axes: Array, found: Forecasts) -> None:
     upper.set(xlim=(0, 1), ylim=(-0.02, 1.02), ylabel="observed share")
     upper.set_title(f"accuracy {found.accuracy:.3g}, {len(bins)} rows")
     upper.legend(loc="lower right")
-    lower.stairs(counts, edges, color=BLUE, fill=True, alpha=0.75)
+    lower.stairs(counts, np.linspace(0.0, 1.0, _NUM_BINS + 1), color=BLUE, fill=True, alpha=0.75)
     lower.set(xlabel=found.of, ylabel="rows")
     lower.locator_params(axis="y", integer=True)

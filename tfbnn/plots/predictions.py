@@ -56,16 +56,14 @@ class Truth(NamedTuple):
     Attributes:
         name: The target.
         values: What they are [n].
-        low, middle, high: Quantiles of the predictive distribution at 16, 50 and 84 % [n].
+        quantiles: Of the predictive distribution at 16, 50 and 84 % [3, n].
         is_log: Whether it is learned as log10.
         num_rows: Rows there are, of which n are shown.
     """
 
     name: str
     values: Array
-    low: Array
-    middle: Array
-    high: Array
+    quantiles: Array
     is_log: bool
     num_rows: int
 
@@ -80,49 +78,45 @@ def find_truths(
     rows, _ = canvas.checked_rows(model, x, y, noise_scale)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     noise = None if rows.noise is None else rows.noise[shown]
-    probabilities = [0.16, 0.5, 0.84]
     found = model.predict(
-        rows.x[shown], include_noise=True, quantiles=probabilities, noise_scale=noise
+        rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
     )
-    quantiles = np.asarray(found.columns.quantiles)
+    by_target = np.moveaxis(np.asarray(found.columns.quantiles), -1, 0)
     is_log = "log10" in model.posterior.y_pipeline.names
     return [
-        Truth(name, values, low, middle, high, is_log, len(rows.x))
-        for name, values, (low, middle, high) in zip(
-            model.posterior.target_names, rows.y[shown].T, np.moveaxis(quantiles, -1, 0)
-        )
+        Truth(name, values, quantiles, is_log, len(rows.x))
+        for name, values, quantiles in zip(model.posterior.target_names, rows.y[shown].T, by_target)
     ]
 
 
 def draw_truth(axes: Array, truth: Truth) -> None:
     """Draw predictions on the first of two axes, and how far they are off on the second."""
     upper, lower = axes
-    values, middle = truth.values, truth.middle
+    values, middle = truth.values, truth.quantiles[1]
     ends = [min(values.min(), middle.min()), max(values.max(), middle.max())]
     upper.plot(ends, ends, color=GREY, linewidth=1, zorder=3, label="prediction = truth")
     label = "median and central 68 %, noise included"
     if len(values) < truth.num_rows:
         label += f"; {len(values)} of {truth.num_rows} rows"
-    _draw_points(upper, values, middle, (truth.low, truth.high), label)
+    _draw_points(upper, values, truth.quantiles, label)
     lower.axhline(0.0, color=GREY, linewidth=1, zorder=3)
     if truth.is_log:
         upper.set(xscale="log", yscale="log")
-        residual = [np.log10(found / values) for found in (middle, truth.low, truth.high)]
+        residuals = np.log10(truth.quantiles / values)
         lower.set_ylabel("log10(pred. / true)")
     else:
-        residual = [found - values for found in (middle, truth.low, truth.high)]
+        residuals = truth.quantiles - values
         lower.set_ylabel("pred. - true")
-    _draw_points(lower, values, residual[0], residual[1:])
+    _draw_points(lower, values, residuals)
     upper.set_ylabel(f"predicted {plain(truth.name)}")
     canvas.add_legend(upper)
     lower.set_xlabel(f"true {plain(truth.name)}")
 
 
-def _draw_points(
-    axis: Axes, x: Array, middle: Array, ends: Sequence[Array], label: str | None = None
-) -> None:
+def _draw_points(axis: Axes, x: Array, quantiles: Array, label: str | None = None) -> None:
+    low, middle, high = quantiles
     # A bound may pass the median by rounding; a bar of negative length is an error to Matplotlib.
-    bars = [np.maximum(middle - ends[0], 0.0), np.maximum(ends[1] - middle, 0.0)]
+    bars = np.maximum([middle - low, high - middle], 0.0)
     marks: dict[str, Any] = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
     marks |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6}
     axis.errorbar(
@@ -251,9 +245,8 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
     axis.plot(levels, nominal, **marks, markersize=22, markeredgewidth=1.5)
     axis.plot([], [], **marks, markersize=12, markeredgewidth=1.5, label="normal")
     num_rows, count = pull.shape
-    has_none = False
-    for index, (color, name) in enumerate(zip(canvas.colors(count), names)):
-        share = np.mean(np.abs(pull[:, index, None]) >= levels, axis=0)
+    shares = np.mean(np.abs(pull[:, :, None]) >= levels, axis=0)  # [K, levels]
+    for index, (color, name, share) in enumerate(zip(canvas.colors(count), names, shares)):
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
         low, high = wilson_interval(share, num_rows)
@@ -262,8 +255,7 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
         marks = {"fmt": "o", "color": color, "markersize": 4}
         axis.errorbar(at[some], share[some], yerr=bars, **marks, label=plain(name))
         axis.plot(at[~some], np.full(np.sum(~some), 1 / num_rows), "v", color=color, markersize=5)
-        has_none |= not some.all()
-    if has_none:
+    if not shares.all():
         axis.plot([], [], "v", color=GREY, markersize=5, label="no such row (at one row)")
     axis.set(xlabel="k standard deviations", ylabel="share of rows outside", yscale="log")
     axis.set(xticks=levels, xlim=(0.4, 5.6))

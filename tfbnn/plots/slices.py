@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,10 @@ def plot_slices(
                 draw_slice(axis, piece)
             for axis in of_target[len(pieces) :]:
                 axis.remove()
-        named = _named_by_label(axes.flat)
+        named: dict[str, Any] = {}  # by their labels, as panels of text lack some that others have
+        for axis in axes.flat:
+            for handle, label in zip(*axis.get_legend_handles_labels()):
+                named.setdefault(label, handle)
         figure.legend(
             named.values(),
             named.keys(),
@@ -81,15 +84,6 @@ def plot_slices(
             fontsize="small",
         )
     return figure
-
-
-def _named_by_label(axes: Iterable[Axes]) -> dict[str, Any]:
-    """Find what is first drawn with each label, as panels of text lack some that others have."""
-    named: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels()):
-            named.setdefault(label, handle)
-    return named
 
 
 def draw_slice(axis: Axes, piece: Slice) -> None:

@@ -107,10 +107,12 @@ class Posterior(Ensemble):
                 raise ValueError(
                     f"{name} belongs to rows, received x=None. Pass their inputs as x."
                 )
-        groups = groups_of_draws(self)
+        groups: Groups = {"posterior": (parameter_variables(self), _origin(self))}
+        if self.sample_stats:  # as draws that were chosen have none
+            statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
+            groups["sample_stats"] = statistics, {}
         if x is not None:
-            points = Points.checked(self, x, y, noise_scale)
-            add_rows(groups, self, points, seed)
+            add_rows(groups, self, Points.checked(self, x, y, noise_scale), seed)
         note = weighting_note(self)
         if note is not None:
             warn(
@@ -167,13 +169,6 @@ def variable(dims: tuple[str, ...], values: Array, description: str = "") -> Var
     return dims, values, {"description": description} if description else {}
 
 
-def groups_of_draws(ensemble: Ensemble) -> Groups:
-    """Return posterior, and sample_stats where there are some: not of draws that were chosen."""
-    groups: Groups = {"posterior": (parameter_variables(ensemble), _origin(ensemble))}
-    statistics = {name: variable(SAMPLE, v) for name, v in ensemble.sample_stats.items()}
-    return groups | ({"sample_stats": (statistics, {})} if statistics else {})
-
-
 def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> None:
     """Add rows, and what the draws say of them, under the names that ArviZ has for it.
 
@@ -185,13 +180,11 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
     """
     with_density = points.rows is not None and _has_density(ensemble, points.rows)
     functions, found, log_likelihood = at_rows(ensemble, points, with_density, seed)
-    side = prediction_side(ensemble)
-    name, what = "f", "prediction without noise, original units"
+    name, what, unit = "f", "prediction without noise, original units", "original units"
     if ensemble.spec.has_classes:
-        name, what = "probability", "of the second label or of each class"
-    groups["posterior"][0][name] = _of_columns(functions, side, what)
-    what = "class numbers" if ensemble.spec.has_classes else "original units"
-    what = f"{', '.join(ensemble.target_names)}: {what}"
+        name, what, unit = "probability", "of the second label or of each class", "class numbers"
+    groups["posterior"][0][name] = _of_columns(functions, prediction_side(ensemble), what)
+    what = f"{', '.join(ensemble.target_names)}: {unit}"
     observations = _of_columns(found, "target", what)
     calibrated = "no"
     if ensemble.calibration is not None:

@@ -13,7 +13,6 @@ from tfbnn.posterior.prediction import inverse_draws, output_tiles, scale_at
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
 
-_WHAT = "to_arviz of rows"
 # Of the three arrays together.
 _MOST_BYTES = 4e9
 _BYTES = 8
@@ -40,7 +39,7 @@ class Points(NamedTuple):
 
     @classmethod
     def checked(
-        cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = _WHAT
+        cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = "to_arviz of rows"
     ) -> Points:
         """Check the arguments of `to_arviz`, or of the call that `what` names.
 

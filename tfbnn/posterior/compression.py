@@ -56,14 +56,19 @@ def compress(
             when predictions do not differ between draws or are not finite, when there are too few
             reference inputs to keep some for the statement.
     """
-    _check(ensemble, num_draws, method)
+    if ensemble.is_compressed:
+        raise ValueError("This model is compressed already. Compress the one that it came from.")
     full = ensemble.weighted
+    most = full.num_draws if method == "stride" else min(full.num_draws, _MAX_CANDIDATES)
+    if num_draws > most:
+        raise ValueError(
+            f"num_draws must be at most {most} of {full.num_draws} draws by {method}, received {num_draws}."
+        )
     choosing, stating = _split(ensemble.x_pipeline.forward(ensemble.x_reference), x_reference)
-    candidates = np.arange(full.num_draws)
+    candidates, weights = np.arange(full.num_draws), full.draw_weights
     if method == "stride":
-        chosen = stride(full.draw_weights, num_draws)
+        chosen = stride(weights, num_draws)
     else:
-        weights = full.draw_weights
         if full.num_draws > _MAX_CANDIDATES:
             candidates = stride(weights, _MAX_CANDIDATES)
             weights = np.full(_MAX_CANDIDATES, 1.0 / _MAX_CANDIDATES)
@@ -85,17 +90,6 @@ def compress(
     # The run was not stopped early, it was compressed.
     provenance = small.provenance.stating(compression=record, num_results_requested=None)
     return replace(small, provenance=provenance)
-
-
-def _check(ensemble: Ensemble, num_draws: int, method: str) -> None:
-    if ensemble.is_compressed:
-        raise ValueError("This model is compressed already. Compress the one that it came from.")
-    available = ensemble.weighted.num_draws
-    most = min(available, _MAX_CANDIDATES) if method == "kernel_thinning" else available
-    if num_draws > most:
-        raise ValueError(
-            f"num_draws must be at most {most} of {available} draws by {method}, received {num_draws}."
-        )
 
 
 def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:

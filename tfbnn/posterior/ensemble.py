@@ -364,12 +364,8 @@ class Ensemble(ReadOnlyArrays):
         kernel, bias = self.spec.readout.layer
         place, images = slice(kernel.weights.start, bias.weights.stop), self.draws.copy()
         images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
-        return replace(
-            self,
-            draws=np.concatenate([self.draws, images], axis=1),
-            sample_stats={},
-            readouts=None,
-        )
+        draws = np.concatenate([self.draws, images], axis=1)
+        return replace(self, draws=draws, sample_stats={}, readouts=None)
 
     def picked(self, pick: Callable[[Array], Array]) -> Self:
         """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""

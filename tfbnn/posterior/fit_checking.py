@@ -113,9 +113,8 @@ def check_fit(
         found, judged = _look_at(ensemble, rows, row_groups)
     if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
         judged = Predictions(why="the error bars have changed since they were judged")
-    predictions = predictions or judged
     prior, inputs = check_prior(ensemble), check_inputs(ensemble)
-    return FitCheck(found, prior, inputs, is_calibrated, predictions)
+    return FitCheck(found, prior, inputs, is_calibrated, predictions or judged)
 
 
 def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows") -> Predictions:
@@ -252,8 +251,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
         return InputCheck("all of them", float(inputs.mean.mean()), spread)
     spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
-    name = ensemble.input_names[index]
-    return InputCheck(name, float(inputs.mean[index]), float(stddev[index]))
+    return InputCheck(ensemble.input_names[index], float(inputs.mean[index]), float(stddev[index]))
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:

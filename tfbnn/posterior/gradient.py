@@ -8,7 +8,6 @@ import numpy as np
 
 from tfbnn.posterior.averages import moments
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.prediction import inverse_draws
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array, row_slices, with_ones
@@ -59,16 +58,12 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
 
 def _of_draws(ensemble: Ensemble, x: Array) -> Array:
     """Derivatives of all draws' predictions in the inputs, both in original units: [M, n, K, D]."""
-    spec, pipeline = ensemble.spec, ensemble.y_pipeline
+    likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     outputs, slopes = network_gradients(ensemble, x)
-    location = spec.likelihood.location(outputs)
+    linked = likelihood.inverse_link(likelihood.location(outputs))
     # The location is linear in the outputs, and so are tangents: [M, n, D, K].
-    tangents = spec.likelihood.location(slopes)
-    predictions = inverse_draws(ensemble, location)
-    linked = spec.likelihood.link_tangent(
-        spec.likelihood.inverse_link(location)[:, :, None], tangents
-    )
-    by_inputs = linked / pipeline.derivative(predictions)[:, :, None]
+    tangents = likelihood.link_tangent(linked[:, :, None], likelihood.location(slopes))
+    by_inputs = tangents / pipeline.derivative(pipeline.inverse(linked))[:, :, None]
     inputs = ensemble.x_pipeline.derivative(ensemble.x_pipeline.inverse(x))
     return np.moveaxis(by_inputs, 3, 2) * inputs[:, None]
 

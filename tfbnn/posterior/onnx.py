@@ -194,8 +194,7 @@ def _moments(op: Operations, location: Any, roots: Any, draw_weights: Any) -> tu
     if roots is not None:
         deviations = op("Concat", deviations, roots, axis=2)
     stddev = _root_mean_square(op, deviations, draw_weights)
-    mean, stddev = (op("Squeeze", found, np.array([0, 2])) for found in (mean, stddev))
-    return mean, stddev
+    return op("Squeeze", mean, np.array([0, 2])), op("Squeeze", stddev, np.array([0, 2]))
 
 
 def _average(op: Operations, values: Any, draw_weights: Any) -> Any:
@@ -245,8 +244,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
         x: Transformed inputs [D, N].
         centre, spread: Mean and standard deviation of the function [K, N], transformed.
     """
-    squares = (op("Mul", spread, spread), np.square(constants.noise))
-    stddev = op("Sqrt", op("Add", *squares))
+    stddev = op("Sqrt", op("Add", op("Mul", spread, spread), np.square(constants.noise)))
     at_edge, is_outside = _places(op, constants.inputs, x)
     scores, narrower = (
         op("Add", op("Mul", stddev, 0.0), first)
@@ -270,14 +268,12 @@ def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
     beyond = op("Max", op("Sub", low, x), op("Sub", x, high))
     deviations = op("MatMul", inputs.whitening_matrix, op("Sub", x, mean))
     distance = op("ReduceL2", deviations, axes=[0])
-    not_inside = op(
-        "Or",
-        op("Greater", _largest(op, beyond), 0.0),
-        op("Greater", distance, usual),
-    )
-    too_far = op("Greater", _largest(op, op("Sub", beyond, MARGIN * (high - low))), 0.0)
-    return not_inside, op("Or", too_far, op("Greater", distance, (1.0 + MARGIN) * largest))
+    not_inside = _is_off(op, beyond, distance, usual)
+    too_far = op("Sub", beyond, MARGIN * (high - low))
+    return not_inside, _is_off(op, too_far, distance, (1.0 + MARGIN) * largest)
 
 
-def _largest(op: Operations, values: Any) -> Any:
-    return op("ReduceMax", values, axes=[0])
+def _is_off(op: Operations, beyond: Any, distance: Any, limit: float) -> Any:
+    """Return whether any input is beyond its range, by numbers above 0 [D, N], or the distance [N] above a limit."""
+    is_beyond = op("Greater", op("ReduceMax", beyond, axes=[0]), 0.0)
+    return op("Or", is_beyond, op("Greater", distance, limit))

@@ -54,8 +54,7 @@ def function_draws(ensemble: Ensemble, x: Array) -> Array:
     probabilities.
     """
     outputs = np.moveaxis(network_outputs(ensemble, x), 1, 2)
-    location: Array = ensemble.spec.likelihood.location(outputs)
-    return location.astype(np.float64)
+    return ensemble.spec.likelihood.location(outputs).astype(np.float64)
 
 
 def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:

@@ -56,8 +56,7 @@ def prior_draws(
         )
     generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
     theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
-    known = _unfitted(spec, x) if fitted is None else fitted
-    ensemble = known.with_draws(theta[None])
+    ensemble = (fitted or _unfitted(spec, x)).with_draws(theta[None])
     points = Points.checked(ensemble, x, None, noise_scale, "sample_prior")
     functions, observations, _ = at_rows(ensemble, points, False, seed)
     shaped = (ensemble.as_fitted(values[0]) for values in (functions, observations))
@@ -69,12 +68,11 @@ def _unfitted(spec: NetworkSpec, x: Any) -> Ensemble:
     inputs = as_inputs(spec.flat_inputs(x), "x", spec.num_inputs, None)
     x_pipeline = fit_pipeline(spec.x_transform, inputs.values, "x", inputs.names)
     y_pipeline = None if spec.is_open else unfitted_pipeline(spec.y_transform)
-    nothing = np.empty((1, 0, spec.num_parameters), spec.dtype)
     return Ensemble(
         spec=spec,
         x_pipeline=x_pipeline,
         y_pipeline=Pipeline() if y_pipeline is None else y_pipeline,
-        draws=nothing,
+        draws=np.empty((1, 0, spec.num_parameters), spec.dtype),
         sample_stats={},
         chain_weights=np.ones(1),
         x_reference=inputs.values,

@@ -238,11 +238,10 @@ class SampledModel(ExplainsAttributes):
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
         prediction = predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted)
-        trust = trust_levels(ensemble.training_inputs, x) if return_trust else None
         index = getattr(given, "index", None)
         return replace(
             prediction,
-            trust=trust,
+            trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
             index=None if callable(index) else index,  # a method of lists
         )
@@ -284,8 +283,7 @@ class SampledModel(ExplainsAttributes):
             raise ValueError(
                 f"predict_classes needs classes, received {type(self.spec.likelihood).__name__}."
             )
-        mean = self.predict(x).columns.mean
-        labels = self._sampled().most_probable(mean)
+        labels = self._sampled().most_probable(self.predict(x).columns.mean)
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
     def predict_draws(self, x: ArrayLike, *, space: str = "original") -> Array:

@@ -58,11 +58,11 @@ def test_the_misfit_is_that_of_smallest_changes_that_make_rows_exact():
         for rows in (slice(0, 15), slice(15, 40)):
             yield rows, features[rows].T
 
-    found = misfit_axes(blocks, scores**2, np.ones(len(scores), bool))
-    components = np.square(new @ found.directions)
-    np.testing.assert_allclose(components @ found.squares, above, rtol=1e-8)
+    directions, squares, found, _ = misfit_axes(blocks, scores**2, np.ones(len(scores), bool))
+    components = np.square(new @ directions)
+    np.testing.assert_allclose(components @ squares, above, rtol=1e-8)
     np.testing.assert_allclose(components.sum(axis=1), below, rtol=1e-8)
-    np.testing.assert_allclose(found.leverage, leverage, rtol=1e-9)
+    np.testing.assert_allclose(found, leverage, rtol=1e-9)
 
 
 def test_rows_without_a_score_have_no_part():
@@ -70,8 +70,9 @@ def test_rows_without_a_score_have_no_part():
     judged = np.arange(len(scores)) % 3 > 0
 
     def squares(values):
-        found = misfit_axes(lambda: iter([(slice(0, 40), features.T)]), values**2, judged)
-        return np.square(new @ found.directions) @ found.squares
+        blocks = [(slice(0, 40), features.T)]
+        directions, means, *_ = misfit_axes(lambda: iter(blocks), values**2, judged)
+        return np.square(new @ directions) @ means
 
     changed = np.where(judged, scores, 1e3)
     np.testing.assert_allclose(squares(scores), squares(changed), rtol=1e-9)

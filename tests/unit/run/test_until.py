@@ -220,13 +220,8 @@ def test_the_budget_follows_from_the_settings():
 
 def agreement(rhat=1.0, ess=1000.0, rhat_log_prob=1.0, size=100):
     rhats = np.broadcast_to(rhat, [size, 1])
-    return Agreement(
-        rhats,
-        np.full([size, 1], float(ess)),
-        np.full([size, 1], 2.0 * ess),
-        0 * rhats,
-        rhat_log_prob,
-    )
+    sizes = np.full([size, 1], float(ess))
+    return Agreement(rhats, sizes, 2.0 * sizes, rhat_log_prob)
 
 
 def test_enough_is_what_the_verdict_asks_with_other_limits():

@@ -7,7 +7,6 @@ import hashlib
 import os
 import warnings
 from importlib import resources
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -73,17 +72,6 @@ def page_text(page: Page) -> str:
     Raises:
         ImportError: Where Jinja2 is not installed.
     """
-    style = _resource("page.css")
-    return _template().render(
-        mark=MARK,
-        page=page,
-        style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        version=__version__,
-    )
-
-
-def _template() -> Any:
     jinja2 = required("jinja2", "Reports need Jinja2", "plots")
     environment = jinja2.Environment(
         autoescape=True,
@@ -93,7 +81,14 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.from_string(_resource("page.html"))
+    style = _resource("page.css")
+    return environment.from_string(_resource("page.html")).render(
+        mark=MARK,
+        page=page,
+        style=style,
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        version=__version__,
+    )
 
 
 def _resource(name: str) -> str:

@@ -12,7 +12,7 @@ from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.spec.symmetries import aligned
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
 # Two equal normal distributions have two peaks, and next to nothing between them, from this distance
 # of their means on, in standard deviations.
@@ -71,14 +71,13 @@ class RowsTarget:
         """Log densities [M] at theta [M, P], float64."""
         from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
-        parts = []
-        for start in range(0, len(theta), _NETWORKS_AT_ONCE):
+        result = np.empty(len(theta))
+        for part in row_slices(len(theta), _NETWORKS_AT_ONCE):
             # Always as many, or the density would be traced anew for each number.
-            part = theta[start : start + _NETWORKS_AT_ONCE]
-            full = np.resize(part, (_NETWORKS_AT_ONCE, theta.shape[1]))
+            full = np.resize(theta[part], (_NETWORKS_AT_ONCE, theta.shape[1]))
             terms = log_prob_terms(self._spec, full, *self._rows)
-            parts.append((terms["log_prior"] + terms["log_likelihood"])[: len(part)])
-        result = np.concatenate(parts)
+            found = terms["log_prior"] + terms["log_likelihood"]
+            result[part] = found[: part.stop - part.start]
         return np.where(np.isnan(result), -np.inf, result)
 
     def factor(self, theta: Array) -> Array:

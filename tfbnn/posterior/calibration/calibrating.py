@@ -263,14 +263,13 @@ def calibration_of_moments(
     if is_auto(by) and count < 2 * FEWEST_OF_A_GROUP:
         by = None
     by, groups, edges = _groups(known, by)
-    within = [np.mean(np.abs(plain[used]) < k, axis=0) for k in LEVELS]
     return Calibration(
         method=method,
         by=by,
         num_rows=len(known.scores),
         edges=edges,
         groups=_distributions(known.scores, groups),
-        coverage_before=np.array(within),
+        coverage_before=np.array([np.mean(np.abs(plain[used]) < k, axis=0) for k in LEVELS]),
         coverage_after=_coverage_of_folds(known, groups),
         misfit=misfit,
         checked=_checked(known, by, SOURCES[method], ensemble.target_names),
@@ -332,14 +331,13 @@ def first_rows(stddev: Array) -> Array:
     ]
     most = max(1.0, _MOST_AT_EDGE * num_rows / max(count, 1))
     possible = 1 + np.flatnonzero(np.max(at_edge, axis=0) <= most)
-    first: list[int] = []
+    first = [0]
     for wanted in np.arange(1, count) * num_rows // count:
-        begin = first[-1] if first else 0
-        left = possible[possible >= begin + FEWEST_OF_A_GROUP]
+        left = possible[possible >= first[-1] + FEWEST_OF_A_GROUP]
         left = left[left <= num_rows - FEWEST_OF_A_GROUP]
         if len(left):
             first.append(int(left[np.argmin(np.abs(left - wanted))]))
-    return np.array(first, int)
+    return np.array(first[1:], int)
 
 
 def _require_rows(by: str, sizes: list[int]) -> None:

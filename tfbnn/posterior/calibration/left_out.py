@@ -81,8 +81,7 @@ def left_out_tiles(
     for tile in tiles:
         place, location, fitted, predicted = tile
         target = rows.y[place]
-        found = left_out(target, location, fitted, weights, groups, power, predicted, together)
-        yield tile, found
+        yield tile, left_out(target, location, fitted, weights, groups, power, predicted, together)
 
 
 def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> Iterator[TargetTile]:

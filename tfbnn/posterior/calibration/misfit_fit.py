@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
@@ -26,21 +26,6 @@ from tfbnn.system.threads import on_all_cores
 _LEAST_SHARE = 1e-10
 
 Blocks = Callable[[], Iterator[tuple[slice, Array]]]
-
-
-class Axes(NamedTuple):
-    """The two sums of a Misfit as quadratic forms, of one network and target.
-
-    Attributes:
-        directions, squares: As of `Misfit`, but for a factor: [P, P] and [P].
-        leverage: Of the rows [n].
-        total: The sum below, added up over all rows.
-    """
-
-    directions: Array
-    squares: Array
-    leverage: Array
-    total: float
 
 
 def fit_misfit(
@@ -66,17 +51,16 @@ def fit_misfit(
     def find(number: int) -> None:
         for target in range(num_targets):
             scale = noise[number, :, target]
-            found = misfit_axes(
-                _blocks(singles[number], rows.x, target, scale),
-                np.square(scores[:, target]),
-                judged[:, target],
+            blocks = partial(_blocks, singles[number], rows.x, target, scale)
+            axes, means, leverage, total = misfit_axes(
+                blocks, np.square(scores[:, target]), judged[:, target]
             )
             # At the rows themselves, whose features are not divided by their noise, the sum below is
             # then about 1 on average.
-            unit = np.sqrt(len(scale) / (found.total * float(np.mean(np.square(scale)))))
-            directions[number, target] = unit * found.directions
-            squares[number, target] = found.squares
-            terms = np.square(unit * scale) * found.leverage
+            unit = np.sqrt(len(scale) / (total * float(np.mean(np.square(scale)))))
+            directions[number, target] = unit * axes
+            squares[number, target] = means
+            terms = np.square(unit * scale) * leverage
             own[number, :, target] = terms * judged[:, target]
 
     on_all_cores(find, range(len(singles)))
@@ -84,8 +68,8 @@ def fit_misfit(
     return misfit, misfit_factors(ensemble, misfit, rows.x, (own * np.square(scores), own))
 
 
-def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
-    """Return the Axes of one network and target.
+def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, Array, Array, float]:
+    """Return the two sums of a Misfit as quadratic forms, of one network and target.
 
     The penalty on weights is one for theta, as the prior has it in ntk; elsewhere it decides little
     where rows do.
@@ -94,6 +78,10 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
         blocks: Iterates over (slice of rows, their features over their noise scale [P, n]).
         squares: Of scores [N].
         judged: Which rows have one [N].
+
+    Returns:
+        (Directions [P, P] and squares [P] as of `Misfit`, but for a factor; leverage of the rows [N]; the
+        sum below, added up over all rows.)
     """
     precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
     precision = precision + np.eye(len(precision))
@@ -118,12 +106,11 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> Axes:
     directions = whitening.T @ (axes * (roots * known)) @ turn
     of_rows = precision - np.eye(len(precision))
     total = float(np.sum(directions * (of_rows @ directions)))
-    return Axes(directions, np.maximum(means, 0.0), leverage, total)
+    return directions, np.maximum(means, 0.0), leverage, total
 
 
-def _blocks(network: Ensemble, x: Array, target: int, noise: Array) -> Blocks:
-    def blocks() -> Iterator[tuple[slice, Array]]:
-        for rows in row_blocks(len(x)):
-            yield rows, misfit_features(network, x[rows])[target] / noise[rows]
-
-    return blocks
+def _blocks(
+    network: Ensemble, x: Array, target: int, noise: Array
+) -> Iterator[tuple[slice, Array]]:
+    for rows in row_blocks(len(x)):
+        yield rows, misfit_features(network, x[rows])[target] / noise[rows]

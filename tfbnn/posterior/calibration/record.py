@@ -266,7 +266,9 @@ class Calibration:
     @cached_property
     def bars(self) -> Array:
         """Half of the calibrated intervals over 1, 2 and 3 predicted standard deviations [B, K, 3]."""
-        return self.table(_bars)
+        ends = np.array([central_levels(k) for k in LEVELS])
+        intervals = self.table(lambda one: one.quantile(ends))
+        return 0.5 * (intervals[..., 1] - intervals[..., 0]) / LEVELS
 
     def summary(self, names: Sequence[str] = ()) -> str:
         """Return what calibrated, and what it changes, in a few aligned lines.
@@ -339,12 +341,6 @@ class Calibration:
                 taken = groups[:, target] == number
                 found[taken, target] = function(one, scores[taken, target])
         return found
-
-
-def _bars(one: ScoreDistribution) -> Array:
-    ends = np.array([central_levels(k) for k in LEVELS])
-    low, high = one.quantile(ends).T
-    return 0.5 * (high - low) / LEVELS
 
 
 @lru_cache(maxsize=8)  # the same for every tile of rows

@@ -104,8 +104,7 @@ class ScoreDistribution(ReadOnlyArrays):
         """Scores at probabilities in (0, 1), of the same shape."""
         places, scores = self._body
         found = np.interp(levels, places, scores)
-        for side, end, is_tail in self._tails(levels, places):
-            start = student_t_quantile(places[[end]], side.df)
+        for side, end, is_tail, start in self._tails(levels, places):
             beyond = student_t_quantile(levels[is_tail], side.df)
             found[is_tail] = scores[end] + side.scale * (beyond - start)
         return found
@@ -114,8 +113,7 @@ class ScoreDistribution(ReadOnlyArrays):
         """Probability that a new score is smaller: the inverse of `quantile`, of the same shape."""
         places, body = self._body
         found = np.interp(scores, body, places)
-        for side, end, is_tail in self._tails(scores, body):
-            start = student_t_quantile(places[[end]], side.df)
+        for side, end, is_tail, start in self._tails(scores, body):
             beyond = start + (scores[is_tail] - body[end]) / side.scale
             found[is_tail] = student_t_cdf(beyond, side.df)
         return found
@@ -126,8 +124,8 @@ class ScoreDistribution(ReadOnlyArrays):
         below, above = (side.log_density(scores - median) for side in self.sides)
         return np.where(scores < median, below, above)
 
-    def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array]]:
-        """Yields (side, its end of the body, which values lie beyond), where there are some."""
+    def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array, Array]]:
+        """Yield, where values lie beyond the body, the side, its end, which they are, and that end's quantile."""
         for side, end, is_tail in zip(self.sides, (0, -1), (values < body[0], values > body[-1])):
             if is_tail.any():
-                yield side, end, is_tail
+                yield side, end, is_tail, student_t_quantile(self._body[0][[end]], side.df)

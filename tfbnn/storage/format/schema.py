@@ -23,7 +23,6 @@ from tfbnn.exceptions import ModelFileError
 
 Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
 
-FORMAT = "tfbnn-model"
 # Every version from 1 on is read by all later releases; tests/golden holds files of each that was
 # released. The one after the last of them is open: it may change until it is released.
 RELEASED_VERSION, FORMAT_VERSION = 2, 3
@@ -143,7 +142,7 @@ class FileKind(NamedTuple):
 
 
 MODEL = FileKind(
-    "tfbnn model", FORMAT, FORMAT_VERSION, DATASETS, OPTIONAL_DATASETS, has_arrays=False
+    "tfbnn model", "tfbnn-model", FORMAT_VERSION, DATASETS, OPTIONAL_DATASETS, has_arrays=False
 )
 RUN = FileKind("description of a tfbnn run", "tfbnn-run", 1)
 SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)

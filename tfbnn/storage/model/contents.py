@@ -38,11 +38,9 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
         ensemble: Ensemble.
         created_at: Time as text, or None to keep what the provenance says.
     """
-    provenance = ensemble.provenance
-    if created_at is not None:
-        provenance = provenance.stating(created_at=created_at)
     metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
-    metadata["provenance"] = provenance
+    if created_at is not None:
+        metadata["provenance"] = ensemble.provenance.stating(created_at=created_at)
     for name, value in metadata.items():
         if hasattr(value, "to_json"):
             metadata[name] = value.to_json()
@@ -273,10 +271,8 @@ def _check_networks(ensemble: Ensemble) -> None:
         "without readouts",
     )
     if ensemble.calibration is not None and ensemble.calibration.misfit is not None:
-        found, expected = (
-            len(ensemble.calibration.misfit.directions),
-            misfit_networks(ensemble).num_draws,
-        )
+        found = len(ensemble.calibration.misfit.directions)
+        expected = misfit_networks(ensemble).num_draws
         _require(
             found == expected,
             f"{schema.MISFIT['directions']} must be of {expected} networks, found {found}",

@@ -50,8 +50,7 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
             args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
         )
         stream = cast(BufferedReader, process.stdout)
-        limit = _START_SECONDS + _SECONDS_PER_BYTE * file_size
-        timer = threading.Timer(limit, process.kill)
+        timer = threading.Timer(_START_SECONDS + _SECONDS_PER_BYTE * file_size, process.kill)
         timer.start()
         try:
             if stream.read(len(READY)) != READY:

@@ -37,13 +37,12 @@ def main() -> None:
             arrays = to_arrays(from_arrays(datasets, version))
     except ModelFileError as error:
         _send(stream, str(error))
-        return
     except Exception as error:
         _send(stream, f"expected a sound file, found {type(error).__name__}: {error}")
-        return
-    _send(stream, {name: [array.dtype.str, array.shape] for name, array in arrays.items()})
-    for array in arrays.values():
-        stream.write(array.reshape(-1).view("u1").data)
+    else:
+        _send(stream, {name: [array.dtype.str, array.shape] for name, array in arrays.items()})
+        for array in arrays.values():
+            stream.write(array.reshape(-1).view("u1").data)
 
 
 def _send(stream: BinaryIO, value: Any) -> None:

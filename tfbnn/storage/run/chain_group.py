@@ -25,7 +25,6 @@ _PREFIX = f"{schema.SAMPLE_STATS}/"
 _NOTHING = Checkpoint(
     {}, {}, generation=0, digests=np.empty((0, 32), np.uint8), lengths=np.empty(0, np.int64)
 )
-_Rows = dict[str, tuple[tuple[int, ...], str]]
 
 
 class GroupWriter:
@@ -131,7 +130,7 @@ def _check_rows(arrays: Mapping[str, Array]) -> None:
             raise ValueError(f"{name} must begin with {shape[:2]}, found {list(array.shape)}.")
 
 
-def _rows(arrays: Mapping[str, Array]) -> _Rows:
+def _rows(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return what must be the same in all draws: dict name -> (shape without draws, dtype)."""
     return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
@@ -157,8 +156,7 @@ def read_group(place: GroupFolder) -> GroupDraws:
         RunFolderError: When what was committed is damaged. Where only the last commit is, the one
             before it is read, with a RunFolderWarning.
     """
-    found = newest_usable(place, functools.partial(_load, place.folder))
-    return found or _group_draws({}, None)
+    return newest_usable(place, functools.partial(_load, place.folder)) or _group_draws({}, None)
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:

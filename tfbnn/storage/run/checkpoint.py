@@ -101,8 +101,7 @@ def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _F
 
 
 def _read(path: str, owner: dict[str, Any]) -> Checkpoint:
-    record = read_record(path, schema.CHECKPOINT)
-    content, arrays = dict(record.content), dict(record.arrays)
+    content, arrays = read_record(path, schema.CHECKPOINT)
     other = {name: content.pop(name, None) for name in owner}
     if other != owner:
         raise RunFolderError(f"{path!r} belongs to another run or chain group: {other!r:.200}.")

@@ -95,18 +95,16 @@ class RunFolder:
         if not os.path.exists(path):
             raise FileNotFoundError(f"There is no run folder {path!r}.")
         try:
-            record = read_record(os.path.join(path, _RUN), schema.RUN)
+            content, arrays = read_record(os.path.join(path, _RUN), schema.RUN)
         except (FileNotFoundError, NotADirectoryError):
             raise RunFolderError(
                 f"{path!r} is not a run folder: expected {_RUN} in it. Pass the folder that was "
                 "the output of a run."
             ) from None
-        content = record.content
         kinds = {"run": str, "num_lanes": int, "description": dict}
         if {name: type(value) for name, value in content.items()} != kinds:
             raise RunFolderError(f"{path!r}: {_RUN} has entries that are unknown or missing.")
-        run_id, num_groups = content["run"], content["num_lanes"]
-        return cls(path, run_id, num_groups, content["description"], record.arrays)
+        return cls(path, content["run"], content["num_lanes"], content["description"], arrays)
 
     @classmethod
     def find(cls, path: StrPath) -> "RunFolder | None":

@@ -35,8 +35,7 @@ def held_lease(path: str) -> Iterator["Lease"]:
         RunFolderError: Where the file system has no locks.
         OSError: When the file cannot be written.
     """
-    handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
-    lease = Lease(path, handle)
+    lease = Lease(path, open_plainly(path, os.O_RDWR | os.O_CREAT))
     try:
         lease.take()
         yield lease
