@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,16 @@ import numpy.typing as npt
 from tfbnn.data.labels import label_array
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import NotFittedError
-from tfbnn.posterior.at_rows import Points, at_rows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.rows import Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, warn
+
+if TYPE_CHECKING:
+    from tfbnn.posterior.at_rows import Points
 
 _NEED = "to_arviz needs ArviZ", "arviz"
 _ROW = "row"
@@ -96,6 +97,9 @@ class Posterior(Ensemble):
             data = model.posterior.to_arviz(x, y)
             print(az.summary(data, var_names=["noise_scale", "f"]), az.loo(data))
         """
+        from tfbnn.posterior.at_rows import Points
+        from tfbnn.posterior.stacking import weighting_note
+
         self.require_networks("to_arviz")
         for module in ("arviz", "xarray"):
             required(module, *_NEED)  # before anything is computed
@@ -107,13 +111,13 @@ class Posterior(Ensemble):
                 raise ValueError(
                     f"{name} belongs to rows, received x=None. Pass their inputs as x."
                 )
-        groups: Groups = {"posterior": (parameter_variables(self), _origin(self))}
+        note = weighting_note(self)
+        groups: Groups = {"posterior": (parameter_variables(self), _origin(self, note))}
         if self.sample_stats:  # as draws that were chosen have none
             statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
             groups["sample_stats"] = statistics, {}
         if x is not None:
             add_rows(groups, self, Points.checked(self, x, y, noise_scale), seed)
-        note = weighting_note(self)
         if note is not None:
             warn(
                 f"ArviZ gives all chains the same weight, but these are {note}. Use "
@@ -178,6 +182,8 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
         points: The rows.
         seed: Of the noise.
     """
+    from tfbnn.posterior.at_rows import at_rows
+
     with_density = points.rows is not None and _has_density(ensemble, points.rows)
     functions, found, log_likelihood = at_rows(ensemble, points, with_density, seed)
     name, what, unit = "f", "prediction without noise, original units", "original units"
@@ -217,13 +223,13 @@ def _of_columns(
     return variable((*sample, _ROW, side), values, description)
 
 
-def _origin(ensemble: Ensemble) -> dict[str, Any]:
+def _origin(ensemble: Ensemble, weighting: str | None) -> dict[str, Any]:
     """Return the origin of the draws as attributes that a netCDF file can hold."""
     said = ensemble.provenance.to_json() | {
         "warmup": "its draws are not kept",
         "coarsened": ensemble.spec.coarsening_note,
         "calibration": None if ensemble.calibration is None else ensemble.calibration.in_short,
-        "weighting": weighting_note(ensemble),
+        "weighting": weighting,
         "model": ensemble.spec.to_json(),
     }
     plain = {

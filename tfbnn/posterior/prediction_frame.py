@@ -82,10 +82,11 @@ class Prediction:
         frame = pandas.DataFrame(values_of(self), self.index, [*self.names, "trust"])
         return frame.astype({"trust": self.trust.dtype})
 
-    def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
-        """Return the prediction with `shape` of mean, stddev and quantiles."""
+    def shaped(self, shape: Callable[[Array], Array], **others: Any) -> Prediction:
+        """Return the prediction with `shape` of mean, stddev and quantiles, and with other fields."""
         quantiles = None if self.quantiles is None else shape(self.quantiles)
-        return replace(self, mean=shape(self.mean), stddev=shape(self.stddev), quantiles=quantiles)
+        mean, stddev = shape(self.mean), shape(self.stddev)
+        return replace(self, mean=mean, stddev=stddev, quantiles=quantiles, **others)
 
 
 def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:

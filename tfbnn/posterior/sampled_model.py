@@ -22,7 +22,6 @@ from tfbnn.posterior.checks import (
     require_noise,
 )
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.facts import line_of
 from tfbnn.posterior.prediction import (
     Summary,
     function_draws,
@@ -80,6 +79,8 @@ class SampledModel(ExplainsAttributes):
         return model
 
     def __repr__(self) -> str:
+        from tfbnn.posterior.facts import line_of
+
         return line_of(type(self).__name__, self.spec, self._ensemble)
 
     def _repr_html_(self) -> str:
@@ -237,10 +238,9 @@ class SampledModel(ExplainsAttributes):
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
-        prediction = predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted)
         index = getattr(given, "index", None)
-        return replace(
-            prediction,
+        return predict(ensemble, x, wanted, noise).shaped(
+            ensemble.as_fitted,
             trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
             index=None if callable(index) else index,  # a method of lists

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.diagnosis import upper
 from tfbnn.diagnostics.wording import counted, label_lines, labelled, named, text_width
 from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, Kind, check_entries, list_of
 from tfbnn.system.arrays import Array, ReadOnlyArrays
@@ -146,6 +145,8 @@ class Basins(ReadOnlyArrays):
         return lines
 
     def _basin_text(self, basin: int) -> str:
+        from tfbnn.diagnostics.diagnosis import upper
+
         chains = np.flatnonzero(self.labels == basin)
         found = upper(self.rhat_within[basin])
         text = named("chain", chains)
