@@ -367,6 +367,11 @@ class Ensemble(ReadOnlyArrays):
         draws = np.concatenate([self.draws, images], axis=1)
         return replace(self, draws=draws, sample_stats={}, readouts=None)
 
+    @property
+    def for_averages(self) -> Ensemble:
+        """The networks that averages over the posterior take: `weighted`, with their images."""
+        return self.weighted.mirrored
+
     def picked(self, pick: Callable[[Array], Array]) -> Self:
         """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""
         statistics = {name: pick(values) for name, values in self.sample_stats.items()}

@@ -37,7 +37,7 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
         x: Transformed inputs [N, D].
     """
     # Draws of collapsed readouts with their images, as predictions have them.
-    ensemble = ensemble.weighted.mirrored
+    ensemble = ensemble.for_averages
     spec = ensemble.spec
     if isinstance(spec, ModelSpec):
         ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them

@@ -220,7 +220,7 @@ def row_scores(
         include_noise: Whether of a new observation, or of the function alone.
         calibrated: Whether under the ensemble's calibration, if it has one; with noise alone.
     """
-    fitted, ensemble = ensemble, ensemble.weighted.mirrored
+    fitted, ensemble = ensemble, ensemble.for_averages
     calibration = ensemble.calibration if include_noise and calibrated else None
     numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.empty(len(y))])

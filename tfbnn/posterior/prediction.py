@@ -148,7 +148,7 @@ def predict(
     The summary and the noise are those that `BayesianMLP.predict` was asked for, checked.
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
-    ensemble = ensemble.weighted.mirrored
+    ensemble = ensemble.for_averages
     forward = forward_pass(ensemble, len(x))
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
 

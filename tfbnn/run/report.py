@@ -204,15 +204,15 @@ class Run(ExplainsAttributes):
                 lines.append(step_lines("Next".ljust(LABEL_WIDTH), interface.more_time(), width))
         else:
             lines = self.diagnosis.lines(interface, width, details)
-        lines += label_lines((*self._course(details), *self._outcome(details)), width)
+        lines += label_lines((*self._steps(details), *self._outcome(details)), width)
         if not details:
             lines += label_lines([("Details", interface.details)], width)
         elif self.diagnosis is not None:
             lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
 
-    def _course(self, details: bool) -> Iterator[tuple[str, str]]:
-        """Labels and lines on how it went."""
+    def _steps(self, details: bool) -> Iterator[tuple[str, str]]:
+        """Yield labels and lines on how the run went."""
         yield "Kernel", self.kernel
         yield (
             "Draws",
@@ -241,7 +241,7 @@ class Run(ExplainsAttributes):
         yield from (("Note", note) for note in self.notes)
 
     def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
-        """Labels and lines on what came of it; of draws they are in full in the diagnosis."""
+        """Yield labels and lines on what came of it; of draws they are in full in the diagnosis."""
         if self.calibration is not None:
             lines = self.calibration.lines() if details else [self.calibration.in_short]
             yield from labelled("Calibrated", lines)

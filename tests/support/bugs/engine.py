@@ -156,7 +156,7 @@ ENGINE_BUGS = {
     ),
     "adaptation left on after warm-up": Bug(
         "the step size follows the acceptance while draws are kept",
-        around(plan, "make_legs", adapting_stages),
+        around(plan, "make_stages", adapting_stages),
         checks=FROZEN,
     ),
     "thinning off by one": Bug(

@@ -44,7 +44,7 @@ def left_out_moments(
     Raises:
         ValueError: Where the draws do not tell the leverage of rows, and it may be large.
     """
-    ensemble = ensemble.weighted.mirrored
+    ensemble = ensemble.for_averages
     function = function_of_chains(ensemble)
     groups = group_chains(function)
     num_left_out = len(rows.x) if row_groups is None else len(np.unique(row_groups))
