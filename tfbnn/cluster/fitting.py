@@ -30,7 +30,7 @@ def fit(
     validation_data: Any = None,
     **options: Any,
 ) -> Run:
-    """Samples the posterior given the rows (x, y) on a cluster, chain by chain.
+    """Sample the posterior given the rows (x, y) on a cluster, chain by chain.
 
     As `BayesianMLP.fit_posterior`, whose draws these are, bit by bit where an operation of
     TensorFlow has one thread, as on workers it has (as many as OMP_NUM_THREADS says, which Dask

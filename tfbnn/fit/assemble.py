@@ -190,7 +190,7 @@ def define(
 
 
 def _check_can_be_saved(config: FitConfig) -> None:
-    """Refuses a run whose model no file could hold, before anything is sampled.
+    """Refuse a run whose model no file could hold, before anything is sampled.
 
     Raises:
         ValueError: Says what is too long or of the wrong kind.

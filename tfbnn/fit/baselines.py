@@ -89,7 +89,7 @@ class Baseline:
         return folded(repr(self), self.report(width=100))
 
     def report(self, *, width: int | None = None) -> str:
-        """Returns the report as text.
+        """Return the report as text.
 
         Args:
             width: Columns to break lines at, by default those of the terminal, else 100.
@@ -107,7 +107,7 @@ class Baseline:
 
 
 def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
-    """Refuses what no baseline can be fitted with, before anything is computed.
+    """Refuse what no baseline can be fitted with, before anything is computed.
 
     Raises:
         ValueError: Says what.
@@ -133,7 +133,7 @@ def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
 def fit_baseline(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
 ) -> tuple[Baseline, Ensemble, bool]:
-    """Fits one of the baselines.
+    """Fit one of the baselines.
 
     Args:
         spec: NetworkSpec.

@@ -48,7 +48,7 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
 
 
 def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> None:
-    """Refuses an earlier model in which parameters mean something else.
+    """Refuse an earlier model in which parameters mean something else.
 
     Args:
         what: The argument that it came by.
@@ -201,7 +201,7 @@ class FromPosterior:
 
 
 def _require_curvature(spec: NetworkSpec) -> None:
-    """Refuses networks that have no Gauss-Newton matrix, or one too large to factorise."""
+    """Refuse networks that have no Gauss-Newton matrix, or one too large to factorise."""
     if spec.gauss_newton_obstacle is not None:
         raise ValueError(
             f"FromPosterior needs the derivatives of every row's outputs: {spec.gauss_newton_obstacle}. "

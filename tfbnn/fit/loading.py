@@ -28,7 +28,7 @@ def load(
     max_bytes: int = 2 * 2**30,
     custom: Sequence[type] = (),
 ) -> SampledNetwork:
-    """Loads a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+    """Load a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
 
     Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
     file is that of a `BayesianMLP`.
@@ -113,7 +113,7 @@ def resume(
     callbacks: Sequence[Any] = (),
     custom: Sequence[type] = (),
 ) -> tuple[SampledNetwork, Run]:
-    """Goes on with the run in a folder, which has all that is needed; finished runs are left.
+    """Go on with the run in a folder, which has all that is needed; finished runs are left.
 
     Args:
         folder: The `output` of `fit_posterior`.

@@ -209,7 +209,7 @@ class SampledNetwork(SampledModel):
             return self.fit_rows(rows, validation, options)
 
     def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
-        """Fits one network: what the chains of `fit_posterior` would start from.
+        """Fit one network: what the chains of `fit_posterior` would start from.
 
         Its predictions have epistemic standard deviation 0; with `include_noise` they have that of
         the noise which the network learned. By default some 15 % of the rows are held out, as in
@@ -242,7 +242,7 @@ class SampledNetwork(SampledModel):
     def fit_ensemble(
         self, x: Any, y: Any, *, num_members: int = 10, **options: Unpack[BaselineOptions]
     ) -> Baseline:
-        """Fits networks from starts of their own, with equal weights: a deep ensemble.
+        """Fit networks from starts of their own, with equal weights: a deep ensemble.
 
         Each starts from its own draw of the prior and is fitted as the network of `fit_map`; by
         default all hold out the same rows. The spread of their functions is the epistemic standard
@@ -271,7 +271,7 @@ class SampledNetwork(SampledModel):
     def fit_laplace(
         self, x: Any, y: Any, *, num_results: int = 1000, **options: Unpack[BaselineOptions]
     ) -> Baseline:
-        """Fits one network and a normal distribution around it: the Laplace approximation.
+        """Fit one network and a normal distribution around it: the Laplace approximation.
 
         The precision is the Gauss-Newton matrix at the network of `fit_map`, in all parameters, log
         noise and log prior scales included. A draw theta predicts what the network does that was
@@ -301,7 +301,7 @@ class SampledNetwork(SampledModel):
         return self._fit_baseline("fit_laplace", x, y, options, num_results=num_results)
 
     def save(self, path: StrPath) -> int:
-        """Writes the fitted model to one HDF5 file, replacing an older one only when complete.
+        """Write the fitted model to one HDF5 file, replacing an older one only when complete.
 
         Args:
             path: File name; by custom it ends in .h5. Those of other formats, .keras for one, are
@@ -324,7 +324,7 @@ class SampledNetwork(SampledModel):
         *,
         noise_scale: Any = None,
     ) -> None:
-        """Writes a report as one HTML page: verdict, convergence, predictions and more.
+        """Write a report as one HTML page: verdict, convergence, predictions and more.
 
         The page needs nothing but itself and runs no script: it opens from the disk, offline, in
         light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
@@ -349,7 +349,7 @@ class SampledNetwork(SampledModel):
         save_report(self, path, x, y, noise_scale)
 
     def to_savedmodel(self, path: StrPath) -> None:
-        """Writes mean and spread of the function as a TensorFlow SavedModel.
+        """Write mean and spread of the function as a TensorFlow SavedModel.
 
         Its signature "serving_default" takes x [N, D], float64, in original units (text coded, see
         `code_inputs`) and gives the
@@ -385,7 +385,7 @@ class SampledNetwork(SampledModel):
         write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, path)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
-        """Prints a table of layers, shapes, activations, parameters and priors."""
+        """Print a table of layers, shapes, activations, parameters and priors."""
         print_fn(self._table)
 
     def log_prob(
@@ -487,7 +487,7 @@ class SampledNetwork(SampledModel):
         num_chains: int = 1,
         num_results: int = 1,
     ) -> Baseline:
-        """Fits the baseline of this name, in which every network is a chain."""
+        """Fit the baseline of this name, in which every network is a chain."""
         from tfbnn.fit.baselines import fit_baseline
         from tfbnn.run.options import FitOptions
 

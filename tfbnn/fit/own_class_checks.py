@@ -35,7 +35,7 @@ _EXPONENT = 4.0
 
 
 def check_prior(prior: CustomPrior) -> None:
-    """Checks a prior of your own: a few tenths of a second, and no fit.
+    """Check a prior of your own: a few tenths of a second, and no fit.
 
     - Its settings survive JSON, as in a file, and are equal and hash alike afterwards.
     - Value and gradient are finite at draws, in float32 and float64, and agree; the gradient is that of
@@ -93,7 +93,7 @@ def check_prior(prior: CustomPrior) -> None:
 
 
 def check_noise(noise: CustomNoise) -> None:
-    """Checks noise of your own: a few tenths of a second, and no fit.
+    """Check noise of your own: a few tenths of a second, and no fit.
 
     - Its settings survive JSON, as in a file, and are equal and hash alike afterwards.
     - Value and gradient are finite at quantiles, in float32 and float64, and agree; the gradient is that
@@ -154,7 +154,7 @@ def _check_settings(own: CustomPrior | CustomNoise, kind: type) -> None:
 
 
 def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float) -> Array:
-    """Holds value and gradient at points [n] to each other, in both precisions; returns the values."""
+    """Hold value and gradient at points [n] to each other, in both precisions; return the values."""
     in_float32, _ = check_gradient(own, points, "float32")
     values: Array
     values, gradient = check_gradient(own, points, "float64")

@@ -55,7 +55,7 @@ class Readouts(ReadOnlyArrays):
 
 
 def pop_readouts(statistics: dict[str, Array]) -> Readouts | None:
-    """Takes what belongs to the readouts out of a dict of statistics: Readouts, or None."""
+    """Take what belongs to the readouts out of a dict of statistics: Readouts, or None."""
     mean, factor = (statistics.pop(name, None) for name in ("readout_mean", "readout_factor"))
     return None if mean is None else Readouts(mean, factor)
 

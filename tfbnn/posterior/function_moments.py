@@ -83,7 +83,7 @@ def noise_spread(scale: Array, weights: Array) -> Array:
 
 
 def sample_noisy(ensemble: Ensemble, location: Array, scale: Array) -> tuple[Array, Array]:
-    """Represents the predictive distribution with noise by weighted points.
+    """Represent the predictive distribution with noise by weighted points.
 
     Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
     results depend neither on the order of rows nor on how they are split, and need no seed.

@@ -33,7 +33,7 @@ def evaluate(
     include_noise: bool = True,
     calibrated: bool = True,
 ) -> dict[str, Any]:
-    """Scores the mixture of all draws on rows.
+    """Score the mixture of all draws on rows.
 
     Args:
         ensemble: Ensemble.
@@ -125,7 +125,7 @@ _NUM_BINS = 15
 
 
 def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
-    """Scores the class probabilities averaged over all draws on rows.
+    """Score the class probabilities averaged over all draws on rows.
 
     Args:
         ensemble: Ensemble of a class likelihood.

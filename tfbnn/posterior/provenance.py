@@ -100,7 +100,7 @@ class Compression:
         return text
 
     def summary(self) -> str:
-        """Returns the choice and the change in a few aligned lines."""
+        """Return the choice and the change in a few aligned lines."""
         change = self.change
         lines = [
             ("draws", self.choice),

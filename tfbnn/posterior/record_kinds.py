@@ -79,7 +79,7 @@ def _kind(hint: Any) -> Any:
 
 
 def check_entries(name: str, found: Any, kinds: Kinds) -> None:
-    """Refuses what is no object with exactly these entries.
+    """Refuse what is no object with exactly these entries.
 
     Args:
         name: What messages call it.
@@ -98,7 +98,7 @@ def check_entries(name: str, found: Any, kinds: Kinds) -> None:
 
 
 def check_entry(name: str, found: Any, kind: Any) -> None:
-    """Refuses a value that is not of a Kind, or an object that is not of Kinds; see above."""
+    """Refuse a value that is not of a Kind, or an object that is not of Kinds; see above."""
     if not isinstance(kind, Kind):
         check_entries(name, found, kind)
     elif not kind.holds(found):

@@ -34,7 +34,7 @@ class Relevance:
     standardized: bool
 
     def lines(self) -> Iterator[tuple[str, float, float, float]]:
-        """Yields (name, median, lower, upper) of every input."""
+        """Yield (name, median, lower, upper) of every input."""
         yield from zip(self.names, self.median, self.lower, self.upper)
 
     def __repr__(self) -> str:

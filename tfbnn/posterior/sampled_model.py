@@ -344,7 +344,7 @@ class SampledModel(ExplainsAttributes):
         include_noise: bool = True,
         calibrated: bool | str = "auto",
     ) -> dict[str, Any]:
-        """Scores the predictive distribution on rows (x, y).
+        """Score the predictive distribution on rows (x, y).
 
         Args:
             x: Inputs [N, D].
@@ -410,7 +410,7 @@ class SampledModel(ExplainsAttributes):
         scale: str = "stddev",
         groups: Any = None,
     ) -> Calibration:
-        """Makes error bars hold as often as they say, by rows that the fit has not seen.
+        """Make error bars hold as often as they say, by rows that the fit has not seen.
 
         Scores of these rows, targets less predicted means over predicted standard deviations, say
         how wide an interval has to be, on either side: a conformal predictive system (Vovk, Gammerman
@@ -539,7 +539,7 @@ class SampledModel(ExplainsAttributes):
         *,
         noise_scale: ArrayLike | None = None,
     ) -> Basins:
-        """Says which chains represent the same functions, and how much of the posterior is there.
+        """Say which chains represent the same functions, and how much of the posterior is there.
 
         Chains that do not agree may be in basins of very unequal mass, and their average then is no
         posterior. Chains are in one basin where their mean predictions at the reference inputs saved
@@ -723,7 +723,7 @@ class SampledModel(ExplainsAttributes):
     def sample_prior(
         self, x: Any, *, noise_scale: Any = None, num_results: int = 100, seed: int = 0
     ) -> PriorDraws:
-        """Draws networks from the prior, and rows from the prior predictive distribution.
+        """Draw networks from the prior, and rows from the prior predictive distribution.
 
         To see what a prior means: functions that are all flat, or rows far outside of what is possible,
         speak against it. Noise that is learned is drawn from its prior as well.
@@ -813,7 +813,7 @@ class SampledModel(ExplainsAttributes):
         return self._ensemble
 
     def _keep(self, rows: Rows, ensemble: Ensemble, in_any_case: bool = False) -> None:
-        """Takes over what was fitted to rows, which leave-one-out needs and a file does not hold.
+        """Take over what was fitted to rows, which leave-one-out needs and a file does not hold.
 
         What is not sampled replaces an earlier posterior `in_any_case`, or not: the networks of a
         run that was stopped before its first draw are worth less.

@@ -145,16 +145,16 @@ class Clock:
         return spent + Seconds(**{name: time.perf_counter() - since}) if name else spent
 
     def add(self, seconds: Seconds) -> None:
-        """Counts some that were spent elsewhere; not while others are measured."""
+        """Count some that were spent elsewhere; not while others are measured."""
         self._state = self.seconds + seconds, "", 0.0
 
     def count_as(self, name: str) -> None:
-        """Counts what passes from now on as this field of Seconds, "" for none."""
+        """Count what passes from now on as this field of Seconds, "" for none."""
         self._state = self.seconds, name, time.perf_counter()
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
-        """Counts what passes meanwhile as a field of Seconds."""
+        """Count what passes meanwhile as a field of Seconds."""
         self.count_as(name)
         try:
             yield

@@ -195,12 +195,12 @@ def said_end(folder: RunFolder) -> str | None:
 
 
 def take_down_end(folder: RunFolder, text: str) -> None:
-    """Has `said_end` say so, until the run is to go on."""
+    """Have `said_end` say so, until the run is to go on."""
     folder.replace_description(folder.description | {"ended": text})
 
 
 def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Beginning) -> RunFolder:
-    """Makes the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
+    """Make the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
     content = config_to_json(config) | {
@@ -241,7 +241,7 @@ def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
 
 
 def check_same_run(folder: RunFolder, config: RunConfig) -> None:
-    """Refuses to go on with a run as another one.
+    """Refuse to go on with a run as another one.
 
     Raises:
         RunFolderError: Names what differs.
@@ -306,7 +306,7 @@ def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
 
 
 def _differences(there: Any, here: Any, place: str) -> Iterator[str]:
-    """Yields what differs between two JSON-able values, each with its place."""
+    """Yield what differs between two JSON-able values, each with its place."""
     if isinstance(there, dict) and isinstance(here, dict):
         for key in dict.fromkeys([*there, *here]):
             yield from _differences(there.get(key), here.get(key), f"{place}.{key}".lstrip("."))

@@ -30,7 +30,7 @@ def is_keras_callback(callback: Any) -> bool:
 
 
 def check_callback(callback: Any) -> None:
-    """Refuses what cannot be told of a run.
+    """Refuse what cannot be told of a run.
 
     Raises:
         TypeError: For what is neither callable nor a callback of Keras.

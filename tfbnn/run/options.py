@@ -183,7 +183,7 @@ class FitOptions(Sampling):
             )
 
     def _check_initial_state(self) -> None:
-        """Leaves the default pretraining out where starts are given; the model checks these."""
+        """Leave the default pretraining out where starts are given; the model checks these."""
         if self.initial_state is None:
             return
         if isinstance(self.initial_state, (bool, np.bool_)):

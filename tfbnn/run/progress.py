@@ -233,7 +233,7 @@ class Notifier:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Stops what runs meanwhile after so many seconds, and the run itself goes on."""
+        """Stop what runs meanwhile after so many seconds, and the run itself goes on."""
         whole = self._part_ends
         self._part_ends = min(whole, time.monotonic() + seconds)
         try:
@@ -251,7 +251,7 @@ class Notifier:
         return min(self._part_ends - time.monotonic(), self.deadline.left())
 
     def announce(self, phase: str) -> None:
-        """Shows what is being done until the next event; callbacks are not told.
+        """Show what is being done until the next event; callbacks are not told.
 
         Args:
             phase: Phase of an event, or "compile".
@@ -260,7 +260,7 @@ class Notifier:
             self.progress.announce(phase)
 
     def close(self) -> None:
-        """Says that the run is over, however it ended."""
+        """Say that the run is over, however it ended."""
         self.progress.close()
         for callback in list(self.callbacks):
             if isinstance(callback, KerasListener):
@@ -293,7 +293,7 @@ class Notifier:
                 )
 
     def _call(self, callback: Any, call: Callable[[], Any]) -> bool:
-        """Calls a callback, which is dropped where it raises; whether it asks to stop."""
+        """Call a callback, which is dropped where it raises; return whether it asks to stop."""
         try:
             answer = call()
             return isinstance(answer, (bool, np.bool_)) and bool(answer)

@@ -185,7 +185,7 @@ class Run(ExplainsAttributes):
     def report(
         self, details: bool = False, *, interface: Interface | None = None, width: int | None = None
     ) -> str:
-        """Returns the report as text: the verdict, what is wrong, what to do next, and how it went.
+        """Return the report as text: the verdict, what is wrong, what to do next, and how it went.
 
         Args:
             details: Whether to say also what the problems mean, how the chains started, and all

@@ -63,7 +63,7 @@ class _Arrays:
         self._making = threading.Lock()
 
     def put(self, chains: Sequence[int], first: int, draws: Array, statistics: Arrays) -> None:
-        """Takes draws [n, C, P] of some chains, from number `first` on, and their statistics."""
+        """Take draws [n, C, P] of some chains, from number `first` on, and their statistics."""
         parts = {_DRAWS: draws, **statistics}
         with self._making:
             self._arrays = self._arrays or {
@@ -137,16 +137,16 @@ class _MemorySink:
         self.counters = Counters.nothing(chains)
 
     def append(self, draws: Array, statistics: Arrays) -> None:
-        """Takes draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
+        """Take draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
         self._arrays.put(self._chains, self._num_kept, draws, statistics)
         self._num_kept += len(draws)
 
     def after_block(self, group: Advancing, phase_ended: bool) -> None:
-        """Commits where it is time to."""
+        """Commit where it is time to."""
         self.commit(group)
 
     def commit(self, group: Advancing) -> None:
-        """Keeps everything up to the group's last block."""
+        """Keep everything up to the group's last block."""
         self.counters = group.counters
 
 

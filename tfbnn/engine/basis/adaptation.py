@@ -67,7 +67,7 @@ class RunningMoments(NamedTuple):
     count: Tensor
 
     def update(self, theta: Tensor) -> RunningMoments:
-        """Takes one more draw [C, P] in."""
+        """Take one more draw [C, P] in."""
         count = self.count + 1.0
         delta = theta - self.mean
         mean = self.mean + delta / count

@@ -15,7 +15,7 @@ _for_xla = ContextVar("_for_xla", default=False)
 
 
 def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any = None) -> Any:
-    """Compiles a pure function of tensors, a `tf.function`, with XLA when `jit_compile` is true.
+    """Compile a pure function of tensors, a `tf.function`, with XLA when `jit_compile` is true.
 
     With a `signature`, a list of tf.TensorSpec, one program is for all shapes that it allows.
     """
@@ -76,7 +76,7 @@ def chain_groups(
 
 
 def limit_threads() -> None:
-    """Gives an operation of TensorFlow as many threads as this process may use.
+    """Give an operation of TensorFlow as many threads as this process may use.
 
     Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.
     """

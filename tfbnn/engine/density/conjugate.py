@@ -134,7 +134,7 @@ def pull_back(
 
 
 def draw(posterior: ReadoutPosterior, normal: Tensor) -> tuple[Tensor, Tensor]:
-    """Turns standard normal numbers [..., p, J] into v of the posterior; and the log determinant [...].
+    """Turn standard normal numbers [..., p, J] into v of the posterior; and the log determinant [...].
 
     Both are float64; the determinant is that of the map from the numbers to v.
     """

@@ -126,7 +126,7 @@ class Data(NamedTuple):
 def make_data(
     x: Array, y: Array, row_noise: Array | None, dtype: str, weights: Array | None = None
 ) -> Data:
-    """Puts transformed NumPy rows on the device: x [N, D], y and row_noise [N, K], weights [N]."""
+    """Put transformed NumPy rows on the device: x [N, D], y and row_noise [N, K], weights [N]."""
     num_rows = len(x)
     padding = padded_length(num_rows) - num_rows
 

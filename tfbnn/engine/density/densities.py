@@ -29,7 +29,7 @@ _PROBED = (3, 4)
 
 
 def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -> None:
-    """Refuses what a function of the user's returns where it is no tensor of this shape.
+    """Refuse what a function of the user's returns where it is no tensor of this shape.
 
     Raises:
         TypeError: For no tensor.
@@ -45,7 +45,7 @@ def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -
 
 
 def check_dependence(name: str, gradient: Tensor | None) -> None:
-    """Refuses a function without a gradient.
+    """Refuse a function without a gradient.
 
     Raises:
         TypeError: For None.
@@ -115,7 +115,7 @@ def _information(noise: CustomNoise) -> tuple[float, float]:
 
 
 def check_own_densities(spec: NetworkSpec) -> None:
-    """Refuses own classes whose densities could not be sampled, before anything is compiled.
+    """Refuse own classes whose densities could not be sampled, before anything is compiled.
 
     Raises:
         TypeError, ValueError: For tensors of another shape or dtype, for values and gradients that are

@@ -303,7 +303,7 @@ def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tens
 
 
 def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yields (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
+    """Yield (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
     for layer, prior in zip(spec.layout.layers, spec.priors):
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
         if spec.is_ntk:

@@ -47,7 +47,7 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
 
 
 def check_keras_forward(spec: KerasSpec) -> None:
-    """Calls the very program that predicts, as TensorFlow may refuse what it computes step by step.
+    """Call the very program that predicts, as TensorFlow may refuse what it computes step by step.
 
     Raises:
         ValueError: Where it cannot run, with TensorFlow's reason.
@@ -60,7 +60,7 @@ def check_keras_forward(spec: KerasSpec) -> None:
 
 @contextmanager
 def _explained(kind: type[Exception]) -> Iterator[None]:
-    """Makes ValueErrors of errors of this kind."""
+    """Make ValueErrors of errors of this kind."""
     try:
         yield
     except (ValueError, tf.errors.ResourceExhaustedError):  # no memory is no fault of a layer

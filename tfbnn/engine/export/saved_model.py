@@ -16,7 +16,7 @@ _MOST_VALUES = 4_000_000
 
 
 def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], path: str) -> None:
-    """Writes `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`.
+    """Write `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`.
 
     Args:
         networks: MomentNetworks.

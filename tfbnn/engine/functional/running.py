@@ -70,7 +70,7 @@ def _check(label: str, function: Function, theta: Array) -> None:
 
 
 def _check_independence(label: str, function: Function, theta: Array) -> None:
-    """Refuses a function whose value for one chain depends on the others, at points near the starts."""
+    """Refuse a function whose value for one chain depends on the others, at points near the starts."""
     spread = _SPREAD * (1.0 + np.abs(theta))
     offsets = np.random.default_rng(0).standard_normal(theta.shape)
     points = tf.constant((theta + spread * offsets)[:_MOST_PROBED].astype(theta.dtype))

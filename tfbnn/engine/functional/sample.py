@@ -44,7 +44,7 @@ def sample(
     verbose: int | str = "auto",
     callbacks: Sequence[Any] = (),
 ) -> Samples:
-    """Draws samples of a log density, with the warm-up, the kernels and the reports of this package.
+    """Draw samples of a log density, with the warm-up, the kernels and the reports of this package.
 
     Args:
         log_prob: A pure TensorFlow function of positions [C, P] that returns the log density of each,

@@ -180,7 +180,7 @@ class Described(NamedTuple):
 
 
 def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Described:
-    """Takes a model apart.
+    """Take a model apart.
 
     Args:
         model: One that `check_keras_model` lets pass.

@@ -50,7 +50,7 @@ _BOUNDED = (
 
 
 def check_keras_model(model: Any) -> None:
-    """Refuses what is no model, one of another Keras, one without weights, and several tensors.
+    """Refuse what is no model, one of another Keras, one without weights, and several tensors.
 
     Raises:
         TypeError: For what is no Keras 3 model.
@@ -93,7 +93,7 @@ def check_keras_model(model: Any) -> None:
 
 
 def check_constraints(variables: Iterable[Any]) -> None:
-    """Refuses constraints of weights that are sampled, which draws would not keep.
+    """Refuse constraints of weights that are sampled, which draws would not keep.
 
     Raises:
         ValueError: Names the first.
@@ -108,7 +108,7 @@ def check_constraints(variables: Iterable[Any]) -> None:
 
 
 def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed: bool) -> None:
-    """Refuses outputs that do not take every value where logits or transformed targets do.
+    """Refuse outputs that do not take every value where logits or transformed targets do.
 
     The last operation tells: what a model computes of bounded numbers afterwards is not looked at.
 

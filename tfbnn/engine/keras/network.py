@@ -32,7 +32,7 @@ from tfbnn.system.words import without_controls
 
 
 def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> None:
-    """Refuses a spec whose variables are not those of its model, all of them.
+    """Refuse a spec whose variables are not those of its model, all of them.
 
     Args:
         model: Built out of the architecture; its variables need no values.

@@ -46,7 +46,7 @@ def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
 
 
 def check_words(network: KerasNetwork, num_words: int | None) -> None:
-    """Refuses more words than the tables have that inputs are looked up in, as files say how many.
+    """Refuse more words than the tables have that inputs are looked up in, as files say how many.
 
     Raises:
         ValueError: Says how many there are.
@@ -75,7 +75,7 @@ def _is_table(layer: Any) -> bool:
 
 
 def try_model(model: Any, network: KerasNetwork) -> Trial:
-    """Calls the network.
+    """Call the network.
 
     Args:
         model: The user's own, which it has to equal.
@@ -107,7 +107,7 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
 
 
 def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:
-    """Refuses a model whose state a prediction changes: one that draws random numbers, or counts.
+    """Refuse a model whose state a prediction changes: one that draws random numbers, or counts.
 
     Raises:
         ValueError: Names the first variable that changes.

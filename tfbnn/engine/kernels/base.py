@@ -143,7 +143,7 @@ class Kernel(ABC):
     # Before anything is compiled.
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses a model these settings cannot handle.
+        """Refuse a model these settings cannot handle.
 
         Args:
             spec: The model, or log density.
@@ -152,7 +152,7 @@ class Kernel(ABC):
         del spec, row_noise  # any will do
 
     def check_chains(self, num_chains: int) -> None:
-        """Refuses too few chains."""
+        """Refuse too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
                 f"{type(self).__name__} learns from several chains and needs num_chains of at least 2, "
@@ -177,7 +177,7 @@ class Kernel(ABC):
         return self.gradients_per_transition
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
-        """Refuses kernel results at the starts of `chains` from which the kernel cannot move."""
+        """Refuse kernel results at the starts of `chains` from which the kernel cannot move."""
         del results, chains  # any will do
 
     # The transitions.
@@ -279,7 +279,7 @@ class TunedKernel(Kernel):
         return self.step_size is None or self.adapt_step_size
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses to whiten a model of too many parameters."""
+        """Refuse to whiten a model of too many parameters."""
         size, whitens = spec.num_parameters, self.preconditioner == "gauss_newton"
         if whitens and spec.gauss_newton_obstacle is None and size > _LARGEST_WHITENING:
             raise ValueError(

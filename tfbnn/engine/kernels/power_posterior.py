@@ -271,7 +271,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         return self.inner.gradients_per_transition + 1
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
-        """Refuses starts from which the inner kernel cannot move at one of the rungs."""
+        """Refuse starts from which the inner kernel cannot move at one of the rungs."""
         self.inner.check_start(results.inner, np.repeat(chains, self.num_temperatures))
 
     def work(self, spec: Sampled) -> float:

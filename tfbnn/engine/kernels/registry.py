@@ -25,7 +25,7 @@ def kernel_classes() -> dict[str, type[Kernel]]:
 
 
 def resolve_kernel(kernel: Any) -> Kernel:
-    """Turns a name, a settings object or a callable into settings that the runner can use."""
+    """Turn a name, a settings object or a callable into settings that the runner can use."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and kernel in KERNELS.values():

@@ -120,7 +120,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
         return getattr(self.inner, "max_tree_depth", None)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses a model whose readout cannot be reparametrised or collapsed as asked."""
+        """Refuse a model whose readout cannot be reparametrised or collapsed as asked."""
         spec = _model(spec)
         self.inner.check_model(spec, row_noise)
         if self.regulariser is None and not spec.likelihood.is_conjugate:

@@ -205,7 +205,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         check_number("softabs_alpha", self.softabs_alpha, above=0)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses what has no such metric."""
+        """Refuse what has no such metric."""
         super().check_model(spec, row_noise)
         if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
@@ -214,7 +214,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Leaves the coordinates as they are; refuses matrices and rows that do not fit in memory."""
+        """Leave the coordinates as they are; refuse matrices and rows that do not fit in memory."""
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * spec.num_units
@@ -229,7 +229,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         return super().resolve(spec, num_rows)
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
-        """Refuses starts whose metric is not finite: every proposal from there would be rejected."""
+        """Refuse starts whose metric is not finite: every proposal from there would be rejected."""
         log_det = results.accepted_results.metric.log_det.numpy()
         for chain, value in zip(chains, log_det):
             if not np.isfinite(value):

@@ -113,7 +113,7 @@ def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
 
 
 def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor) -> Tensor:
-    """Keeps a share of momenta [C, P] and replaces the rest, so that N(0, I) is kept."""
+    """Keep a share of momenta [C, P] and replace the rest, so that N(0, I) is kept."""
     noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
     return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
 

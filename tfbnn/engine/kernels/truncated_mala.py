@@ -74,7 +74,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     no_whitening = "whitened, the prior's box would no longer be a box"
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuses models that have weights without a box."""
+        """Refuse models that have weights without a box."""
         super().check_model(spec, row_noise)
         others = [
             f"{spec.parameter_name(place.start).partition('[')[0]}: {prior}"

@@ -27,7 +27,7 @@ def advance_group(
     notify: Notify = lambda event: False,
     num_results: int | None = None,
 ) -> bool:
-    """Advances one group of a run to its end, or until `notify` asks to stop, and commits.
+    """Advance one group of a run to its end, or until `notify` asks to stop, and commit.
 
     Everything it needs is in the folder, so any process may call it, any number of times: a chain group
     goes on from its last commit, and one that is finished is left as it is. The draws are those of

@@ -17,7 +17,7 @@ from tfbnn.system.threads import awaited, in_background, num_cores, wait_a_littl
 
 
 def compile_block(group: ChainGroup) -> None:
-    """Compiles the block of a chain group by running it with no transitions."""
+    """Compile the block of a chain group by running it with no transitions."""
     program = group.program
     control = BlockControl(*map(tf.constant, (0, 0, 0, program.plan.stride, False, False)))
     keys = tf.zeros([program.plan.block_length, 2], tf.int32)
@@ -117,7 +117,7 @@ class Threads(Executor):
         yield from self.event(self._phase, self._clock.seconds.phases[self._phase])
 
     def stop(self) -> bool:
-        """Waits a little for the blocks that run, leaves them, and commits what the chain groups have.
+        """Wait a little for the blocks that run, leave them, and commit what the chain groups have.
 
         The latter in a thread of its own, which no signal reaches.
         """
@@ -141,7 +141,7 @@ class Threads(Executor):
         self.counters = {number: group.counters for number, group in self._groups.items()}
 
     def _advance(self, number: int) -> None:
-        """Runs one block of a chain group, and says what the next one may do."""
+        """Run one block of a chain group, and say what the next one may do."""
         began = time.perf_counter()
         made = self._groups[number].advance(self._affordable[number])
         self._affordable[number] = work.next_work(made, time.perf_counter() - began)
@@ -160,7 +160,7 @@ def _leave_and_commit(group: ChainGroup) -> None:
 
 
 def _finish(pool: ThreadPoolExecutor) -> bool:
-    """Waits for what was submitted, however often the user asks to stop; whether they did."""
+    """Wait for what was submitted, however often the user asks to stop; return whether they did."""
     interrupted = False
     while True:
         try:

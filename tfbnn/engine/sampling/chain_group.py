@@ -87,7 +87,7 @@ class ChainGroup:
         return self.plan.stage(self.counters.transition)
 
     def advance(self, at_most: Work | None = None) -> Work:
-        """Runs one block, and renews the preconditioner where a stage ends that asks for it.
+        """Run one block, and renew the preconditioner where a stage ends that asks for it.
 
         Args:
             at_most: After which work the block ends, by default after the plan's block length. One
@@ -130,16 +130,16 @@ class ChainGroup:
         return Work(count, int(output.num_sequential))
 
     def aim(self, num_results: int) -> None:
-        """Has the group go on until it has kept so many draws per chain."""
+        """Have the group go on until it has kept so many draws per chain."""
         self.plan = self._whole.cut_to(num_results)
 
     def cut_warmup(self, length: int) -> None:
-        """Ends warm-up after so many transitions, now and whenever the group is restored."""
+        """End warm-up after so many transitions, now and whenever the group is restored."""
         self.plan = self._whole = self.program.plan.with_warmup_cut(length)
         self.counters = replace(self.counters, warmup_cut=length)
 
     def leave(self) -> None:
-        """Has a block that is still running change nothing any more, whenever it ends."""
+        """Have a block that is still running change nothing any more, whenever it ends."""
         with self._ending_block:
             self._is_left = True
 
@@ -154,7 +154,7 @@ class ChainGroup:
         return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves)))
 
     def restore(self, arrays: dict[str, Array], counters: Counters) -> None:
-        """Goes on from a snapshot of a chain group with the same program, which may have fewer results.
+        """Go on from a snapshot of a chain group with the same program, which may have fewer results.
 
         Raises:
             RunFolderError: When the snapshot is of another program.

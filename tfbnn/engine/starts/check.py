@@ -46,7 +46,7 @@ def draw_starts(spec: NetworkSpec, seed: int, num_chains: int, input_scale: floa
 
 
 def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Sets learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
+    """Set learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:
         return theta
     variance, known = (total / data.total_weight for total in _sums_of_squares(spec, theta, data))
@@ -97,7 +97,7 @@ def _sum_of_squares(values: Tensor, rows: Data) -> Tensor:
 
 
 def inside_support(spec: NetworkSpec, theta: Array) -> Array:
-    """Moves starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
+    """Move starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
     low, high = Potential(spec).limits
     width = high - low
     margin = np.where(np.isfinite(width), _MARGIN * width, 0.0)
@@ -107,7 +107,7 @@ def inside_support(spec: NetworkSpec, theta: Array) -> Array:
 def check_start(
     potential: Density, data: Data, theta: Array, value: Array, gradient: Array
 ) -> None:
-    """Refuses starts whose log density or gradient is not finite.
+    """Refuse starts whose log density or gradient is not finite.
 
     A kernel would reject every proposal from such a point in silence.
 

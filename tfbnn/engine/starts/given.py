@@ -128,7 +128,7 @@ def _scales(prior: WeightPrior, logs: Array, place: slice) -> Array | float:
 
 
 def _refuse(spec: NetworkSpec, theta: Array, is_bad: Array, wanted: str) -> None:
-    """Raises for the first of the numbers that are bad."""
+    """Raise for the first of the numbers that are bad."""
     if not is_bad.any():
         return
     chain, index = map(int, np.argwhere(is_bad)[0])

@@ -178,7 +178,7 @@ def refine_all(
     plan: NewtonPlan,
     notify: Notifier,
 ) -> Starts:
-    """Polishes some starts a little more, on all rows.
+    """Polish some starts a little more, on all rows.
 
     Their noise scales do not fall: on rows that were held out they were judged already.
 

@@ -45,7 +45,7 @@ class Chosen(NamedTuple):
 
 
 def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
-    """Settles what is open, as the run in the folder has it where the fit goes on with one.
+    """Settle what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
         spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
@@ -79,7 +79,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
-    """Refuses early stopping without rows to stop by, of settings that are not "auto".
+    """Refuse early stopping without rows to stop by, of settings that are not "auto".
 
     Raises:
         ValueError: Says so.
@@ -123,7 +123,7 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
 
 
 def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
-    """Refuses rows without which the targets [N, K] would be modelled by their logarithms."""
+    """Refuse rows without which the targets [N, K] would be modelled by their logarithms."""
     row = int(np.argmax(failed))
     column, is_training = int(np.argmin(targets[row])), row < num_training
     name = "y" if is_training else "validation y"

@@ -62,7 +62,7 @@ def opened_datasets(
 
 
 def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
-    """Refuses a file that does not begin at byte 0 or does not end where its content does.
+    """Refuse a file that does not begin at byte 0 or does not end where its content does.
 
     The layout is that of the superblock versions 2 and 3 in the HDF5 file format specification.
     """
@@ -173,7 +173,7 @@ def _refuse_others(what: str, found: Iterable[str], expected: Iterable[str]) -> 
 
 
 def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
-    """Opens one entry of a group if it is a hard link to an object of the kind, no attributes."""
+    """Open one entry of a group if it is a hard link to an object of the kind, no attributes."""
     member = name.rpartition("/")[2].encode()
     if not is_hard_link(group, member):
         raise ModelFileError(f"{name} must be a hard link, found a link to somewhere else.")
@@ -187,7 +187,7 @@ def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
 
 
 def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tuple[int, int]:
-    """Refuses a dataset that is not plain numbers kept whole in this file.
+    """Refuse a dataset that is not plain numbers kept whole in this file.
 
     Returns:
         (Bytes of its values, bytes that they take in the file).

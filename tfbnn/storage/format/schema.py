@@ -172,7 +172,7 @@ def to_json(value: Any) -> bytes:
 
 
 def parse_json(text: bytes, max_depth: int = MAX_DEPTH) -> Any:
-    """Parses UTF-8 JSON without duplicate keys, NaN, infinity or deep nesting.
+    """Parse UTF-8 JSON without duplicate keys, NaN, infinity or deep nesting.
 
     Raises:
         ModelFileError, ValueError, RecursionError: For any other bytes.

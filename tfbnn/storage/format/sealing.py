@@ -26,7 +26,7 @@ _BLOCK = 2**20
 
 
 def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -> bytes:
-    """Writes an HDF5 file that says what it is, with its seal, at once or not at all.
+    """Write an HDF5 file that says what it is, with its seal, at once or not at all.
 
     The file is made in memory. A full disk then meets plain writes: where the HDF5 library itself
     runs out of space, it cannot close its file, and may end the process. It costs memory of the
@@ -62,7 +62,7 @@ def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -
 
 
 def seal(path: StrPath) -> None:
-    """Writes the seal of a tfbnn file anew, after a deliberate edit.
+    """Write the seal of a tfbnn file anew, after a deliberate edit.
 
     Whether the content makes sense is not judged here but when it is loaded.
 
@@ -93,7 +93,7 @@ def is_sealed(path: StrPath) -> bool:
 
 
 def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
-    """Refuses an open file whose seal is missing or does not fit its content.
+    """Refuse an open file whose seal is missing or does not fit its content.
 
     Args:
         file: Open binary file.

@@ -50,7 +50,7 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
 def decode_metadata(
     array: Array | h5py.Dataset, version: int, custom: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Parses the bytes of the metadata; names of classes and functions are looked up in tables.
+    """Parse the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:
         array: The bytes, as array or as dataset of an open file.
@@ -95,7 +95,7 @@ def decode_metadata(
 
 
 def check_metadata(ensemble: Ensemble) -> None:
-    """Refuses names, labels, records and transforms that do not belong to the model.
+    """Refuse names, labels, records and transforms that do not belong to the model.
 
     Raises:
         ModelFileError, TypeError, ValueError: Names what does not.
@@ -141,7 +141,7 @@ def check_metadata(ensemble: Ensemble) -> None:
 
 
 def check_can_be_written(ensemble: Ensemble) -> None:
-    """Refuses names, labels and settings that no file could hold, whatever is drawn and said later.
+    """Refuse names, labels and settings that no file could hold, whatever is drawn and said later.
 
     Args:
         ensemble: Ensemble, whose arrays are not looked at.
@@ -301,7 +301,7 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
 
 
 def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
-    """Refuses sizes of dimensions that do not belong to the model."""
+    """Refuse sizes of dimensions that do not belong to the model."""
     features = 0 if spec.readout is None else spec.readout.layer.kernel.shape[0] + 1
     outputs = spec.num_outputs
     expected = {

@@ -22,7 +22,7 @@ _ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
 
 
 def write_model(ensemble: Ensemble, path: StrPath) -> None:
-    """Writes an ensemble to `path`, replacing what is there only once the new file is complete.
+    """Write an ensemble to `path`, replacing what is there only once the new file is complete.
 
     Args:
         ensemble: Ensemble.
@@ -56,7 +56,7 @@ def read_model(
     max_bytes: int = schema.MAX_BYTES,
     custom: Sequence[Any] = (),
 ) -> Ensemble:
-    """Reads the ensemble that `write_model` wrote.
+    """Read the ensemble that `write_model` wrote.
 
     Args:
         path: The file.

@@ -30,7 +30,7 @@ _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 
 
 def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
-    """Reads the arrays of a model file in a child process.
+    """Read the arrays of a model file in a child process.
 
     Args:
         file: Open binary file, a real one, whose seal has been checked.

@@ -51,7 +51,7 @@ def _send(stream: BinaryIO, value: Any) -> None:
 
 
 def _limit_resources(file_size: int) -> None:
-    """Bounds memory and time; from here on no file can be opened and no process started."""
+    """Bound memory and time; from here on no file can be opened and no process started."""
     try:
         import resource
     except ImportError:

@@ -56,7 +56,7 @@ class GroupWriter:
             self._kept_rows = _rows(segments.read(place.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
-        """Takes draws that the next commit will write; they are copied.
+        """Take draws that the next commit will write; they are copied.
 
         Args:
             draws: [n, c, P], float32 or float64.
@@ -79,7 +79,7 @@ class GroupWriter:
             self.waiting_bytes += sum(array.nbytes for array in arrays.values())
 
     def commit(self, arrays: Mapping[str, Array], counters: dict[str, Any]) -> None:
-        """Writes the draws that wait, then the state that belongs to them.
+        """Write the draws that wait, then the state that belongs to them.
 
         Args:
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
@@ -150,7 +150,7 @@ class GroupDraws(NamedTuple):
 
 
 def read_group(place: GroupFolder) -> GroupDraws:
-    """Reads the draws of a chain group, whose folder need not exist yet.
+    """Read the draws of a chain group, whose folder need not exist yet.
 
     Raises:
         RunFolderError: When what was committed is damaged. Where only the last commit is, the one

@@ -85,7 +85,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: StrPath) -> "RunFolder":
-        """Opens a run folder. Nothing in it is changed.
+        """Open a run folder. Nothing in it is changed.
 
         Raises:
             FileNotFoundError: When there is no such folder.
@@ -135,7 +135,7 @@ class RunFolder:
 
     @staticmethod
     def remove(path: StrPath) -> None:
-        """Removes the run in a folder with all its draws, and the folder unless more is in it.
+        """Remove the run in a folder with all its draws, and the folder unless more is in it.
 
         Where no run has begun, what is left of the attempt goes.
 
@@ -159,7 +159,7 @@ class RunFolder:
         place.rmdir()
 
     def replace_description(self, description: _Json) -> None:
-        """Gives the run another description, to extend it say; arrays and draws stay.
+        """Give the run another description, to extend it say; arrays and draws stay.
 
         Where that fails, the description is as it was.
 
@@ -179,7 +179,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def writer(self, group: int) -> Iterator[GroupWriter]:
-        """Yields the `GroupWriter` of a chain group, after removing what a killed one did not commit.
+        """Yield the `GroupWriter` of a chain group, after removing what a killed one did not commit.
 
         Draws that were appended and not committed are gone at the end.
 

@@ -25,7 +25,7 @@ _SECOND_TRY_SECONDS = 0.05
 
 @contextlib.contextmanager
 def held_lease(path: str) -> Iterator["Lease"]:
-    """Takes the lease, or refuses at once, and yields it.
+    """Take the lease, or refuse at once, and yield it.
 
     Args:
         path: The file, which is made where it is missing and stays.
@@ -96,7 +96,7 @@ class Lease:
             lock(self._handle)
 
     def check(self) -> None:
-        """Refuses to go on where another process has taken the lease all the same.
+        """Refuse to go on where another process has taken the lease all the same.
 
         Raises:
             RunLockedError: In that case, and when it was released.
@@ -117,7 +117,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Gives the lease back."""
+        """Give the lease back."""
         os.close(self._handle)
         self._is_released = True
 

@@ -34,7 +34,7 @@ class Record(NamedTuple):
 def write_record(
     path: StrPath, kind: FileKind, content: dict[str, Any], arrays: Mapping[str, Array]
 ) -> bytes:
-    """Writes a file, replacing what is there only once the new one is complete.
+    """Write a file, replacing what is there only once the new one is complete.
 
     Args:
         path: File name.
@@ -68,7 +68,7 @@ def write_record(
 
 
 def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> Record:
-    """Reads the file that `write_record` wrote.
+    """Read the file that `write_record` wrote.
 
     Args:
         path: File name.
@@ -99,7 +99,7 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
 
 
 def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
-    """Refuses a file that is not the one of the digest, without a look at what it says.
+    """Refuse a file that is not the one of the digest, without a look at what it says.
 
     Raises:
         As `read_record`.
@@ -110,7 +110,7 @@ def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
-    """Yields the open file, after a check of its seal."""
+    """Yield the open file, after a check of its seal."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
     with open(path, "rb") as file:

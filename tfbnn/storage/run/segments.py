@@ -46,7 +46,7 @@ def indices(folder: str) -> list[int]:
 
 
 def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
-    """Writes a segment and returns its digest.
+    """Write a segment and return its digest.
 
     Args:
         place: The group.
@@ -67,7 +67,7 @@ def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:
 
 
 def check(folder: str, digests: Sequence[bytes]) -> None:
-    """Refuses segments that are not those of the digests, in this order.
+    """Refuse segments that are not those of the digests, in this order.
 
     Raises:
         RunFolderError: When one is missing, damaged or another one.
@@ -77,7 +77,7 @@ def check(folder: str, digests: Sequence[bytes]) -> None:
 
 
 def remove(folder: str, first: int) -> None:
-    """Removes the segments from `first` on, which no checkpoint names."""
+    """Remove the segments from `first` on, which no checkpoint names."""
     for index in indices(folder):
         if index >= first:
             os.unlink(path_of(folder, index))
