@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import TypeGuard
 
-from tfbnn.cli.console import STOPPED, print_json, say
+from tfbnn.cli.console import DIAGNOSTICS_FAILED, STOPPED, print_json, say
 from tfbnn.cli.diagnose import verdict
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
@@ -79,7 +79,9 @@ def run_to_the_end(
             print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
             say("The run was over when it was asked to stop: nothing is missing.")
-        return verdict(run.diagnosis, args.strict or not run.num_results)
+        if not run.num_results:
+            return DIAGNOSTICS_FAILED
+        return verdict(run.diagnosis, args.strict)
 
 
 def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:

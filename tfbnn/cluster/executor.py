@@ -136,7 +136,7 @@ class Tasks(Executor):
                     self.counters[group] = Counters.from_json(found.counters)
 
     def stop(self) -> bool:
-        """Cancels tasks that no worker has, and waits until the others have stopped.
+        """Cancel tasks that no worker has, and waits until the others have stopped.
 
         Those that cannot be waited for keep the sign, and stop when they see it.
         """
@@ -158,7 +158,7 @@ class Tasks(Executor):
         return False
 
     def _unfinished(self) -> Iterator[tuple[int, Exception | None]]:
-        """(ChainGroup, error) of attempts that are over before the group is where it was to go.
+        """(Number of the group, error) of attempts that are over before the group is where it was to go.
 
         There is no error where the worker closed in good order, or was asked to stop.
         """

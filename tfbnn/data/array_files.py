@@ -131,8 +131,9 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
         for name, place in zip(labels, column_places(labels, written, path))
     }
     _check_lengths(path, chosen | texts)
-    for name in chosen.keys() - words.union(categories):
-        chosen[name] = _numbers(path, name, chosen[name], wanted.may_lack(name))
+    for name, array in chosen.items():
+        if name not in words and name not in categories:
+            chosen[name] = _numbers(path, name, array, wanted.may_lack(name))
     left_out = tuple(name for name, array in arrays if not _columns_of(name, array, kinds))
     others = wanted.chosen(left_out) if wanted.columns is None else ()
     table = Table.of_columns(chosen, categories, source=path, texts=texts, left_out=others)

@@ -122,7 +122,6 @@ def table_of(
     columns = dict(zip(of_numbers, numbers.T)) | rows.texts(lines, of_words, may_lack)
     columns = {name: columns[name] for name in names}
     places = np.array([line for line, _ in lines], dtype=np.int64)
-    column_places(names, names, rows.source)  # none twice
     return Table.of_columns(columns, categories, source=rows.source, lines=places, **others)
 
 

@@ -60,7 +60,7 @@ def fit(
     keep: Keep,
     backend: Backend | None = None,
 ) -> tuple[Run, Result]:
-    """Pretrains, samples and diagnoses, or goes on with a run in its folder.
+    """Pretrain, sample and diagnose, or go on with a run in its folder.
 
     Args:
         spec: NetworkSpec, as asked for: the ensemble has it with all that is open settled.
@@ -161,7 +161,7 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str
     notify = Notifier(options.verbose, options.callbacks, deadline)
 
     def find(data: Any) -> Starts:
-        if backend is None:  # whose speed is not known
+        if backend is None:  # the speed of a backend is not known
             notify.progress.say(time_to_take(config, settings))
         return starts_of(config, data, notify)
 

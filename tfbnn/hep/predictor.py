@@ -83,6 +83,8 @@ def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
 
 def _warn_of_signed_masses(process: Process, x: Array) -> None:
     """Warn of masses below zero where the fit had none: tables often have absolute values."""
+    if not (x < 0).any():
+        return
     ensemble = process.model.posterior
     low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
     newly_negative = np.any(x < 0, axis=0) & (low >= 0)

@@ -110,7 +110,7 @@ class SamplingEvent(Event):
         num_divergent, num_gradients: Of all chains so far; the latter in this phase.
         num_judged, rhat, ess: Of the last `Look`; 0 and NaN before one.
         standing_still: Chains that have not moved for long.
-        chain groups: Counters of the chain groups.
+        groups: Counters of the chain groups.
     """
 
     num_kept: int

@@ -136,9 +136,9 @@ class Plan:
         index, _ = self.position(transition)
         return self.stages[index] if index < len(self.stages) else None
 
-    def chains(self, groups: Sequence[int]) -> tuple[int, ...]:
-        """The chains of some chain groups."""
-        return tuple(chain for group in groups for chain in self.groups[group])
+    def chains(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Return the chains of the chain groups of these numbers."""
+        return tuple(chain for number in numbers for chain in self.groups[number])
 
 
 def make_plan(

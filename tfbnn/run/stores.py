@@ -108,13 +108,13 @@ class MemoryStore:
         """
         return nullcontext(self._sinks[group])
 
-    def read(self, groups: Sequence[int]) -> Kept:
+    def read(self, numbers: Sequence[int]) -> Kept:
         """Return what some chain groups have kept."""
-        counters = [self._sinks[group].counters for group in groups]
+        counters = [self._sinks[number].counters for number in numbers]
         count = min(group.transitions["sampling"] for group in counters) // self._plan.stride
-        return self._arrays.kept(self._plan.chains(groups), count, counters)
+        return self._arrays.kept(self._plan.chains(numbers), count, counters)
 
-    def seconds(self, groups: Sequence[int]) -> Seconds:
+    def seconds(self, numbers: Sequence[int]) -> Seconds:
         """Return the seconds of the run so far, by the commits of some chain groups."""
         return Seconds()
 
@@ -192,11 +192,11 @@ class FolderStore:
         with self.folder.writer(group) as writer:
             yield _FolderSink(writer, self.commit_interval, clock)
 
-    def read(self, groups: Sequence[int]) -> Kept:
-        return read_groups(self.folder, groups)
+    def read(self, numbers: Sequence[int]) -> Kept:
+        return read_groups(self.folder, numbers)
 
-    def seconds(self, groups: Sequence[int]) -> Seconds:
-        return Seconds.committed(committed_counters(self.folder, groups))
+    def seconds(self, numbers: Sequence[int]) -> Seconds:
+        return Seconds.committed(committed_counters(self.folder, numbers))
 
     def committed_result(self, fewest: int) -> Result | None:
         return None if self.found is None else committed_result(self.folder, fewest)
@@ -246,24 +246,24 @@ Store = MemoryStore | FolderStore
 Sink = _MemorySink | _FolderSink
 
 
-def committed_counters(folder: RunFolder, groups: Sequence[int]) -> list[Counters]:
+def committed_counters(folder: RunFolder, numbers: Sequence[int]) -> list[Counters]:
     """Return the counters of some chain groups of the run in a folder at their last commits."""
     chains = read_beginning(folder).layout.groups
-    found = [(group, folder.checkpoint(group)) for group in groups]
+    found = [(number, folder.checkpoint(number)) for number in numbers]
     return [
-        Counters.from_json(one.counters) if one else Counters.nothing(chains[group])
-        for group, one in found
+        Counters.from_json(one.counters) if one else Counters.nothing(chains[number])
+        for number, one in found
     ]
 
 
-def read_groups(folder: RunFolder, groups: Sequence[int] | None = None) -> Kept:
+def read_groups(folder: RunFolder, numbers: Sequence[int] | None = None) -> Kept:
     """Return what some chain groups of the run in a folder have committed, all by default."""
-    groups = range(folder.num_groups) if groups is None else groups
+    numbers = range(folder.num_groups) if numbers is None else numbers
     chains_of = read_beginning(folder).layout.groups
-    num_chains = sum(len(chains_of[group]) for group in groups)
-    num_results = _num_committed(folder, groups)
+    num_chains = sum(len(chains_of[number]) for number in numbers)
+    num_results = _num_committed(folder, numbers)
     arrays, counters, first = _Arrays(num_chains, num_results), [], 0
-    for index in groups:
+    for index in numbers:
         # One group after the other, so that no more than one is in memory twice.
         group, chains = folder.read(index), chains_of[index]
         found = group.counters
@@ -277,9 +277,9 @@ def read_groups(folder: RunFolder, groups: Sequence[int] | None = None) -> Kept:
     return arrays.kept(range(num_chains), num_results, counters)
 
 
-def _num_committed(folder: RunFolder, groups: Sequence[int]) -> int:
+def _num_committed(folder: RunFolder, numbers: Sequence[int]) -> int:
     """Draws that every chain of some chain groups has committed."""
-    checkpoints = [folder.checkpoint(group) for group in groups]
+    checkpoints = [folder.checkpoint(number) for number in numbers]
     return min(0 if found is None else found.num_draws for found in checkpoints)
 
 

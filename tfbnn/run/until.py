@@ -42,7 +42,7 @@ class Until:
         check_number("rhat", self.rhat, above=1)
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)
-        for name, value in vars(self).items():
+        for name, value in [*vars(self).items()]:
             if value is not None:
                 # Plain numbers, which a run folder can hold.
                 object.__setattr__(self, name, float(value))

@@ -1,6 +1,13 @@
 """Files: the model file with the sampled networks; and in `run` the folder that a run writes as it goes."""
 
+from typing import Any
+
+from tfbnn.spec.habits import absent
 from tfbnn.storage.format.sealing import seal
 from tfbnn.storage.model.file import read_model, write_model
 
 __all__ = ["read_model", "seal", "write_model"]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("tfbnn.storage", name, __all__)

@@ -46,12 +46,12 @@ def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Re
             _at_work.discard(future)
 
     _at_work.add(future)
-    threading.Thread(target=work, name=f"aside-{function!r:.40}", daemon=True).start()
+    threading.Thread(target=work, name=f"background-{function!r:.40}", daemon=True).start()
     return future
 
 
 def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
-    """function(*arguments), made aside.
+    """Return function(*arguments), made in the background.
 
     Raises:
         KeyboardInterrupt: When the user asked to stop; the call may go on then, and what it
@@ -65,7 +65,7 @@ def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
 def each_in_background(
     function: Callable[[Item], Result], items: Sequence[Item], num_threads: int
 ) -> list[Result]:
-    """[function(item) for item in items], made aside on so many threads, in any order.
+    """Return [function(item) for item in items], made on so many threads, in any order.
 
     Raises:
         KeyboardInterrupt: As `awaited`; no further item is begun.

@@ -166,6 +166,13 @@ def test_labels_are_exact_in_every_format(tmp_path):
         read_table(tmp_path / "t.parquet", labels=["label"])
 
 
+def test_the_first_of_bad_columns_is_named(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, **{name: np.array([1.0, np.nan]) for name in ("zeta", "alpha", "mu", "beta")})
+    with pytest.raises(ValueError, match="zeta"):
+        read_table(path)
+
+
 def test_a_member_of_npz_that_is_no_array_is_left_out(tmp_path):
     np.savez(tmp_path / "t.npz", a=np.arange(5.0), b=np.arange(5.0))
     with zipfile.ZipFile(tmp_path / "t.npz", "a") as archive:

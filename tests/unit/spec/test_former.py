@@ -16,6 +16,7 @@ ATTRIBUTES = [
     ("datasets", "read_utkface"),
     ("plots", "plot_weight_planes"),
     ("plots", "plot_traces"),
+    ("storage", "RunFolder"),
     ("", "LogMetrics"),
     ("", "WorkerError"),
     ("", "WorkerWarning"),

@@ -86,7 +86,7 @@ def select(condition: Tensor, new: Any, old: Any) -> Any:
 
 
 def adaptation_windows(num_steps: int) -> list[tuple[int, bool]]:
-    """Splits the adapting part of warm-up much as Stan does.
+    """Split the adapting part of warm-up much as Stan does.
 
     A first buffer of 15 % (at most 75 transitions) adapts the step size only; then come windows
     that double in length, at whose ends the preconditioner is renewed; a last buffer of 25 % (at

@@ -188,7 +188,7 @@ def _is_against(total: Tensor, first: Tensor, last: Tensor) -> Tensor:
 def close_spans(
     new: Doubling, own: Tensor, longest: Tensor, draw: Draw, levels: Tensor
 ) -> tuple[Tensor, Draw]:
-    """Joins the spans that a leaf completes, the shortest first.
+    """Join the spans that a leaf completes, the shortest first.
 
     Args:
         new: Doubling that ends with the leaf, whose stack has no draw of it yet.

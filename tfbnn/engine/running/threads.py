@@ -40,7 +40,7 @@ class Threads(Executor):
     ) -> None:
         """
         Args:
-            chain groups: The chain groups, which share a program.
+            groups: The chain groups, which share a program.
             clock: Clock of the run.
             deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
         """

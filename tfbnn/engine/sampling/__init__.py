@@ -1,1 +1,1 @@
-"""The compiled block, and the chain groups of chains that advance in it."""
+"""The compiled block, and the chain groups that advance in it."""

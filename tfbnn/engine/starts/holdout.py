@@ -25,7 +25,7 @@ _LARGEST_SHARE = 0.5
 
 
 class HoldoutScore:
-    """Score networks by held-out rows.
+    """Scores networks by held-out rows.
 
     Args:
         spec: NetworkSpec.

@@ -43,9 +43,9 @@ class Ground(NamedTuple):
 
 
 def _watch(notify: Notifier, num_chains: int, total: int) -> Callable[[NewtonState, int], bool]:
-    """Return a function that reports a state after so many iterations before it.
+    """Return a function of a state, and of the iterations before its start, that reports it.
 
-    It returns whether to stop. `total` is the largest number of iterations of all starts.
+    It returns whether to stop. `total` is the most iterations of all starts together.
     """
     began = time.perf_counter()
 
@@ -74,9 +74,9 @@ def polish_all(
     least: float,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
-    """Starts after Levenberg-Marquardt where that made them better, and the numbers of those.
+    """Return starts after Levenberg-Marquardt where that made them better, and the numbers of those.
 
-    With held-out rows those are better that predict held-out rows better. Without one it has to gain at
+    With held-out rows those are better that predict these rows better. Without them it has to gain at
     least so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start
     that is closer to the maximum than P is as good as polished: further up, it would only fit the
     noise.

@@ -46,7 +46,7 @@ class Checkpoint(NamedTuple):
 
 
 def write_checkpoint(place: GroupFolder, checkpoint: Checkpoint) -> None:
-    """Commits: once this returns, the checkpoint is what a reader or the next writer finds."""
+    """Commit: once this returns, the checkpoint is what a reader or the next writer finds."""
     content = place.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
     arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}

@@ -1,6 +1,6 @@
 """Run folders: a description of the run, and one folder per chain group with its draws and its state.
 
-A chain group advances in one program, and its folder is called lane. Each has one writer at a time;
+A chain group advances in one program, and its folder is called lane-000, lane-001 and so on. Each has one writer at a time;
 readers may look at any time and see what was committed.
 
     FOLDER/run.h5                            the description, with arrays

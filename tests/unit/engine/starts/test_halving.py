@@ -1,4 +1,4 @@
-"""In which halving starts are polished."""
+"""How starts are halved."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_finalists_have_half_of_what_others_are_spared():
         {"settings": tfbnn.Pretraining(newton_iterations=181)},
     ],
 )
-def test_without_a_trial_each_start_has_one_turn(different):
+def test_without_a_trial_each_start_has_one_round(different):
     found = halving(**different)
     count, most = different.get("num_starts", 8), different.get("most", 181)
     assert found == Halving(count, 0, most, most)
@@ -55,7 +55,7 @@ def test_a_trial_never_costs_more_than_all_starts_to_the_end(most, num_starts, n
     assert found.last >= most
 
 
-def test_finalists_are_those_that_were_best_after_their_first_turn():
+def test_finalists_are_those_that_were_best_after_their_first_round():
     """However far they have come since; and a start that ended early is judged by where it ended."""
     found = Halving(num_starts=4, num_finalists=2, first=2, last=9)
     reached = [state(0.0, 1.0, 2.0, 99.0), state(0.0, 5.0), state(0.0, 1.0, 3.0), state(np.nan)]
