@@ -34,18 +34,22 @@ def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
     Returns:
         int32 array [count, 2]: the first 64 bits of SHA-256 over all of the above.
     """
-    digests = [_digest(seed, stream, chain, index)[:8] for index in range(start, start + count)]
+    prefix = _prefix(seed, stream, chain)
+    digests = [_digest(prefix, index)[:8] for index in range(start, start + count)]
     return np.frombuffer(b"".join(digests), dtype="<i4").reshape(count, 2)
 
 
 def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.Generator:
     """A NumPy generator with its own key, for draws made outside compiled code."""
-    key = int.from_bytes(_digest(seed, stream, chain, index)[:16], "little")
+    key = int.from_bytes(_digest(_prefix(seed, stream, chain), index)[:16], "little")
     return np.random.Generator(np.random.Philox(key=key))
 
 
-def _digest(seed: int, stream: str, chain: int, index: int) -> bytes:
-    prefix = f"{SCHEME}|{seed}|{stream}|{chain}|".encode()
+def _prefix(seed: int, stream: str, chain: int) -> bytes:
+    return f"{SCHEME}|{seed}|{stream}|{chain}|".encode()
+
+
+def _digest(prefix: bytes, index: int) -> bytes:
     return hashlib.sha256(prefix + index.to_bytes(8, "little")).digest()
 
 

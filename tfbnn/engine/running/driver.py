@@ -31,11 +31,7 @@ from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import warn
 
 
-def starts_of(
-    config: FitConfig,
-    data: Data,
-    notify: Notifier,
-) -> Starts:
+def starts_of(config: FitConfig, data: Data, notify: Notifier) -> Starts:
     """The Starts of a run: those that were given or that a search finds.
 
     Args:

@@ -6,7 +6,7 @@ from tests.support.engine_checks import check_keys_are_distinct
 from tfbnn.engine.basis import seeds
 
 
-def test_a_million_keys_are_distinct():
+def test_many_keys_are_distinct():
     check_keys_are_distinct()
 
 
