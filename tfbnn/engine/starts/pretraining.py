@@ -107,14 +107,8 @@ def pretrain(
     counts, most_looks = _epochs_of_calls(settings, theta.size, affordable)
     indices_of_calls = row_indices(num_rows, batch_size, num_chains, seed, counts)
     rows_per_step = None if batch_size == num_rows else batch_size
-    steps = make_adam_steps(
-        spec,
-        settings.learning_rate,
-        settings.learning_rate_schedule,
-        rows_per_step,
-        most_looks,
-        jit_compile,
-    )
+    rate = settings.learning_rate, settings.learning_rate_schedule
+    steps = make_adam_steps(spec, *rate, rows_per_step, most_looks, jit_compile)
     groups = chain_groups(num_chains, apart=batch_size * theta.shape[1] >= _LARGE_STEP)
     first_indices = next(indices_of_calls)
     nothing = tf.constant([0, 0, 0, num_steps])
