@@ -62,8 +62,8 @@ def measure(table, candidate, judge, quick):
     count = round(SHARE * len(x))
     fitted, held_out = order[count:], order[:count]
     hidden, by_inputs = CANDIDATES[candidate]
-    likelihood = tfbnn.likelihoods.HeteroscedasticGaussian() if by_inputs else "gaussian"
-    model = tfbnn.BayesianMLP([x.shape[1], *hidden, 1 + by_inputs], likelihood=likelihood)
+    kind = tfbnn.likelihoods.HeteroscedasticGaussian if by_inputs else tfbnn.likelihoods.Gaussian
+    model = tfbnn.BayesianMLP([x.shape[1], *hidden, 1 + by_inputs], likelihood=kind())
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
