@@ -43,7 +43,9 @@ def judges(num_rows):
         "adam, held out": tfbnn.Pretraining(
             epochs=300, learning_rate=0.01, validation_split=0.15, early_stopping=100, **adam
         ),
-        "auto": "auto",
+        "adam and newton": tfbnn.Pretraining(
+            epochs=100, learning_rate=0.01, **(adam | {"newton_iterations": 30})
+        ),
     }
 
 
