@@ -134,7 +134,8 @@ def report(store, tables, names):
         "# What held-out rows would choose before sampling\n\n"
         "Log predictive density, mean per row. Judges fit "
         f"{NUM_MEMBERS} networks to four fifths of the training rows of the first split, and are scored "
-        "on the last fifth; seconds are of the fit. Sampled: `default.md`, on the test rows.\n\n"
+        "on the last fifth; seconds are of the fit. Sampled: `default.md`, on the test rows. A cell is "
+        "empty where a judge was not tried: Levenberg-Marquardt takes minutes on 50-50.\n\n"
     )
     return f"{about}{markdown(header, lines)}\n\n{markdown(costs, losses)}"
 
