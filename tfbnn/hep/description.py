@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.fit.loading import load
-from tfbnn.hep.process import Calculation, Process, check_together
-from tfbnn.hep.slha import place_of_text
+from tfbnn.hep.process import Calculation, Process, check_inputs, check_together
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
@@ -91,14 +90,12 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
             "model must be a path, and inputs a table of names and SLHA places, such as {m_chi10_GeV = "
             f"'MASS 1000022', N11 = 'NMIX 1 1'}}, received {model!r:.100} and {inputs!r:.100}."
         )
-    places = {
-        name: place_of_text(place) if isinstance(place, str) else place
-        for name, place in inputs.items()
-    }
-    calculation = settings.pop("xsection", None)
-    if calculation is not None and not isinstance(calculation, dict):
-        raise TypeError(f"xsection must be a table with qcd_order, received {calculation!r:.100}.")
-    loaded = load(os.path.join(folder, model), untrusted=untrusted)
+    places, calculation = check_inputs(inputs), settings.pop("xsection", None)
     if calculation is not None:
+        if not isinstance(calculation, dict):
+            raise TypeError(
+                f"xsection must be a table with qcd_order, received {calculation!r:.100}."
+            )
         calculation = Calculation(**calculation)
+    loaded = load(os.path.join(folder, model), untrusted=untrusted)
     return Process(model=loaded, inputs=places, calculation=calculation, **settings)

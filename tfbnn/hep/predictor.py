@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfbnn.data.frames import column_names, select_columns
+from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
@@ -43,6 +43,7 @@ def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]
     Raises:
         TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
     """
+    points = plain_frame(points, "points")
     known = tuple(points) if isinstance(points, Mapping) else column_names(points)
     if known is None:
         raise TypeError(

@@ -26,30 +26,22 @@ _FORTRAN = re.compile(
 def check_place(place: Any) -> Place:
     """The place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
 
+    Args:
+        place: Such a tuple or list, or text such as "NMIX 1 1".
+
     Raises:
         TypeError: For anything but a name followed by integers.
     """
+    if isinstance(place, str):
+        name, *indices = place.split() or [""]
+        place = name, *(int(word) if _INDEX.fullmatch(word) else word for word in indices)
     sound = isinstance(place, (tuple, list)) and place and isinstance(place[0], str)
     if not (sound and all(type(index) is int for index in place[1:])):
         raise TypeError(
             "An SLHA place must be the name of a block followed by integer indices, such as "
-            f"('MASS', 1000022) or ('NMIX', 1, 1), received {place!r}."
+            f"('MASS', 1000022) or 'NMIX 1 1', received {place!r}."
         )
     return (place[0].upper(), *place[1:])
-
-
-def place_of_text(text: str) -> Place:
-    """The place that `place_text` wrote.
-
-    Raises:
-        TypeError: For anything but the name of a block followed by integers.
-    """
-    name, *indices = text.split() or [""]
-    if not all(_INDEX.fullmatch(index) for index in indices):
-        raise TypeError(
-            f"An SLHA place must be like 'MASS 1000022' or 'NMIX 1 1', received {text!r}."
-        )
-    return check_place((name, *map(int, indices)))
 
 
 def place_text(place: Iterable[str | int]) -> str:
@@ -91,7 +83,7 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         if len(entries) > 1:
             raise ValueError(
                 f"The SLHA text has {len(entries)} entries {place}: "
-                f"{', '.join(map(str, entries))!s:.200}. Keep the one that was meant, or use "
+                f"{', '.join(map(str, entries)):.200}. Keep the one that was meant, or use "
                 "set_parameters."
             )
         if not is_number(entries[0].value):
@@ -123,7 +115,8 @@ class _Entry(NamedTuple):
 
 def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
     """The lines of the blocks of these names, in capitals, wherever they stand in the text."""
-    found, header = [], None
+    found: list[_Line] = []
+    block, scale = None, None  # of a block that is not looked for both are None
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         content, _, comment = line.partition("#")
         words = content.split()
@@ -131,15 +124,15 @@ def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
             continue
         if words[0].upper() in SECTIONS:
             header = _HEADER.match(content.strip())
-            header = header if header and header["name"].upper() in names else None
-        elif header:
-            block = header["name"].upper()
+            name = header["name"].upper() if header else None
+            block, scale = (name, header["scale"]) if header and name in names else (None, None)
+        elif block:
             if block != _PROGRAM and not _looks_like_number(words[0]):
                 raise ValueError(
                     f"The text is not SLHA: line {number}, in block {block}, must be an entry of "
                     f"numbers, received {content.strip()[:80]!r}. Put a # before comments."
                 )
-            found.append(_Line(block, header["scale"], words, comment.strip()))
+            found.append(_Line(block, scale, words, comment.strip()))
     return found
 
 

@@ -54,7 +54,7 @@ def test_what_stands_first_holds_for_all(folder):
         ('fit = "--layers 3"', "fit is no key any more"),
         ("[[process]]\npids = [1]", "two PDG codes"),
         ("model = 3", "model must be a path"),
-        ('inputs = {a = "MASS x"}', "SLHA place must be like"),
+        ('inputs = {a = "MASS x"}', "SLHA place must be the name"),
         ('inputs = "MASS"', "inputs a table"),
         ("inputs = {}", "inputs must"),
         ('inputs = {energy = "MASS 1"}', "No input can be called 'energy'"),

@@ -124,7 +124,7 @@ def test_bad_parameters_change_nothing(predictor, parameters, error, message):
         ({"doi": "doi:10.1000/182"}, ValueError, "doi must be like '10.1000/182'"),
         ({"pids": (1,)}, TypeError, "two PDG codes"),
         ({"inputs": {"m": MASS}}, ValueError, r"the 2 inputs of the model, \['m', 'n11'\]"),
-        ({"inputs": {"m": MASS, "n11": "NMIX"}}, TypeError, "an SLHA place must"),
+        ({"inputs": {"m": MASS, "n11": "NMIX one"}}, TypeError, "an SLHA place must"),
         ({"inputs": [MASS, MIXING]}, TypeError, "inputs must be a dict"),
         ({"model": "model.h5"}, TypeError, "model must be a BayesianMLP"),
         ({"model": BayesianMLP([2, 1])}, tfbnn.NotFittedError, "fit_posterior"),

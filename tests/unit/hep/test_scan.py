@@ -49,6 +49,11 @@ def test_frames_and_dicts_are_alike(predictor):
     for name in ("central", "err_up", "trust"):
         expected = getattr(predictor.predict(POINTS), name)
         np.testing.assert_array_equal(getattr(predictor.predict(table), name), expected)
+    frame = pd.DataFrame(table.values, columns=table.columns)
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    np.testing.assert_array_equal(
+        predictor.predict(arrow).central, predictor.predict(POINTS).central
+    )
     twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
     with pytest.raises(ValueError, match=f"2 columns {NAMES[0]}; keep only one"):
         predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
