@@ -12,6 +12,7 @@ import numpy as np
 from tfbnn.cli.console import say
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.atomic import check_writable, replacing
@@ -127,17 +128,18 @@ def of_spectra(
         OSError: For one that cannot be read.
     """
     told: set[str] = set()
-    for start in range(0, len(paths), _AT_ONCE):
+    for some in row_slices(len(paths), _AT_ONCE):
         names, rows = [], []
-        for path in paths[start : start + _AT_ONCE]:
+        for path in paths[some]:
             try:
                 with warnings.catch_warnings(record=True) as found:
-                    warnings.simplefilter("always")
+                    warnings.simplefilter("always", DataWarning)
                     rows.append(predictor.read_slha_string(read_text(path)))
                 names.append(path)
-                for text in {str(warning.message) for warning in found} - told:
-                    say(f"Warning: {path}: {text}")
-                    told.add(text)  # many spectra of a scan say the same
+                for text in dict.fromkeys(str(warning.message) for warning in found):
+                    if text not in told:  # many spectra of a scan say the same
+                        say(f"Warning: {path}: {text}")
+                        told.add(text)
             except ValueError as error:
                 if not skip_bad:
                     raise ValueError(f"{path}: {error} (--skip-bad leaves it out.)") from error
