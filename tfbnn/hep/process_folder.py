@@ -131,18 +131,19 @@ def write_processes(
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
-    check_folder(folder, [process.pids for process in processes], existing)
+    new = {process.pids: process for process in processes}
+    _check_folder(folder, new, existing)
     check_together(processes)
     os.makedirs(folder, exist_ok=True)
     if existing not in ("add", "update"):
         _replace(folder, processes)
         return
     with _alone(folder):
-        check_folder(folder, [process.pids for process in processes], existing)
+        _check_folder(folder, new, existing)
         there = read_processes(folder) if _has_index(folder) else {}
-        new = {process.pids: process for process in processes}
-        check_together([*(there | new).values()])
-        _replace(folder, [*(there | new).values()])
+        together = [*(there | new).values()]
+        check_together(together)
+        _replace(folder, together)
 
 
 @contextlib.contextmanager
@@ -184,7 +185,7 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
         _remove({*old_files, *files} - {*_files_of(folder)})
 
 
-def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None:
+def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
     """Refuse a folder that cannot take processes, or holds what `existing` protects.
 
     Args:
@@ -198,14 +199,13 @@ def check_folder(folder: StrPath, pids: Collection[Pids], existing: str) -> None
         FileExistsError: As in `write_processes`.
     """
     check_choice("existing", existing, EXISTING)
-    folder = os.fspath(folder)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
     if existing not in ("refuse", "add") or not _has_index(folder):
         return
     with index_errors(folder):
         there = [pid_pair(entry["pids"]) for entry in read_index(folder)["processes"]]
-    taken = [pair for pair in there if existing == "refuse" or pair in set(pids)]
+    taken = [pair for pair in there if existing == "refuse" or pair in pids]
     if taken:
         raise FileExistsError(
             f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "

@@ -11,10 +11,10 @@ keeps the largest. So errors stand in a comment.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tfbnn.data.numbers import is_number
-from tfbnn.hep.process import FB, Pids, Process, pid_pair
+from tfbnn.hep.process import FB, Calculation, Pids, Process, pid_pair
 from tfbnn.hep.slha import SECTIONS
 from tfbnn.system.version import __version__
 
@@ -61,7 +61,11 @@ def with_blocks(text: str, entries: Sequence[Entry]) -> tuple[str, list[Pids]]:
 
     Returns:
         (text, processes of which another code's cross sections at the same energy stay).
+
+    Raises:
+        ValueError: For a process without a calculation.
     """
+    check_calculations(entry.process for entry in entries)
     kept, strangers = _without_ours(text, {_key(entry.process) for entry in entries})
     kept = kept.rstrip("\n") + "\n" if kept.strip() else ""
     blocks = "\n".join(map(_block, entries))
@@ -70,9 +74,7 @@ def with_blocks(text: str, entries: Sequence[Entry]) -> tuple[str, list[Pids]]:
 
 
 def _block(entry: Entry) -> str:
-    process, calculation = entry.process, entry.process.calculation
-    if calculation is None:
-        raise ValueError(f"The calculation of {process.pids} is not known.")
+    process, calculation = entry.process, cast(Calculation, entry.process.calculation)
     header = f"XSECTION {_written(process.energy)} 2212 2212 2 {process.pids[0]} {process.pids[1]}"
     values = [*calculation.columns.values(), entry.central / FB["pb"]]
     line = f"   {' '.join(map(_written, values))} {_CODE} {__version__}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 from tfbnn.posterior.record_kinds import (
@@ -76,8 +77,7 @@ class Compression:
             TypeError: For entries that are no such record.
             ValueError: For numbers that contradict each other.
         """
-        check_entries("compression", entries, kinds_of(cls))
-        record = cls(**entries)
+        record: Compression = _from_json("compression", cls, entries)
         for name, most in (
             ("num_distinct", record.num_draws),
             ("num_draws", record.num_available),
@@ -141,14 +141,14 @@ def _choices_from_json(entries: Any) -> tuple[Choice, ...]:
     return tuple(Choice(what, **entry) for what, entry in entries.items())
 
 
-def _weights_from_json(entries: Any) -> WeightsOrigin:
-    check_entries("chain_weights", entries, kinds_of(WeightsOrigin))
-    return WeightsOrigin(**entries)
+def _from_json(name: str, record: type, entries: Any) -> Any:
+    check_entries(name, entries, kinds_of(record))
+    return record(**entries)
 
 
 _RECORDS: dict[str, Callable[[Any], Any]] = {
     "choices": _choices_from_json,
-    "chain_weights": _weights_from_json,
+    "chain_weights": partial(_from_json, "chain_weights", WeightsOrigin),
     "compression": Compression.from_json,
 }
 

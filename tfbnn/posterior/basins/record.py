@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.wording import counted, label_lines, labelled, named, text_width
-from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, Kind, check_entries, list_of
+from tfbnn.posterior.record_kinds import COUNTS, FLAG, NUMBER, SIZE, Kind, check_entries, list_of
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 
 _NUMBERS = list_of(NUMBER, "a list of finite numbers")
@@ -17,8 +17,8 @@ _KINDS: Mapping[str, Kind] = {
     "labels": COUNTS,
     "log_evidence": _NUMBERS,
     "log_evidence_stderr": list_of(
-        Kind("a number or null", lambda value: value is None or NUMBER.holds(value)),
-        "a list of numbers and nulls",
+        Kind("a number, 0 or more, or null", lambda value: value is None or SIZE.holds(value)),
+        "a list of numbers, 0 or more, and nulls",
     ),
     "is_bridged": list_of(FLAG, "a list of flags"),
 }
@@ -78,8 +78,6 @@ class Basins(ReadOnlyArrays):
         errors = [
             np.inf if e is None or e and not known else e for e, known in zip(errors, bridged)
         ]
-        if min(errors) < 0:
-            raise ValueError("basins.log_evidence_stderr must be 0 or more.")
         evidence = np.array(values, float), np.array(errors, float)
         return cls(labels, *evidence, rhat_within, chain_weights)
 

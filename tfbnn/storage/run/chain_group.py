@@ -22,9 +22,8 @@ from tfbnn.system.atomic import remove_abandoned
 
 _PREFIX = f"{schema.SAMPLE_STATS}/"
 # What a chain group has before its first commit.
-_NOTHING = Checkpoint(
-    {}, {}, generation=0, digests=np.empty((0, 32), np.uint8), lengths=np.empty(0, np.int64)
-)
+_NO_DIGESTS = np.empty((0, schema.DIGEST_BYTES), np.uint8)
+_NOTHING = Checkpoint({}, {}, generation=0, digests=_NO_DIGESTS, lengths=np.empty(0, np.int64))
 
 
 class GroupWriter:

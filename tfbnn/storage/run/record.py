@@ -87,10 +87,8 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
             with opened_datasets(file, content_size(file), kind) as (_, datasets):
                 metadata = _parse(datasets[schema.METADATA])
                 return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
-        except MemoryError:
+        except (MemoryError, ModelFileError):
             raise
-        except ModelFileError as error:
-            raise RunFolderError(f"{path!r}: {error}") from error
         except Exception as error:
             # Whatever a damaged or crafted file provokes is a fault of the file.
             raise RunFolderError(
@@ -102,7 +100,7 @@ def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
     """Refuse a file that is not the one of the digest, without a look at what it says.
 
     Raises:
-        As `read_record`.
+        FileNotFoundError, OSError, RunFolderError: As by `read_record`.
     """
     with _opened(os.fspath(path), kind, digest):
         pass
@@ -110,19 +108,18 @@ def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
-    """Yield the open file, after a check of its seal."""
+    """Yield the open file, after a check of its seal; a ModelFileError becomes a RunFolderError."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
     with open(path, "rb") as file:
         try:
-            found = check_seal(file, kind.title)
+            if digest not in (None, check_seal(file, kind.title)):
+                raise RunFolderError(
+                    f"{path!r} is not the file that was written: another took its place."
+                )
+            yield file
         except ModelFileError as error:
             raise RunFolderError(f"{path!r}: {error}") from error
-        if digest not in (None, found):
-            raise RunFolderError(
-                f"{path!r} is not the file that was written: another took its place."
-            )
-        yield file
 
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
