@@ -5,6 +5,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+import numpy as np
+
 from tfbnn.system.arrays import Array
 from tfbnn.system.terminals import columns
 
@@ -34,6 +36,14 @@ def percent(share: float) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun: "1 chain", "3 chains"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def span(values: Array, form: str = ".4g") -> str:
+    """The least and the largest of some values: "3 to 5", "3"; "unknown" with a NaN among them."""
+    low, high = np.min(values), np.max(values)
+    if np.isnan(low):  # a kernel that the user built need not say
+        return "unknown"
+    return f"{low:{form}}" if low == high else f"{low:{form}} to {high:{form}}"
 
 
 def named(noun: str, indices: Array) -> str:

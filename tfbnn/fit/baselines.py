@@ -15,7 +15,7 @@ import numpy as np
 from tfbnn.diagnostics.diagnosis import rows_texts
 from tfbnn.diagnostics.fit_check import RowsCheck
 from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Predictions
-from tfbnn.diagnostics.wording import counted, label_lines, text_width
+from tfbnn.diagnostics.wording import counted, label_lines, labelled, span, text_width
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import define, without_chains
 from tfbnn.fit.choices.choose import choose
@@ -26,7 +26,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.events import Columns
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
-from tfbnn.run.report import range_text, seconds_text
+from tfbnn.run.report import seconds_text
 from tfbnn.run.result import nothing_sampled
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -99,10 +99,10 @@ class Baseline:
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield "Verdict", f"{self.verdict}: {_WORTH[self.name]}"
         yield "Baseline", self.label
-        yield "Start", f"{self.start}; log density there {range_text(self.log_prob)}"
+        yield "Start", f"{self.start}; log density there {span(self.log_prob)}"
         yield "Time", seconds_text(self.seconds)
         if self.rows is not None:
-            yield from (("Rows" if not n else "", t) for n, t in enumerate(rows_texts(self.rows)))
+            yield from labelled("Rows", rows_texts(self.rows))
         yield "Next", "hold evaluate of held-out rows against that of fit_posterior"
 
 

@@ -361,15 +361,14 @@ class Ensemble(ReadOnlyArrays):
         """
         if self.readouts is None or self.spec.readout is None:
             return self
-        kernel, bias = self.spec.readout.layer
-        place, images = slice(kernel.weights.start, bias.weights.stop), self.draws.copy()
+        place, images = self.spec.readout.layer.weights, self.draws.copy()
         images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
         draws = np.concatenate([self.draws, images], axis=1)
         return replace(self, draws=draws, sample_stats={}, readouts=None)
 
     @property
     def for_averages(self) -> Ensemble:
-        """The networks that averages over the posterior take: `weighted`, with their images."""
+        """Return `weighted` with mirror images: averages over the posterior are over these networks."""
         return self.weighted.mirrored
 
     def picked(self, pick: Callable[[Array], Array]) -> Self:

@@ -18,7 +18,7 @@ from tfbnn.diagnostics.verdict import (
     Predictions,
     answer_lines,
 )
-from tfbnn.diagnostics.wording import LABEL_WIDTH, label_lines, labelled, percent, text_width
+from tfbnn.diagnostics.wording import LABEL_WIDTH, label_lines, labelled, percent, span, text_width
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
@@ -204,14 +204,14 @@ class Run(ExplainsAttributes):
                 lines.append(step_lines("Next".ljust(LABEL_WIDTH), interface.more_time(), width))
         else:
             lines = self.diagnosis.lines(interface, width, details)
-        lines += label_lines((*self._steps(details), *self._outcome(details)), width)
+        lines += label_lines((*self._run_lines(details), *self._outcome_lines(details)), width)
         if not details:
             lines += label_lines([("Details", interface.details)], width)
         elif self.diagnosis is not None:
             lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
 
-    def _steps(self, details: bool) -> Iterator[tuple[str, str]]:
+    def _run_lines(self, details: bool) -> Iterator[tuple[str, str]]:
         """Yield labels and lines on how the run went."""
         yield "Kernel", self.kernel
         yield (
@@ -225,7 +225,7 @@ class Run(ExplainsAttributes):
             yield (
                 "Start",
                 f"where the chains began: {self.pretraining}; log density there "
-                f"{range_text(self.start_log_prob)}",
+                f"{span(self.start_log_prob)}",
             )
             yield "Geometry", self.geometry
         yield "Time", seconds_text(self.seconds)
@@ -233,14 +233,14 @@ class Run(ExplainsAttributes):
             yield "Gradients", self._gradients()
         yield "Acceptance", self._acceptance(details)
         if details:
-            yield "Step size", range_text(self.step_size)
+            yield "Step size", span(self.step_size)
         yield from self._ladder_lines()
         yield from labelled("Chosen", map(str, self.choices))
         if "_basins" in vars(self):
             yield from labelled("Basins", self._basins.lines())
         yield from (("Note", note) for note in self.notes)
 
-    def _outcome(self, details: bool) -> Iterator[tuple[str, str]]:
+    def _outcome_lines(self, details: bool) -> Iterator[tuple[str, str]]:
         """Yield labels and lines on what came of it; of draws they are in full in the diagnosis."""
         if self.calibration is not None:
             lines = self.calibration.lines() if details else [self.calibration.in_short]
@@ -325,11 +325,3 @@ def seconds_text(seconds: dict[str, float]) -> str:
     """Return the sum of some seconds, and what they were spent on."""
     parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items())
     return f"{sum(seconds.values()):.1f} s: {parts}"
-
-
-def range_text(values: Array) -> str:
-    """Return the least and the largest of some values, "unknown" with a NaN among them."""
-    low, high = np.min(values), np.max(values)
-    if np.isnan(low):  # a kernel that the user built need not say
-        return "unknown"
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

@@ -37,6 +37,11 @@ class Layer(NamedTuple):
     kernel: Slot
     bias: Slot
 
+    @property
+    def weights(self) -> slice:
+        """The place of all its weights in theta."""
+        return slice(self.kernel.weights.start, self.bias.weights.stop)
+
 
 @dataclass(frozen=True)
 class Layout:

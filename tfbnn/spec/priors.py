@@ -284,7 +284,7 @@ class LogNormal(ScalePrior):
     @property
     def sizes(self) -> tuple[float, ...]:
         with np.errstate(over="ignore"):
-            return (float(np.exp(self.loc)), self.scale)
+            return (self.median, self.scale)
 
     @property
     def median(self) -> float:

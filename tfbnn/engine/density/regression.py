@@ -57,8 +57,7 @@ def num_features(spec: NetworkSpec) -> int:
 
 def readout_place(spec: NetworkSpec) -> slice:
     """Return where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
-    kernel, bias = readout_of(spec).layer
-    return slice(kernel.weights.start, bias.weights.stop)
+    return readout_of(spec).layer.weights
 
 
 def all_but_readout(spec: NetworkSpec) -> Array:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from tfbnn.diagnostics.wording import span
 from tfbnn.engine.basis.compile import chain_groups
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
@@ -241,11 +242,6 @@ def _make_score(spec: NetworkSpec, validation: Data | None) -> Score:
     )
 
 
-def _range(values: Array, form: str) -> str:
-    low, high = values.min(), values.max()
-    return f"{low:{form}}" + (f" to {high:{form}}" if high > low else "")
-
-
 def _better(first: PretrainingResult, later: PretrainingResult, limit: float) -> PretrainingResult:
     """Return the later attempt for each start where it misses less and the first misses too much."""
     better = (later.misfit < first.misfit) & (first.misfit > limit)
@@ -261,12 +257,12 @@ def _better(first: PretrainingResult, later: PretrainingResult, limit: float) ->
 
 def _text(found: PretrainingResult) -> str:
     """Return a line on all starts."""
-    text = f"ADAM, {_range(found.epochs, '')} epochs"
+    text = f"ADAM, {span(found.epochs, '')} epochs"
     steeper = np.isfinite(found.scale)
     if steeper.any():
         text += (
             f" ({steeper.sum()} of {steeper.size} starts from first layers of prior scale "
-            f"{_range(found.scale[steeper], 'g')}, as from draws too few followed the rows)"
+            f"{span(found.scale[steeper], 'g')}, as from draws too few followed the rows)"
         )
     if np.isfinite(found.scores).any():
         low, high = found.scores.min(), found.scores.max()
