@@ -36,7 +36,6 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
         ensemble: Ensemble.
         x: Transformed inputs [N, D].
     """
-    # Draws of collapsed readouts with their images, as predictions have them.
     ensemble = ensemble.for_averages
     spec = ensemble.spec
     if isinstance(spec, ModelSpec):

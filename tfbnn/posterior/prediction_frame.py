@@ -82,11 +82,11 @@ class Prediction:
         frame = pandas.DataFrame(values_of(self), self.index, [*self.names, "trust"])
         return frame.astype({"trust": self.trust.dtype})
 
-    def shaped(self, shape: Callable[[Array], Array], **others: Any) -> Prediction:
-        """Return the prediction with `shape` of mean, stddev and quantiles, and with other fields."""
+    def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
+        """Return the prediction with `shape` of mean, stddev and quantiles."""
         quantiles = None if self.quantiles is None else shape(self.quantiles)
         mean, stddev = shape(self.mean), shape(self.stddev)
-        return replace(self, mean=mean, stddev=stddev, quantiles=quantiles, **others)
+        return replace(self, mean=mean, stddev=stddev, quantiles=quantiles)
 
 
 def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:

@@ -239,8 +239,8 @@ class SampledModel(ExplainsAttributes):
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
         index = getattr(given, "index", None)
-        return predict(ensemble, x, wanted, noise).shaped(
-            ensemble.as_fitted,
+        return replace(
+            predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted),
             trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
             index=None if callable(index) else index,  # a method of lists

@@ -46,6 +46,8 @@ class Deadline:
 
     def left(self, num_kept: int = 1) -> float:
         """Seconds until sampling has to end with so many draws per chain; infinite without a limit."""
+        if not self.is_finite:
+            return math.inf
         # Without a draw there is nothing to calibrate, and the run goes on for one to the last second.
         ending = self._ending(num_kept) if num_kept else 0.0
         return self.max_seconds - (time.perf_counter() - self._began) - ending

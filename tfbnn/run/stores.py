@@ -248,10 +248,10 @@ Sink = _MemorySink | _FolderSink
 
 def committed_counters(folder: RunFolder, numbers: Sequence[int]) -> list[Counters]:
     """Return the counters of some chain groups of the run in a folder at their last commits."""
-    chains = read_beginning(folder).layout.groups
+    chains_of = read_beginning(folder).layout.groups
     found = [(number, folder.checkpoint(number)) for number in numbers]
     return [
-        Counters.from_json(one.counters) if one else Counters.nothing(chains[number])
+        Counters.from_json(one.counters) if one else Counters.nothing(chains_of[number])
         for number, one in found
     ]
 

@@ -42,10 +42,11 @@ class Until:
         check_number("rhat", self.rhat, above=1)
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)
-        for name, value in [*vars(self).items()]:
+        for field in fields(self):
+            value = getattr(self, field.name)
             if value is not None:
                 # Plain numbers, which a run folder can hold.
-                object.__setattr__(self, name, float(value))
+                object.__setattr__(self, field.name, float(value))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Until | None:

@@ -71,12 +71,13 @@ def ratio_statistics(
 ) -> TransitionStatistics:
     """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C].
 
-    Of a step that nobody judges the acceptance tells the energy error, which is minus the ratio:
-    exp(-error^2 / (2 error_variance)), where that is given. For normal errors of that variance its mean
-    is `ERROR_TARGET`.
+    Where `error_variance` is given, nobody judges the proposal. The acceptance then tells the energy
+    error, which is minus the ratio: exp(-error^2 / (2 error_variance)). For normal errors of that
+    variance its mean is `ERROR_TARGET`.
     """
-    acceptance = acceptance_from_log_ratio(log_accept_ratio)
-    if error_variance is not None:
+    if error_variance is None:
+        acceptance = acceptance_from_log_ratio(log_accept_ratio)
+    else:
         acceptance = tf.exp(-(log_accept_ratio**2) / (2.0 * error_variance))
     diverging, energy = is_divergent(log_accept_ratio), unknown(log_accept_ratio)
     return TransitionStatistics(acceptance, n_steps, diverging, energy)

@@ -76,7 +76,9 @@ class Subject:
         """The verdict on error bars by the rows, where the fit has not seen them."""
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
-        rows, _ = checked_rows(self.ensemble, *self.rows[:3], "evaluate")
+        rows, _ = checked_rows(
+            self.ensemble, self.rows.x, self.rows.y, self.rows.noise_scale, "evaluate"
+        )
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
         scores, is_calibrated = self.scores, self.ensemble.calibration is not None
@@ -86,4 +88,5 @@ class Subject:
     @cached_property
     def scores(self) -> RowScores:
         """Scores of the rows by the predictive distribution; of targets that are numbers."""
-        return canvas.scored_rows(self.model, *cast(KnownRows, self.rows)[:3])
+        rows = cast(KnownRows, self.rows)
+        return canvas.scored_rows(self.model, rows.x, rows.y, rows.noise_scale)
