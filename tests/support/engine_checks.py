@@ -75,14 +75,14 @@ def check_blocks(name, dtype="float64", tolerance=1e-12, with_row_noise=False):
 
 
 def check_keys_are_distinct():
-    """200 000 keys of ten chains."""
+    """A million keys of ten chains."""
     found = [
-        seeds.keys(seed, "transition", chain, 0, 20_000)
+        seeds.keys(seed, "transition", chain, 0, 100_000)
         for seed in (0, 1)
         for chain in (0, 1, 2, 3, -1)
     ]
     packed = np.concatenate(found).astype("<i4").view("<i8")
-    assert len(np.unique(packed)) == 200_000
+    assert len(np.unique(packed)) == 1_000_000
 
 
 def check_chains_have_numbers_of_their_own():

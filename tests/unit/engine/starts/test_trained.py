@@ -83,7 +83,7 @@ def refused(spec, model, data=None):
 
 def test_another_model_is_refused():
     spec = tfbnn.BayesianModel(stack(), **NO_TRANSFORMS).spec
-    assert "[2, 4, 1]" in refused(spec, stack(5))
+    assert "[2, 4, 1] with ['tanh'" in refused(spec, stack(5))
     assert "'net', which differs" in refused(spec, normalised())
     spec = tfbnn.BayesianModel(normalised(), **NO_TRANSFORMS).spec
     assert "'net', which differs" in refused(spec, normalised(trainable=False))
