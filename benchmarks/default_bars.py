@@ -38,7 +38,7 @@ NOT_GREEN = ("kin8nm", "neutralino raw", "neutralino invariant", "bikes", "grid"
 COVERED = ("concrete", "kin8nm", "wine", "airfoil", "bikes", "demo")
 NOISE_OF_STARTS = (
     "no start whose noise is below half of what held-out rows show",
-    "not measured here (a test holds it: tests/unit/engine/starts/test_judge.py)",
+    "not measured here (a test holds it: tests/unit/engine/starts/test_holdout.py)",
 )
 NOMINAL, COVERAGE_MARGIN = (0.6827, 0.9545), (0.08, 0.03)
 

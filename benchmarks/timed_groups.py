@@ -1,7 +1,7 @@
 """HMC whose gradients are timed: the compiled block of a run, with chain groups on threads as in a fit.
 
 Imported by child processes too, whose package and whose `blocks` may be those of another checkout:
-nothing here but public names of the package and `blocks.make_lane`.
+nothing here but public names of the package and `blocks.make_group`.
 """
 
 import time
@@ -98,10 +98,16 @@ class TimedGroups:
             for n in range(num_groups)
         ]
         count = num_transitions(layers, len(x), times_faster)
-        # An older checkout's make_lane knows XLA only.
-        options = {} if jit_compile else {"jit_compile": False}
         group, self.compilation = make_group(
-            spec, kernel, x, y, starts[0], count, _NUM_BLOCKS, sink=_Nowhere(), **options
+            spec,
+            kernel,
+            x,
+            y,
+            starts[0],
+            count,
+            _NUM_BLOCKS,
+            sink=_Nowhere(),
+            jit_compile=jit_compile,
         )
         others = [type(group)(group.program, group.chains, at, _Nowhere()) for at in starts[1:]]
         self.groups = [group, *others]

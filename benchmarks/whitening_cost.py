@@ -64,7 +64,7 @@ def line_of(layers, num_rows, repeats):
 
 
 def groups_of(layers, num_rows, preconditioner, nudge=0.0):
-    """TimedLanes, one for every core; `nudge` is added to the step size."""
+    """TimedGroups, one for every core; `nudge` is added to the step size."""
     from timed_groups import KERNEL, TimedGroups, random_rows
 
     from tfbnn.system.threads import num_cores

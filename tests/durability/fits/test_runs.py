@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
 )
 
-# Without XLA, whose programs go on bitwise in test_lanes.py and in the tests of processes.
+# Without XLA, whose programs go on bitwise in test_groups.py and in the tests of processes.
 RUN = small_runs.BRIEF
 
 
