@@ -221,7 +221,7 @@ def test_a_new_call_goes_on_after_the_death_of_the_scheduler(client, whole, fold
         ):
             fit(own, folder, resume=True, callbacks=[kill])
         found = map(RunFolder.open(folder).checkpoint, range(2))
-        # Of the group that the worker happened to take first.
+        # The group is the one that the worker happened to take first.
         assert any(one.counters["transition"] > 0 for one in found if one)
         assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
     finally:

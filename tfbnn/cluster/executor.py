@@ -136,7 +136,7 @@ class Tasks(Executor):
                     self.counters[group] = Counters.from_json(found.counters)
 
     def stop(self) -> bool:
-        """Cancel tasks that no worker has, and waits until the others have stopped.
+        """Cancel tasks that no worker has, and wait until the others have stopped.
 
         Those that cannot be waited for keep the sign, and stop when they see it.
         """

@@ -108,7 +108,7 @@ def _multi_chain_time(correlations: Array) -> Array:
 
 
 def _initial_sequence(correlations: Array) -> tuple[Array, Array]:
-    """Return for every pair of lags whether Geyer's sum has it, and what it counts: [..., L // 2] each.
+    """Return a mask of the pairs of lags in Geyer's sum, and their values there: [..., L // 2] each.
 
     The sum of pairs rho_2k + rho_2k+1 ends before the first that is not positive, and each is cut
     down to the smallest before it.

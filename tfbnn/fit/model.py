@@ -452,7 +452,7 @@ class SampledNetwork(SampledModel):
     def fit_rows(
         self, rows: Rows, validation: Rows | None, options: FitOptions, backend: Any = None
     ) -> Run:
-        """`fit_posterior` to checked Rows, with FitOptions, at a place: see `tfbnn.fit.fitting`."""
+        """`fit_posterior` to checked Rows, with FitOptions, on a backend: see `tfbnn.fit.fitting`."""
         from tfbnn.fit.fitting import fit
 
         keep = partial(self._keep, rows)

@@ -46,13 +46,13 @@ def draw_sizes(axis: Axes, diagnosis: Diagnosis) -> None:
 
 
 def _draw_histograms(axis: Axes, samples: Mapping[str, Array], limit: float, side: str) -> None:
-    """Outlines of histograms of what is finite of each sample, over common bins, and a limit.
+    """Draw outlines of histograms of the finite values of each sample over common bins, and a limit.
 
     Args:
-        axis: Where.
-        samples: By their labels.
-        limit: What they should be below or above.
-        side: Which of the two.
+        axis: Axes to draw on.
+        samples: Dict label -> values.
+        limit: Value that the samples should be below or above.
+        side: "below" or "above".
     """
     samples = {label: values[np.isfinite(values)] for label, values in samples.items()}
     pooled = np.concatenate(list(samples.values()))

@@ -56,7 +56,7 @@ class Truth(NamedTuple):
     Attributes:
         name: The target.
         values: What they are [n].
-        quantiles: Of the predictive distribution at 16, 50 and 84 % [3, n].
+        quantiles: Quantiles of the predictive distribution at 16, 50 and 84 % [3, n].
         is_log: Whether it is learned as log10.
         num_rows: Rows there are, of which n are shown.
     """

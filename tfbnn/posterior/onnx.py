@@ -274,6 +274,6 @@ def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
 
 
 def _is_off(op: Operations, beyond: Any, distance: Any, limit: float) -> Any:
-    """Return whether any input is beyond its range, by numbers above 0 [D, N], or the distance [N] above a limit."""
+    """Return whether any entry of `beyond` [D, N] is above 0, or the distance [N] above the limit."""
     is_beyond = op("Greater", op("ReduceMax", beyond, axes=[0]), 0.0)
     return op("Or", is_beyond, op("Greater", distance, limit))

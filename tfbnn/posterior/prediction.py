@@ -122,7 +122,7 @@ def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
 
 
 def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
-    """Iterates over tiles of rows: (slice, outputs of every draw [C * S, n, num_outputs]).
+    """Iterate over tiles of rows: (slice, outputs of every draw [C * S, n, num_outputs]).
 
     Args:
         ensemble: Ensemble.

@@ -37,7 +37,7 @@ FORMER = {
     "cluster.predict": "Predict block by block: x.map_blocks(function) of a function that loads the model; "
     "docs/guide/cluster.md has it.",
     "unit": "Figures show the names of columns: name a column 'xsec_fb' or 'm [GeV]'.",
-    "RunFolder LaneDraws LaneWriter": "tfbnn.load(folder) gives the model of a run folder, with the draws so far.",
+    "RunFolder Checkpoint LaneDraws LaneWriter": "tfbnn.load(folder) gives the model of a run folder, with the draws so far.",
     "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}

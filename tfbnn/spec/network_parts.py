@@ -90,7 +90,7 @@ class Place:
     Attributes:
         path: Its name in the model, such as "dense/kernel".
         index: Its place among the model's variables.
-        shape: Of its weights.
+        shape: Shape of its weights.
     """
 
     path: str
@@ -104,7 +104,7 @@ class SampledVariable(Place):
 
     Attributes besides those of `Place`:
         fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
-        prior: Of its weights.
+        prior: Prior of its weights.
     """
 
     fan_in: int

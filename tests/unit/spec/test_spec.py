@@ -412,7 +412,7 @@ def test_summary_shows_every_layer_and_the_number_of_parameters():
     ],
 )
 def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
-    """Of the model, and of rows: log densities would be -inf or nan."""
+    """Noise of the model, and of rows: log densities would be -inf or nan."""
     x, y = make_rows(9, 2, 1)
     noisy = plain_spec((2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
     fixed = partial(check_prior_sizes, noisy)

@@ -165,7 +165,7 @@ def run_chains(
         ending = executor.run(store, rule, notify)
     if not ending.failures:  # else whoever resumes goes on with the chains that failed
         store.ended = ending.ended
-    # Of the chain groups that did not fail, or of all where every one did.
+    # Only chain groups that did not fail count, or all where every one did.
     kept = store.read(executor.healthy or range(len(plan.groups)))
     return gather_result(kept, start_log_prob, executor.seconds, ending)
 

@@ -140,7 +140,7 @@ class Executor(ABC):
         return ()
 
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
-        """Yield the event of the run, `seconds` of which were spent in the phase; none of no chain groups."""
+        """Yield the event after `seconds` of the phase; nothing without chain groups."""
         if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)

@@ -1,4 +1,4 @@
-"""Constants of a calibration for a graph, in columns, as rows are innermost there."""
+"""Constants of a calibration for a graph: arrays in columns, as rows are innermost there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BarConstants:
     """Constants; of the groups the first one, and what each further one adds.
 
     Attributes:
-        names: Of the outputs of a graph, besides mean and spread of the function.
+        names: Names of the outputs of a graph, besides mean and spread of the function.
         plain: Scores of the bars where they are those of the posterior, of a normal distribution
             [3, 1, 1].
         noise: Standard deviation of the noise [K, 1].
@@ -29,7 +29,7 @@ class BarConstants:
         narrower: 1 where they are closer than those of the posterior, else 0 [B, K, 1].
         edges: Standard deviations from which on a further group begins [B - 1, K, 1].
         is_by_trust: Whether the second group is that at the edge of the training inputs.
-        inputs: TrainingInputs.
+        inputs: TrainingInputs, not in columns.
     """
 
     names: ClassVar[tuple[str, str, str]] = ("lower", "median", "upper")

@@ -81,7 +81,7 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, A
 
     Returns:
         (Directions [P, P] and squares [P] as of `Misfit`, but for a factor; leverage of the rows [N]; the
-        sum below, added up over all rows.)
+        denominator of a `Misfit`, added up over all rows.)
     """
     precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
     precision = precision + np.eye(len(precision))

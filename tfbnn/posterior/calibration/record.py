@@ -111,7 +111,7 @@ def central_levels(k: float) -> tuple[float, float]:
 
 
 def groups_of(by: str | None, edges: Array, stddev: Array, trust: Array) -> Array:
-    """Return the group of each prediction [n, K]; arguments as of `Calibration` and its `groups_of`."""
+    """Return the group of each prediction [n, K], by the fields of a `Calibration`."""
     if by == "trust":
         return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
     return np.sum(stddev > edges[:, None], axis=0)

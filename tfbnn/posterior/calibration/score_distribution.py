@@ -125,7 +125,7 @@ class ScoreDistribution(ReadOnlyArrays):
         return np.where(scores < median, below, above)
 
     def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array, Array]]:
-        """Yield, where values lie beyond the body, the side, its end, which they are, and that end's quantile."""
+        """Yield (side, index of its end, mask of the values beyond, t quantile there) of each side with any."""
         for side, end, is_tail in zip(self.sides, (0, -1), (values < body[0], values > body[-1])):
             if is_tail.any():
                 yield side, end, is_tail, student_t_quantile(self._body[0][[end]], side.df)

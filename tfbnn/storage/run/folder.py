@@ -1,7 +1,7 @@
 """Run folders: a description of the run, and one folder per chain group with its draws and its state.
 
-A chain group advances in one program, and its folder is called lane-000, lane-001 and so on. Each has one writer at a time;
-readers may look at any time and see what was committed.
+A chain group advances in one program, and its folder is called lane-000, lane-001 and so on. Each
+chain group has one writer at a time; readers may look at any time and see what was committed.
 
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
@@ -55,9 +55,9 @@ class RunFolder:
     @classmethod
     @contextlib.contextmanager
     def reserved(cls, path: StrPath) -> Iterator[Callable[[_Json, _Arrays, int], "RunFolder"]]:
-        """Keep others from making a run in a folder, and yield a function that does.
+        """Keep others from making a run in a folder, and yield a function that makes one.
 
-        The function makes the run folder of these arguments, and returns it:
+        The function takes these arguments, makes the run folder and returns it:
             description: JSON object, nested at most 10 levels deep.
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
             num_groups: Number of chain groups, at least 1.

@@ -67,7 +67,7 @@ class Lease:
         self._text = json.dumps(_this_process()).encode()
 
     def take(self) -> None:
-        """Locks the file and writes in it who has it."""
+        """Lock the file and write in it who has it."""
         try:
             self._lock()
         except BlockingIOError:
