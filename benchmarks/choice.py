@@ -1,24 +1,23 @@
-"""Which network and noise would held-out rows choose before anything is sampled? results/choice.md.
+"""Choose network and noise by held-out rows, before anything is sampled.
 
-    TFBNN_DATA=folder python benchmarks/choice.py [--tables yacht ...] [--judges ...] [--fresh]
+    TFBNN_DATA=folder python benchmarks/choice.py [--tables yacht ...] [--candidates ...]
+        [--judges ...] [--fresh]
 
-On the first split of the tables of regression of default.py, each candidate is fitted by a small
-ensemble to four fifths of the training rows, and scored on the last fifth, which no fit has seen.
-Beside it stands the log density of the sampled candidate on the test rows, where
-benchmarks/results/default.jsonl has it. A judge is good whose choice samples well, at few seconds.
-Finished rows are kept, so that a killed script goes on where it was.
+The script takes the first split of each table of regression of default.py. A judge fits an ensemble
+of four networks to four fifths of the training rows and scores it on the other fifth; it chooses the
+candidate with the highest score. results/choice.md holds these scores beside the log density of the
+sampled candidate on the test rows, where results/default.jsonl has it. A good judge is quick, and its
+choice samples well. Finished rows are kept, so that a killed script goes on where it was.
 """
 
 import argparse
 import json
-import tempfile
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from common import RESULTS, add_common_options, keep, markdown, output_folder, revision
-from default_tables import CLASSES, TABLES, write_rows
+from default_tables import CLASSES, TABLES
 from store import Store
 
 # Hidden layers, and whether the noise follows the inputs.
@@ -51,13 +50,12 @@ def judges(num_rows):
 
 def measure(table, candidate, judge, quick):
     """Fits one candidate as one judge does; a dict of JSON values."""
+    import tensorflow  # noqa: F401 - before the clock
+
     import tfbnn
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.npz"
-        write_rows(table, 0, path)
-        with np.load(path) as rows:
-            x, y, x_test, y_test = (rows[name] for name in ("x", "y", "x_test", "y_test"))
+    problem = TABLES[table].load(0)
+    (x, y), (x_test, y_test) = problem.train, problem.test
     if quick:
         x, y = x[:60], y[:60]
     order = np.random.default_rng(0).permutation(len(x))
@@ -84,60 +82,75 @@ def measure(table, candidate, judge, quick):
 
 
 def sampled(table):
-    """Dict candidate -> mean log density of the sampled networks over seeds, where it is known."""
+    """Dict candidate -> log density of the sampled network on the test rows, seed 0, where known."""
+    endings = {"default": "", "heteroscedastic": ", noise by inputs"}
     found = {}
     for line in (RESULTS / "default.jsonl").read_text().splitlines():
         row = json.loads(line)
-        if (
-            row.get("table") == table
-            and row.get("split") == 0
-            and np.isfinite(row.get("lpd", np.nan))
-        ):
-            name = "-".join(map(str, row.get("hidden") or ()))
-            name = {"default": name, "heteroscedastic": f"{name}, noise by inputs"}.get(
-                row["method"]
-            )
-            found.setdefault(name, []).append(row["lpd"])
-    return {name: float(np.mean(values)) for name, values in found.items() if name in CANDIDATES}
+        is_of_split = row.get("table") == table and row["split"] == row["seed"] == 0
+        if is_of_split and row["method"] in endings and np.isfinite(row.get("lpd", np.nan)):
+            name = "-".join(map(str, row["hidden"])) + endings[row["method"]]
+            found[name] = row["lpd"]
+    return found
 
 
 def report(store, tables, names):
     """The tables as Markdown: every score, and what each judge's choice costs."""
-    lines, losses = [], []
+    lines, costs = [], []
     for table in tables:
         known = sampled(table)
-        for candidate in CANDIDATES:
-            rows = [store.rows.get(f"{table}, {candidate}, {judge}") for judge in names]
-            texts = [
-                ""
-                if row is None
-                else f"{row['held_out']['log_predictive_density']:.3f} ({row['seconds']:.0f} s)"
-                for row in rows
-            ]
-            value = known.get(candidate)
-            lines.append([table, candidate, "" if value is None else f"{value:.3f}", *texts])
-        for judge in names:
-            scores = {
-                name: store.rows[f"{table}, {name}, {judge}"]["held_out"]["log_predictive_density"]
-                for name in known
-                if f"{table}, {name}, {judge}" in store.rows
+        of_table = {
+            judge: {
+                candidate: store.rows[key]
+                for candidate in CANDIDATES
+                if (key := f"{table}, {candidate}, {judge}") in store
             }
-            if len(scores) == len(known) > 1:
-                chosen = max(scores, key=scores.get)
-                loss = max(known.values()) - known[chosen]
-                losses.append(
-                    [table, judge, chosen, f"{loss:.3f}", f"{known[chosen] - known['50']:+.3f}"]
-                )
+            for judge in names
+        }
+        if not any(of_table.values()):
+            continue
+        for candidate in CANDIDATES:
+            texts = [_score_text(of_table[judge].get(candidate)) for judge in names]
+            lines.append([table, candidate, _number(known.get(candidate)), *texts])
+        costs += [
+            [table, judge, f"{len(rows)} of {len(CANDIDATES)}", *_cost(rows, known)]
+            for judge, rows in of_table.items()
+            if len(rows) > 1
+        ]
     header = ["table", "candidate", "sampled, test", *names]
-    costs = ["table", "judge", "its choice", "nats behind the best sampled", "nats ahead of 50"]
+    of_costs = ["table", "judge", "scored", "its choice", "sampled, test", "best sampled", "50"]
+    commits = dict.fromkeys(row["commit"] for row in store.rows.values())
     about = (
         "# What held-out rows would choose before sampling\n\n"
         "Log predictive density, mean per row. Judges fit "
-        f"{NUM_MEMBERS} networks to four fifths of the training rows of the first split, and are scored "
-        "on the last fifth; seconds are of the fit. Sampled: `default.md`, on the test rows. A cell is "
-        "empty where a judge was not tried: Levenberg-Marquardt takes minutes on 50-50.\n\n"
+        f"{NUM_MEMBERS} networks to four fifths of the training rows of the first split. The other "
+        "fifth scores them; seconds are of the fit, compilation included. A cell is empty where "
+        "nothing was measured. Sampled: seed 0 of that split in `default.jsonl`, on the test rows.\n\n"
     )
-    return f"{about}{markdown(header, lines)}\n\n{markdown(costs, losses)}"
+    made = f"Rows were made at {', '.join(commits)}."
+    return f"{about}{markdown(header, lines)}\n\n{markdown(of_costs, costs)}\n\n{made}"
+
+
+def _score_text(row):
+    if row is None:
+        return ""
+    return f"{row['held_out']['log_predictive_density']:.3f} ({row['seconds']:.0f} s)"
+
+
+def _cost(rows, known):
+    """What the candidate with the highest score is, and the sampled log densities beside it."""
+    chosen = max(rows, key=lambda name: rows[name]["held_out"]["log_predictive_density"])
+    best = max(known, key=known.get)
+    return [
+        chosen,
+        _number(known.get(chosen)) or "not sampled",
+        f"{known[best]:.3f} ({best})",
+        _number(known.get("50")),
+    ]
+
+
+def _number(value):
+    return "" if value is None else f"{value:.3f}"
 
 
 def main(arguments=None):
@@ -146,19 +159,22 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
     parser.add_argument("--tables", nargs="+", choices=known, default=known)
+    parser.add_argument(
+        "--candidates", nargs="+", choices=list(CANDIDATES), default=list(CANDIDATES)
+    )
     names = list(judges(1000))
     parser.add_argument("--judges", nargs="+", choices=names, default=names)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     store = Store("choice", options.fresh, folder)
     for table in options.tables:
-        for candidate in CANDIDATES:
+        for candidate in options.candidates:
             for judge in options.judges:
                 key = f"{table}, {candidate}, {judge}"
                 if key not in store:
                     store.add(key, measure(table, candidate, judge, options.quick))
                     print(key, store.rows[key]["held_out"], flush=True)
-    keep("choice.md", report(store, options.tables, options.judges), folder)
+    keep("choice.md", report(store, known, names), folder)
 
 
 if __name__ == "__main__":

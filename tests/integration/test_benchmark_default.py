@@ -19,6 +19,16 @@ def test_default_on_the_grid(run_quickly):
     assert "| grid: RMSE at most that of spline | median" in table and "nan" not in table
 
 
+def test_what_held_out_rows_choose(run_quickly):
+    candidates = "50", "50, noise by inputs"
+    options = "--tables", "grid", "--judges", "adam", "--candidates", *candidates
+    table, rows = run_quickly("choice", *options)
+    scores = [row["held_out"]["log_predictive_density"] for row in rows]
+    chosen = candidates[scores[1] > scores[0]]
+    assert f"| grid | adam | 2 of 5 | {chosen} |" in table
+    assert f" | {scores[0]:.3f} (" in table
+
+
 def test_rows_of_the_default(monkeypatch):
     """Three seeds and a deeper network on the first split, one fit and the rivals on the others."""
     monkeypatch.syspath_prepend(FOLDER)
