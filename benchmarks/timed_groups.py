@@ -88,7 +88,7 @@ class TimedGroups:
             num_groups: Chain groups that can be advanced together.
             chains_each: Chains of a chain group, batched in its program.
             jit_compile: Whether XLA compiles it.
-            dtype: Of the network.
+            dtype: Dtype of the network.
             kernel: Settings, with KERNEL's number of leapfrog steps and a definite preconditioner.
             times_faster: As in `num_transitions`.
         """

@@ -21,7 +21,7 @@ STANDARD_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER3
 # h5py has LZF built in.
 _TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
-# Of a text of any length there is its length, 4 bytes, and where it is: an address and a number.
+# A text of any length is stored as its length, 4 bytes, and where it is: an address and a number.
 _REFERENCE_BYTES = 4 + 8 + 4
 # What texts of one reading may take: each may be as long as the file, whatever others are.
 _TEXT_BYTES = 2**30

@@ -259,5 +259,5 @@ _WHOLE: dict[str, Callable[[BinaryIO, dict[str, Array]], None]] = {
     ".npz": _write_npz,
     **dict.fromkeys(_PARQUET, _write_parquet),
 }
-# Of files that can be written.
+# Endings of files that can be written.
 ENDINGS = (*_WRITTEN, *_WHOLE)

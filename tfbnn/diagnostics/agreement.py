@@ -1,7 +1,7 @@
 """Limits that chains must keep before their draws are good for error bars.
 
 The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
-Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Of the many reference outputs one in twenty
+Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Among the many reference outputs one in twenty
 may have a larger R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
 """
 
@@ -100,7 +100,7 @@ def are_many(exceed: Array) -> bool:
 def mean_gaps(function_draws: Array) -> Array:
     """Range of the chains' means over the standard deviation of all draws [N_ref, K].
 
-    Of one chain its halves; NaN where the draws are constant, not finite or too few.
+    For one chain: its halves; NaN where the draws are constant, not finite or too few.
     """
     if function_draws.shape[1] < 2:
         return np.full(function_draws.shape[2:], np.nan)

@@ -24,7 +24,7 @@ from tfbnn.diagnostics.autocovariance import autocovariance, centre, geyer_time,
 from tfbnn.diagnostics.ranks import fold, normal_scores, split_chains
 from tfbnn.system.arrays import Array, row_slices
 
-# Of a block [m, C, S] of m quantities: [m].
+# A block [m, C, S] of m quantities -> [m].
 Statistic = Callable[[Array], Array]
 
 # Two halves of two draws: the fewest with a variance within and between half chains.

@@ -92,7 +92,7 @@ class Predictions:
     They hold where the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and .954, and
     the distance of Kolmogorov and Smirnov of the predictive probabilities from a uniform distribution
     is at most .03; to each comes what chance does with so many rows, two binomial standard deviations
-    and 1.36 / sqrt(N). Of several targets the worst decides.
+    and 1.36 / sqrt(N). Among several targets the worst decides.
 
     Attributes:
         coverage: Dict {1: share, 2: share} of rows inside the central intervals of 68.3 and 95.4 %;

@@ -94,10 +94,10 @@ class FromPosterior:
 
     The prior is that of the earlier model times what stands for the likelihood of its rows: that of some
     of them, each as often as it stands for others. Up to 10 000 rows, and up to four outputs per parameter,
-    are all kept, and then batches one after the other are as all rows at once. Of more rows those are
+    are all kept, and then batches one after the other are as all rows at once. Among more rows those are
     likelier to be kept that determine more parameters, and weights make sums exact: the number of rows,
     their log likelihood at the last draw of every chain and, of models with some 40 parameters at most,
-    its gradient and Gauss-Newton matrix, so that linear models with Gaussian noise lose nothing. Of other
+    its gradient and Gauss-Newton matrix, so that linear models with Gaussian noise lose nothing. For other
     networks it is an approximation: `docs/guide/priors.md` has figures.
 
     A file of the new model has these rows in it, inputs and targets. Numbers are bounded at 32 MB; where

@@ -36,7 +36,7 @@ from tfbnn.system.threads import num_cores
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
 # draws of a short run of a million rows.
 _MOST_ROWS = 2**16
-# Of the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
+# For the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
 # inputs (benchmarks/results/limits.md): up to 8 s there.
 _MOST_SEEN, _NUM_REFERENCE = 1000, 200
 _SECONDS_OF_R_HAT = 5e-7

@@ -146,7 +146,7 @@ class BayesianModel(SampledNetwork):
         """Write an ONNX file as `BayesianMLP.to_onnx` does, of a plain stack of Dense layers.
 
         Raises:
-            ValueError: Of any other model: its layers are Keras', and so is its export.
+            ValueError: For any other model: its layers are Keras', and so is its export.
         """
         self._require_stack("to_onnx")
         super().to_onnx(path)
@@ -155,7 +155,7 @@ class BayesianModel(SampledNetwork):
         """Write a SavedModel as `BayesianMLP.to_savedmodel` does, of a plain stack of Dense layers.
 
         Raises:
-            ValueError: Of any other model: its layers are Keras', and so is its export.
+            ValueError: For any other model: its layers are Keras', and so is its export.
         """
         self._require_stack("to_savedmodel")
         super().to_savedmodel(path)

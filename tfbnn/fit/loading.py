@@ -33,7 +33,7 @@ def load(
     Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
     file is that of a `BayesianMLP`.
 
-    Of a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
+    From a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
     chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
     was saved after the fit has them calibrated where the fit did, as has what `tfbnn.resume` gives.
 

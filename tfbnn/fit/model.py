@@ -361,7 +361,7 @@ class SampledNetwork(SampledModel):
 
         A calibrated model also gives "lower", "median" and "upper" [N, K], noise included: the median
         and the ends of the central 68.27 % of `predict(include_noise=True)`; where that keeps the
-        bars of the posterior, outside the training inputs, those of a normal distribution. Of a model
+        bars of the posterior, outside the training inputs, those of a normal distribution. For a model
         whose noise differs from row to row they are left out, with a warning.
 
         Args:

@@ -27,7 +27,7 @@ _DRAWS, _LEVELS, _FALSE_ALARMS = 100_000, np.arange(1, 200) / 200, 1e-5
 # Points at which derivatives are looked at. Where a step crosses a kink they differ, which happens to
 # few of them; relative to the gradient, or to one over the spread.
 _POINTS, _STEP, _GRADIENT_TOLERANCE, _MOST_KINKS = 500, 6e-6, 1e-4, 0.02
-# Of values in float32 against those in float64, relative to 1 + |value|.
+# Tolerance of values in float32 against those in float64, relative to 1 + |value|.
 _FLOAT32_TOLERANCE = 1e-3
 _TOLERANCE = 1e-4
 # Noise with exponential moments has that of exp(a z / stddev) at every a.

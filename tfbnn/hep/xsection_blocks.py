@@ -21,7 +21,7 @@ from tfbnn.system.version import __version__
 _CODE = "tfbnn"
 # Where the name of the code stands in a line of a block.
 _CODE_PLACE = 7
-# Of two particles out of two protons.
+# Two particles out of two protons.
 _HEADER = re.compile(
     r"XSECTION\s+(?P<energy>\S+)\s+2212\s+2212\s+2\s+(?P<first>-?\d+)\s+(?P<second>-?\d+)\s*(#.*)?",
     re.IGNORECASE,

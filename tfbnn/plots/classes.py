@@ -39,7 +39,7 @@ class Forecasts(NamedTuple):
 def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
     """Reliability diagram of a classifier: how often what it gives a probability comes true.
 
-    Of two classes the probability is that of the second one; of more it is that of the class that is
+    With two classes the probability is that of the second one; with more it is that of the class that is
     predicted, whichever that is (Guo et al. 2017, arXiv:1706.04599). Rows are counted in ten bins of
     equal width, below; a point is at the mean probability of its bin, with the 68 % interval of the
     share (Wilson), light grey where the bin has fewer than five rows. One column of panels per target.

@@ -41,10 +41,10 @@ def plot_slices(
     The line is the median of the function, the dark band its central 68 %, the light one that of a
     new observation. Both are of the posterior, uncalibrated: a calibration is about rows like those
     of the fit, which slices leave. A fit with a known noise scale per row has no
-    light band, as nobody knows the noise between the rows. Of classes it is
+    light band, as nobody knows the noise between the rows. For classes it is
     their probabilities, and the line is their mean, which is what is predicted.
     Shaded are inputs beyond those of the fit; a bar below marks other points
-    outside the training inputs, as of mixings, which cannot all be at their medians. Of more than six inputs the six with the largest
+    outside the training inputs, as of mixings, which cannot all be at their medians. With more than six inputs the six with the largest
     relevance are shown where the prior has a scale per input, and the first six elsewhere; inputs
     that were constant in the fit are left out. A column of text counts as one input, which is as
     relevant as the most relevant of its values.
@@ -154,7 +154,7 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
 def plot_relevance(model: SampledModel) -> Figure:
     """The prior scale that each input has by the posterior, the most relevant input first.
 
-    Points are medians, bars the central 68 %; see `BayesianMLP.relevance`. Of more than 40 inputs the
+    Points are medians, bars the central 68 %; see `BayesianMLP.relevance`. With more than 40 inputs the
     first 40 in this order are shown.
 
     Args:

@@ -13,7 +13,7 @@ from tfbnn.posterior.prediction import inverse_draws, output_tiles, scale_at
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
 
-# Of the three arrays together.
+# Limit of the three arrays together.
 _MOST_BYTES = 4e9
 _BYTES = 8
 # Uniform numbers strictly between 0 and 1 are made of integers below this.

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
-# Of two: the inverse is a number too, and the square of what is left of any number.
+# Exponent of two: the inverse is a number too, and the square of what is left of any number.
 _MOST_EXPONENT = 1000
 
 

@@ -38,13 +38,13 @@ from tfbnn.system.arrays import Array
 
 _MAX_ROWS = 1000
 _MAX_HELD_OUT = 1000
-# Of the noise, between which its distribution is interpolated.
+# Levels of the noise, between which its distribution is interpolated.
 _NUM_LEVELS = 2000
 _OF_CLASSES = Predictions(why="class probabilities are judged by plots of held-out rows")
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# Of many targets so many are kept: those with the lowest R2 and with the worst coverage.
+# So many of the targets are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
 _PRIOR_DRAWS, _PRIOR_VALUES = 64, 4_000_000
@@ -245,7 +245,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
-    # Of inputs that are alike, such as pixels, some hardly ever differ, and nobody scales them.
+    # Among inputs that are alike, such as pixels, some hardly ever differ, and nobody scales them.
     if len(ensemble.spec.network.input_shape) > 1:
         spread = float(np.hypot(np.sqrt(np.mean(stddev**2)), np.std(inputs.mean)))
         return InputCheck("all of them", float(inputs.mean.mean()), spread)

@@ -60,7 +60,7 @@ def _gpu_is_at_hand() -> bool:
 def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | None = None) -> Array:
     """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
-    Of draws around a mode they are linearised. Rows are innermost, as in the engine. Biases are
+    For draws around a mode they are linearised. Rows are innermost, as in the engine. Biases are
     multiplied by a line of ones behind the inputs and the hidden units, which is cheaper than adding
     them.
 

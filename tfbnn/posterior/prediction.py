@@ -50,7 +50,7 @@ class Summary(NamedTuple):
 def function_draws(ensemble: Ensemble, x: Array) -> Array:
     """Noise-free predictions of all draws: x [N, D] -> [C * S, N, K], both in transformed space.
 
-    Of classes they are logits, which have no bounds and so suit diagnostics better than
+    For classes they are logits, which have no bounds and so suit diagnostics better than
     probabilities.
     """
     outputs = np.moveaxis(network_outputs(ensemble, x), 1, 2)

@@ -105,7 +105,7 @@ class SampledModel(ExplainsAttributes):
     def get_config(self) -> dict[str, Any]:
         """The arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
 
-        What was "auto" still is, so that a copy chooses by its own rows. Of a loaded model they
+        What was "auto" still is, so that a copy chooses by its own rows. For a loaded model they
         are what its fit came to: a file knows no other.
         """
         return config_of(perceptron(self._asked, "get_config"))
@@ -178,7 +178,7 @@ class SampledModel(ExplainsAttributes):
         a new observation, E[y | x]. The two differ under "log10": by a factor exp(s^2 / 2) for normal
         noise of standard deviation s in ln y.
 
-        Every draw is carried to original units before anything is averaged. Of classes, mean,
+        Every draw is carried to original units before anything is averaged. For classes, mean,
         standard deviation over draws and quantiles are of their probabilities: [N, M] with
         Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
         the second label.
@@ -289,7 +289,7 @@ class SampledModel(ExplainsAttributes):
     def predict_draws(self, x: ArrayLike, *, space: str = "original") -> Array:
         """Noise-free predictions of every network, chain by chain: [C * S, N] or [C * S, N, K].
 
-        The shape of the target is that of the fit, as in `predict`. Of classes they are
+        The shape of the target is that of the fit, as in `predict`. For classes they are
         probabilities, [C * S, N, M] with Categorical.
 
         All draws of all chains are there, whatever the weights of the chains are: averages have to
@@ -374,7 +374,7 @@ class SampledModel(ExplainsAttributes):
             transform that is not affine, such as "log10", all of these but the density, which is that
             of the likelihood, have a known `noise_scale` where the prediction is, as `predict` has.
 
-            Of classes: accuracy of the most probable class; brier, the squared distance of
+            For classes: accuracy of the most probable class; brier, the squared distance of
             probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2
             (Brier 1950); ece, the expected calibration error of the most probable class in 15
             bins of equal width (Guo et al. 2017, arXiv:1706.04599); log_predictive_density, mean

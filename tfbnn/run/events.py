@@ -206,7 +206,7 @@ _COLUMNS = (
     "num_divergent",
     "num_gradients",
 )
-# Of a run of days every second row goes when there are more, as often as need be.
+# In a run of days every second row goes when there are more, as often as need be.
 _MOST_ROWS = 2000
 
 Columns = dict[str, list[Any]]

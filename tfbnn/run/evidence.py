@@ -252,8 +252,8 @@ def _thermodynamic(steps: Array, log_likelihood: Array, stones: float) -> Estima
 def _tail_index(values: Array) -> float:
     """Hill's index of the upper tail, above the median: 1 / a where P(> v) falls as v^-a.
 
-    0 where all are equal. The mean exists below 1. Of a linear model with a learned noise scale it is
-    above 1 in 95 % of samples of 40 draws, and below 1 in 99 % where the scale is known; of 100 draws in
+    0 where all are equal. The mean exists below 1. For a linear model with a learned noise scale it is
+    above 1 in 95 % of samples of 40 draws, and below 1 in 99 % where the scale is known; with 100 draws in
     all.
     """
     ordered = np.sort(values, axis=None)

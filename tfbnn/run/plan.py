@@ -14,7 +14,7 @@ ADAPTING_SHARE = 0.8
 _FIRST_STAGE = 8
 # Transitions after which dual averaging has found a step size that can be frozen.
 _SETTLING = 10
-# Of the draws of a block, and the most transitions of one.
+# Size of the draws of a block, and the most transitions of one.
 _BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
 

@@ -69,7 +69,7 @@ class Run(ExplainsAttributes):
             "log_prob", the chains "num_kept", "acceptance_rate", "step_size", "num_divergent" and
             "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function whenever
             `until` has looked at the draws.
-            Of thousands of events every second one is kept, or every fourth.
+            Out of thousands of events every second one is kept, or every fourth.
     """
 
     kernel: str

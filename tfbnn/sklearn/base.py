@@ -51,7 +51,7 @@ class UnconvergedWarning(VerdictWarning, AnyConvergenceWarning):  # type: ignore
     """
 
 
-# Searches are what estimators are for, and three settings in five folds are sixteen fits. Of 21 rows
+# Searches are what estimators are for, and three settings in five folds are sixteen fits. With 21 rows
 # without noise one took 45 s of a processor with the whole effort, 7 s with a tenth: 1200 steps of ADAM,
 # 100 of warm-up, 640 draws at most.
 _EFFORT = 0.1

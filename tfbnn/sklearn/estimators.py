@@ -140,7 +140,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             The mean, in the shape of the targets of the fit, or (mean, std).
 
         Raises:
-            NotFittedError: Of scikit-learn, before a fit.
+            NotFittedError: That of scikit-learn, before a fit.
         """
         inputs, ensemble = self._checked(X), self.model_.posterior
         is_affine = ensemble.y_pipeline.is_affine
@@ -255,7 +255,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             X: Inputs [N, D].
 
         Raises:
-            NotFittedError: Of scikit-learn, before a fit.
+            NotFittedError: That of scikit-learn, before a fit.
         """
         inputs = self._checked(X)
         probabilities = self._in_double.predict(inputs).columns.mean

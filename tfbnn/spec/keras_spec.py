@@ -121,7 +121,7 @@ class KerasSpec(NetworkSpec):
         if array.shape[1:] != shape:
             raise ValueError(
                 f"x must have shape [N, {', '.join(map(str, shape))}], the inputs of the Keras model, "
-                f"received {list(array.shape)}. Of one row pass x[None]."
+                f"received {list(array.shape)}. For one row pass x[None]."
             )
         return array.reshape(len(array), -1)
 

@@ -1,6 +1,6 @@
 """Places of weights in the flat parameter vector theta.
 
-Of a perceptron per layer the kernel (row-major [in, out]) then the bias, of a Keras model one sampled
+For a perceptron per layer the kernel (row-major [in, out]) then the bias, for a Keras model one sampled
 variable after the other; then the log noise scales; then the log prior scales in the same order. A kernel
 or bias has no sampled prior scale, one, or one per input; with m of them its n weights are m runs of
 n / m in a row, one run per scale.

@@ -115,7 +115,7 @@ class Likelihood(ABC):
     def location(self, outputs: Any) -> Any:
         """Noise-free predictions out of network outputs [..., num_outputs], an array or a tensor.
 
-        Of targets that are numbers the first K [..., K]; of classes logits, [..., K] or
+        For targets that are numbers the first K [..., K]; of classes logits, [..., K] or
         [..., classes].
         """
         return outputs[..., : self.num_targets(outputs.shape[-1])]

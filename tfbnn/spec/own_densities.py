@@ -161,7 +161,7 @@ def _spread_of_draws(prior: CustomPrior) -> float:
     return float(0.5 * (high - low))
 
 
-# Of the second moment, what may come from beyond _FAR widths: of more a standard deviation is a
+# Share of the second moment that may come from beyond _FAR widths: with more a standard deviation is a
 # number that depends on where the integral ends.
 _MOST_BEYOND, _FAR = 1e-3, 1e15
 # How far the integral of a density may be from one.

@@ -24,7 +24,7 @@ MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; model files are h
 class Rows:
     """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
 
-    Of class labels, y holds the numbers, places in `classes`, which is None for other targets.
+    For class labels, y holds the numbers, places in `classes`, which is None for other targets.
     `vector_target` says whether y came as [N]. `transforms` are those of inputs and targets where an
     earlier model hands them on; else None: the rows teach their own. `coding` is that of the columns
     which x comes from where they are not all of numbers, else None; `feature_names` are of the inputs.
@@ -310,7 +310,7 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         raise BadRowError(name, found, advice, row, column)
 
 
-# Of more rows the smallest digests are kept, and tell the share of the rows that have such ones.
+# Where there are more rows the smallest digests are kept, and tell the share of the rows that have such ones.
 MOST_DIGESTS = 65_536
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFTS = (np.uint64(32), np.uint64(29))
@@ -319,7 +319,7 @@ _SHIFTS = (np.uint64(32), np.uint64(29))
 def row_digests(rows: Rows) -> Array:
     """Ascending digests uint32 [min(N, 65536)] of inputs and targets, in original units.
 
-    Of a million other rows some 200 have the digest of one of these by chance; nobody can go back
+    Among a million other rows some 200 have the digest of one of these by chance; nobody can go back
     from a digest to its row.
     """
     return merged_digests(by_rows(_digests_of, rows.x, rows.y))

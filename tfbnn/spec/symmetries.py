@@ -1,6 +1,6 @@
 """Copies of a network that are the same function: other orders of hidden units, or turned signs.
 
-Of a layer with H units H! orders are alike in likelihood and prior, where one prior is over all weights
+In a layer with H units H! orders are alike in likelihood and prior, where one prior is over all weights
 of a kernel or bias, and not arrays of them; where the activation is odd and the priors even, so are the
 2^H turns of signs (Chen, Lu and Hecht-Nielsen 1993, Neural Computation 5, 910).
 """

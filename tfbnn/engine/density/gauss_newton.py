@@ -123,7 +123,7 @@ def gauss_newton_matrices(
 
 def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
     """Return the share of the likelihood of rows in the matrices of several networks: [C, P, P]."""
-    # Of Keras models the rows are vectorised already.
+    # In Keras models the rows are vectorised already.
     each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
     def information(rows: Data) -> Tensor:

@@ -33,7 +33,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior, entries
 from tfbnn.system.arrays import Array
 
-# Of the likelihood: a number, or a float64 tensor of shape [] or [C].
+# Weight of the likelihood: a number, or a float64 tensor of shape [] or [C].
 Weight: TypeAlias = Tensor
 # Theta [M, P], and what is found besides.
 Draws: TypeAlias = tuple[Tensor, dict[str, Tensor]]

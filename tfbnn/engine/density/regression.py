@@ -31,7 +31,7 @@ def readout_of(spec: NetworkSpec) -> Readout:
     """The readout of a network that has one.
 
     Raises:
-        ValueError: Of one that has none.
+        ValueError: For one that has none.
     """
     if spec.readout is None:
         raise ValueError(

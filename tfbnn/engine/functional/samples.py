@@ -228,7 +228,7 @@ class Samples(Result):
         return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
 
-# Of more quantities the table has those with the largest R-hat.
+# Where there are more quantities the table has those with the largest R-hat.
 _MOST_LINES = 20
 _COLUMNS = ("mean", "sd", "mcse", "rhat", "bulk_ess", "tail_ess")
 

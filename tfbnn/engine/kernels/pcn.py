@@ -21,7 +21,7 @@ class CrankNicolsonProposal(Proposal):
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
         """A new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
-        # Of 1 - a^2 a short step would leave few digits.
+        # A short step would leave few digits of 1 - a^2.
         return self.kept(step_size) * here.z + tf.sqrt(-tf.math.expm1(-(step_size**2))) * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ class CrankNicolsonProposal(Proposal):
 class PCN(MetropolisKernel, name="pcn"):
     """Preconditioned Crank-Nicolson: z' = sqrt(1 - beta^2) z + beta eps, a random walk that keeps the prior.
 
-    Of a density exp(-Phi) with respect to N(0, I) a proposal is accepted with probability
+    Under a density exp(-Phi) with respect to N(0, I) a proposal is accepted with probability
     min(1, exp(Phi(z) - Phi(z'))): the number of weights does not enter, and all is accepted where
     the rows say nothing. No gradients are taken, so `n_steps` is 0. In `Repriorised` a wide network's
     Phi varies ever less, and in theory the acceptance at a fixed step tends to 1 with the width; measured,
@@ -53,7 +53,7 @@ class PCN(MetropolisKernel, name="pcn"):
 
     Attributes:
         preconditioner: "auto" (default) or "prior", which it means, or "identity": z is theta.
-        target_accept_prob: Default 0.234, of a random walk. Of normal densities in 100 dimensions
+        target_accept_prob: Default 0.234, of a random walk. For normal densities in 100 dimensions
             of which the likelihood determines 3, 10 and 50, chains moved furthest at acceptances of
             0.40, 0.25 and 0.23, and at least 0.8 times as far with any acceptance between these.
 

@@ -100,7 +100,7 @@ def exchange(order: Tensor, rung: Tensor, partner: Tensor) -> Tensor:
     return tf.where(columns == rung, others, tf.where(columns == partner[:, None], own, order))
 
 
-# Of the rungs, the share that stands around `crowded_at`, and how steeply their number falls on both
+# Share of the rungs that stands around `crowded_at`, and how steeply their number falls on both
 # sides: with 2, half of them are within a factor of 1.7.
 _CROWD, _STEEPNESS = 0.5, 2.0
 # Where the weights are as many as the rows there is no such place below 1.

@@ -2,7 +2,7 @@
 
 The bias of samplers that accept every step is told by their energy errors. Leapfrog steps of size e whose momenta are refreshed exactly leave, of a normal density of unit variance,
 one of variance 1 + b, e^2 / 4 = b / (1 + b), and the squared energy error of a step is
-e^6 (1 + b) / 16 = 4 b^3 / (1 + b)^2 on average. Of a normal density in P dimensions whose principal
+e^6 (1 + b) / 16 = 4 b^3 / (1 + b)^2 on average. For a normal density in P dimensions whose principal
 directions have errors b_i, the mean of 4 b_i^3 / (1 + b_i)^2 is the squared energy error per parameter,
 and bounds the root mean square of the b_i by the same formula, as this is convex in b_i^2.
 

@@ -19,7 +19,7 @@ _MARGIN = 1e-3
 def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
     """One draw of the prior per chain, in the sampled coordinates: [C, P].
 
-    Of a prior that is an earlier posterior the networks where it is largest, in turn.
+    For a prior that is an earlier posterior: the networks where it is largest, in turn.
     """
     if spec.earlier is not None:
         networks = spec.earlier.networks.values
@@ -64,7 +64,7 @@ def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Return by how much starts [C, P] miss the rows: the worst target, in standard deviations of it.
 
-    Of targets that are numbers. One that is constant is missed by nothing.
+    Targets are numbers. One that is constant is missed by nothing.
     """
     squares, _ = _sums_of_squares(spec, theta, data)
     rows = data.rows()

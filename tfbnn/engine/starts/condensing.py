@@ -34,7 +34,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 from tfbnn.system.words import warn
 
-# Outputs that are kept per parameter. Of 2937 rows for 5-20-20-1 with 562 parameters two outputs each
+# Outputs that are kept per parameter. With 2937 rows for 5-20-20-1 with 562 parameters two outputs each
 # leave errors of some ten nats between draws of a chain, four leave two.
 _OUTPUTS_PER_PARAMETER = 4
 # Rows that are kept at least: as many as a fit can well afford, as nothing is lost where all are.

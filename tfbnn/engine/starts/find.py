@@ -1,6 +1,6 @@
 """Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
 
-Of a model with an earlier posterior the search sees the rows of that as well. Its networks compete
+With an earlier posterior the search sees the rows of that as well. Its networks compete
 with those that ADAM finds anew where something judges both fairly: the log density of all rows, or new
 rows that were held out. Held-out rows of the earlier fits are none, as its networks have seen them, nor
 are rows for validation, which these may have seen: where such judge, the search is that of a fit to all
@@ -33,7 +33,7 @@ from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
-# Of the time that is left of a search with a limit.
+# Shares of the time that is left of a search with a limit.
 _SHARE_OF_ADAM, _SHARE_OF_POLISH = 0.4, 0.8
 
 

@@ -72,7 +72,7 @@ class NewtonState(NamedTuple):
         damping: That of the next step.
         log_prob: Log density at the start and after every iteration.
         best: The theta with the best score so far; without scores the last one.
-        scores: Of held-out rows at the start and after every iteration; without such rows none.
+        scores: Scores of held-out rows at the start and after every iteration; without such rows none.
     """
 
     theta: Array

@@ -43,7 +43,7 @@ _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
 # Times the usual epochs, where ADAM has the time of Levenberg-Marquardt.
 _MORE_EPOCHS = 4
-# Of the planned time, as machines slow down; and draws per chain to aim at, at most.
+# Share of the planned time, as machines slow down; and draws per chain to aim at, at most.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
 

@@ -16,7 +16,7 @@ from tfbnn.system.threads import single_threaded_blas
 _MOST_ROWS, _MOST_FEATURES = 2000, 300
 # Fewer rows tell next to nothing, not even of a line.
 _FEWEST_ROWS = 8
-# Of the weights of the features, for smooth functions and for wiggly ones.
+# Scales of the weights of the features, for smooth functions and for wiggly ones.
 _SCALES = (0.5, 1.0, 2.0, 4.0)
 # The ridge in units of the largest squared singular value.
 _RIDGES = np.logspace(-12.0, 0.0, 25)

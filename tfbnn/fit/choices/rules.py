@@ -30,12 +30,12 @@ _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 # leapfrog steps than these hardly move a chain. Whitening may take half as many operations, of which the
 # matrix of all rows needs 2 N P^2, at the start and after each of two windows of so short a warm-up.
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
-# Of warm-up: transitions of a chain, and N P times gradients that it may take at most.
+# For warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
-# Of ADAM: steps of a chain, and rows in each.
+# For ADAM: steps of a chain, and rows in each.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
 
 # Share of the rows that judges starts, at least eight rows where that is no more than the largest
@@ -48,7 +48,7 @@ _FEW_ROWS, _FEW_STEPS_OF_ADAM = 10, 500
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
 # And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
-# which their polish takes minutes more: without noise to cross on, chains stay where they start. Of 8
+# which their polish takes minutes more: without noise to cross on, chains stay where they start. With 8
 # starts of 6-50-50-1 on 11746 rows of neutralinos (N P = 3.5e7) it took ten minutes of two cores.
 _NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
 # ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it

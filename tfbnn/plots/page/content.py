@@ -14,9 +14,9 @@ from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
 from tfbnn.plots.canvas import DOUBLE, styled_figure
 from tfbnn.plots.page.subject import Subject
 
-# Of a figure with one column, which a phone shows at about its own size, in inches.
+# Width of a figure with one column, which a phone shows at about its own size, in inches.
 WIDTH = 4.2
-# Of what is an image inside a figure, in dots per inch.
+# Resolution of images inside a figure, in dots per inch.
 _DOTS = 200
 
 

@@ -104,7 +104,7 @@ def require_moving_chains(
     """
     if ensemble.mode is not None or num_rows >= _ROWS_PER_WEIGHT * ensemble.draws.shape[-1]:
         return
-    # Of what no chain moved nothing is known, which is next to none.
+    # Nothing is known of what no chain moved, which is next to none.
     sizes = [np.nan_to_num(bulk_ess(function[groups == group])) for group in np.unique(groups)]
     smallest = min(float(np.median(size)) for size in sizes)
     if smallest < _FEWEST_EFFECTIVE:

@@ -15,7 +15,7 @@ from tfbnn.system.arrays import Array, row_slices
 
 # As good as 16, of four chains (benchmarks/results/pops.md).
 NUM_NETWORKS = 4
-# Weights of the last layers, as many layers as have no more together, the last in any case. Of all weights features tell more
+# Weights of the last layers, as many layers as have no more together, the last in any case. Features of all weights tell more
 # than those of the readout alone; their matrices have the square of this number of entries.
 MOST_FEATURES = 1000
 # Slices of rows whose features are looked at together.
@@ -25,7 +25,7 @@ row_blocks = partial(row_slices, step=1024)
 def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
     """The networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
 
-    Of four chains of equal weight the last draw of each; of draws around a mode that at the mode.
+    For four chains of equal weight the last draw of each; for draws around a mode that at the mode.
     """
     if ensemble.mode is not None:
         return ensemble.at_mode
@@ -62,7 +62,7 @@ def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
 def misfit_features(network: Ensemble, x: Array) -> list[Array]:
     """Derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
 
-    Of the readout only what belongs to the target: all else is zero.
+    Only what belongs to the target counts in the readout: all else is zero.
 
     Args:
         network: Ensemble of one network.

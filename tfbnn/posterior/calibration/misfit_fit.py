@@ -22,7 +22,7 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Of the largest: weight along an axis that is rounding.
+# Relative to the largest: weight along an axis that is rounding.
 _LEAST_SHARE = 1e-10
 
 Blocks = Callable[[], Iterator[tuple[slice, Array]]]

@@ -40,13 +40,13 @@ from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, Kind, check_entries, 
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 
-# Of the weight that all rows have together at a typical input: what the mean over all rows counts, so
+# Share of the weight that all rows have together at a typical input: what the mean over all rows counts, so
 # that nothing is divided by zero where no row is near.
 _LEAST_WEIGHT = 1e-3
 METHODS = ("split", "loo")
 BY = (None, "stddev", "trust")
 SCALES = ("stddev", "misfit")
-# Of standard deviations to either side of the mean, as far as coverage is told.
+# Numbers of standard deviations to either side of the mean, as far as coverage is told.
 LEVELS = (1, 2, 3)
 MOST_GROUPS = 3
 

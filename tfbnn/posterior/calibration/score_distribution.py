@@ -1,6 +1,6 @@
 """Distribution of the distances of targets from their predictions, in predicted standard deviations.
 
-Of n scores and a new one that may change places with them, the new one is below the k-th smallest
+Among n scores and a new one that may change places with them, the new one is below the k-th smallest
 with probability k / (n + 1), whatever the distribution (Vovk, Gammerman and Shafer 2022,
 Algorithmic Learning in a Random World, chapter 7): that is the body. It ends with the ranks; beyond
 them goes on, on either side of the median, the Student's t that fits the scores of that side.
@@ -29,7 +29,7 @@ MOST_SCORES = 10_000
 # end are normal within a percent out to three standard deviations.
 DF_RANGE = (1.0, 300.0)
 _NUM_DF, _STEPS_OF_SCALE = 60, 100
-# Of the largest distance from the median.
+# Relative to the largest distance from the median.
 _LEAST_SCALE = 1e-6
 
 

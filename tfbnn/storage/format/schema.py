@@ -3,7 +3,7 @@
 Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
 names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
 model (param, input) or free: chain, draw, row (of reference inputs), basin, byte; level is 2, and column
-is `input`, or 1 where only variances are kept. Of runs with collapsed readout, readout is the
+is `input`, or 1 where only variances are kept. In runs with collapsed readout, readout is the
 number of the last layer's parameters, group 1 or the number of outputs, and triangle the number of
 entries on and above the diagonal of a square matrix of the last layer's inputs and bias.
 
@@ -60,7 +60,7 @@ CHAIN_WEIGHTS = "posterior/chain_weights"
 X_REFERENCE = "constant_data/x_reference"  # original units
 SAMPLE_STATS = "sample_stats"
 STATISTICS = {name: kind.stored for name, kind in sample_stats.STATISTICS.items()}
-# Of the transformed training inputs; the keys are those of TrainingInputs.
+# Dimensions of the transformed training inputs; the keys are those of TrainingInputs.
 _INPUT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "low": ("input",),
     "high": ("input",),
