@@ -21,6 +21,7 @@ from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_halving, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
 from tfbnn.engine.starts.pretraining import follow_rows, pretrain
 from tfbnn.run.config import Starts
@@ -28,6 +29,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
@@ -60,6 +62,12 @@ def find_starts(
     """
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
+    of_one_noise = one_noise(spec)
+    if of_one_noise is not None:
+        found = find_starts(of_one_noise, rows, data, settings, sampling, notify)
+        of_both = perceptron(spec, "Noise by the inputs")
+        theta = with_noise_by_inputs(of_both, of_one_noise, found.theta)
+        return found._replace(theta=theta, text=f"with one noise scale: {found.text}")
     ground, validation = _ground(spec, rows, data, settings, sampling.seed)
     alone = _alone(spec)
     if validation is None:  # too few rows to hold some of them out
