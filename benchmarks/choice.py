@@ -1,156 +1,147 @@
-"""Choose network and noise by held-out rows, before anything is sampled.
+"""Compare what brief fits say of layers and noise with what sampling them gives.
 
-    TFBNN_DATA=folder python benchmarks/choice.py [--tables yacht ...] [--candidates ...]
-        [--judges ...] [--fresh]
+    TFBNN_DATA=folder python benchmarks/choice.py [--tables yacht ...] [--candidates ...] [--fresh]
 
-The script takes the first split of each table of regression of default.py. A judge fits an ensemble
-of four networks to four fifths of the training rows and scores it on the other fifth; it chooses the
-candidate with the highest score. results/choice.md holds these scores beside the log density of the
-sampled candidate on the test rows, where results/default.jsonl has it. A good judge is quick, and its
-choice samples well. Finished rows are kept, so that a killed script goes on where it was.
+The script takes the first split of each table of regression of default.py. `BayesianMLP()` compares its
+candidates there (seconds of a trial each); each candidate of --candidates is then sampled by a fit with
+nothing else given, and scored on the test rows. results/choice.md holds both side by side. Finished rows
+are kept, so that a killed script goes on where it was.
 """
 
 import argparse
-import json
 import time
 import warnings
 
 import numpy as np
-from common import RESULTS, add_common_options, keep, markdown, output_folder, revision
+from common import add_common_options, keep, markdown, output_folder, revision
 from default_tables import CLASSES, TABLES
 from store import Store
 
-# Hidden layers, and whether the noise follows the inputs.
+# Hidden layers, and the likelihood.
 CANDIDATES = {
-    "50": ((50,), False),
-    "20-20": ((20, 20), False),
-    "50-50": ((50, 50), False),
-    "50, noise by inputs": ((50,), True),
-    "50-50, noise by inputs": ((50, 50), True),
+    f"{layers}, {noise}": (tuple(map(int, layers.split("-"))), kind)
+    for layers in ("50", "20-20", "50-50")
+    for noise, kind in (
+        ("one noise", "Gaussian"),
+        ("noise by inputs", "HeteroscedasticGaussian"),
+        ("Student-t", "StudentT"),
+    )
 }
-SHARE, NUM_MEMBERS = 0.2, 4
+SAMPLED = [name for name in CANDIDATES if "Student" not in name]
 
 
-def judges(num_rows):
-    """Dict name -> settings of pretraining, for so many rows."""
-    import tfbnn
-
-    batch = int(np.clip(num_rows // 32, 32, 512))
-    adam = {"newton_iterations": 0, "learning_rate_schedule": "cosine", "batch_size": batch}
-    return {
-        "adam": tfbnn.Pretraining(epochs=300, learning_rate=0.01, **adam),
-        "adam, held out": tfbnn.Pretraining(
-            epochs=300, learning_rate=0.01, validation_split=0.15, early_stopping=100, **adam
-        ),
-        "adam and newton": tfbnn.Pretraining(
-            epochs=100, learning_rate=0.01, **(adam | {"newton_iterations": 30})
-        ),
-    }
-
-
-def measure(table, candidate, judge, quick):
-    """Fits one candidate as one judge does; a dict of JSON values."""
+def measure(table, candidate, quick):
+    """Trials of a table, or one candidate sampled; a dict of JSON values."""
     import tensorflow  # noqa: F401 - before the clock
 
-    import tfbnn
-
     problem = TABLES[table].load(0)
-    (x, y), (x_test, y_test) = problem.train, problem.test
+    x, y = problem.train
     if quick:
         x, y = x[:60], y[:60]
-    order = np.random.default_rng(0).permutation(len(x))
-    count = round(SHARE * len(x))
-    fitted, held_out = order[count:], order[:count]
-    hidden, by_inputs = CANDIDATES[candidate]
-    kind = tfbnn.likelihoods.HeteroscedasticGaussian if by_inputs else tfbnn.likelihoods.Gaussian
-    model = tfbnn.BayesianMLP([x.shape[1], *hidden, 1 + by_inputs], likelihood=kind())
-    began = time.perf_counter()
+    if candidate is None:
+        found = trials(x, y, 0.1 if quick else 1.0)
+    else:
+        found = sample(candidate, x, y, problem.test, quick)
+    return found | {"commit": revision()}
+
+
+def trials(x, y, effort):
+    """What the choice of the network sees, and what it comes to."""
+    import tfbnn
+    from tfbnn.fit.choices import network
+    from tfbnn.fit.choices.choose import close_spec
+    from tfbnn.run.options import FitOptions
+    from tfbnn.spec.rows import learn_transforms, rows_to_fit
+
+    seen, fit_trial = [], network.fit_trial
+
+    def told(*arguments, **options):
+        began = time.perf_counter()
+        trial = fit_trial(*arguments, **options)
+        name = "-".join(map(str, trial.spec.layer_sizes[1:-1])), trial.spec.likelihood_name
+        scores = [float(np.mean(score)) for score in (trial.log_density, trial.crps, trial.squares)]
+        seen.append([*name, *scores, time.perf_counter() - began])
+        return trial
+
+    spec = tfbnn.BayesianMLP().asked.for_rows(x, y, "refuse")
+    rows, _ = rows_to_fit(spec, x, y, None, None)
+    spec = close_spec(spec, rows, None)
+    network.fit_trial, options = told, FitOptions(verbose=0, effort=effort)
+    try:
+        chosen = network.choose_network(
+            spec, learn_transforms(spec, rows, None), options
+        )
+    finally:
+        network.fit_trial = fit_trial
+    return {"trials": seen, "chosen": chosen.choices[0].chosen}
+
+
+def sample(candidate, x, y, test, quick):
+    """Scores of a default fit of one candidate, and its seconds."""
+    import tfbnn
+    from tfbnn import likelihoods
+
+    hidden, kind = CANDIDATES[candidate]
+    likelihood = getattr(likelihoods, kind)()
+    model = tfbnn.BayesianMLP(
+        [x.shape[1], *hidden, likelihood.num_outputs(1)], likelihood=likelihood
+    )
+    few = {"num_results": 20, "num_burnin_steps": 20, "num_chains": 2} if quick else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pretraining = judges(len(fitted))[judge]
-        options = {"pretraining": pretraining, "num_members": 2 if quick else NUM_MEMBERS}
-        model.fit_ensemble(x[fitted], y[fitted], verbose=0, **options)
-        seconds = time.perf_counter() - began
-        scores = {
-            name: {key: float(found[key]) for key in ("log_predictive_density", "crps", "rmse")}
-            for name, found in (
-                ("held_out", model.evaluate(x[held_out], y[held_out])),
-                ("test", model.evaluate(x_test, y_test)),
-            )
-        }
-    return {**scores, "seconds": seconds, "commit": revision()}
+        run = model.fit_posterior(x, y, verbose=0, **few)
+    scores = model.evaluate(*test)
+    names = ("log_predictive_density", "rmse", "crps")
+    return {name: float(scores[name]) for name in names} | {"seconds": sum(run.seconds.values())}
 
 
-def sampled(table):
-    """Dict candidate -> log density of the sampled network on the test rows, seed 0, where known."""
-    endings = {"default": "", "heteroscedastic": ", noise by inputs"}
-    found = {}
-    for line in (RESULTS / "default.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        is_of_split = row.get("table") == table and row["split"] == row["seed"] == 0
-        if is_of_split and row["method"] in endings and np.isfinite(row.get("lpd", np.nan)):
-            name = "-".join(map(str, row["hidden"])) + endings[row["method"]]
-            found[name] = row["lpd"]
-    return found
-
-
-def report(store, tables, names):
-    """The tables as Markdown: every score, and what each judge's choice costs."""
-    lines, costs = [], []
+def report(store, tables):
+    """The table as Markdown: for every candidate its trial and what it comes to."""
+    lines = []
     for table in tables:
-        known = sampled(table)
-        of_table = {
-            judge: {
-                candidate: store.rows[key]
-                for candidate in CANDIDATES
-                if (key := f"{table}, {candidate}, {judge}") in store
-            }
-            for judge in names
-        }
-        if not any(of_table.values()):
-            continue
-        for candidate in CANDIDATES:
-            texts = [_score_text(of_table[judge].get(candidate)) for judge in names]
-            lines.append([table, candidate, _number(known.get(candidate)), *texts])
-        costs += [
-            [table, judge, f"{len(rows)} of {len(CANDIDATES)}", *_cost(rows, known)]
-            for judge, rows in of_table.items()
-            if len(rows) > 1
-        ]
-    header = ["table", "candidate", "sampled, test", *names]
-    of_costs = ["table", "judge", "scored", "its choice", "sampled, test", "best sampled", "50"]
+        known = store.rows.get(f"{table}, trials", {})
+        last = {tuple(trial[:2]): trial[2:] for trial in known.get("trials", [])}
+        for candidate, (hidden, kind) in CANDIDATES.items():
+            trial = last.get(("-".join(map(str, hidden)), kind))
+            row = store.rows.get(f"{table}, {candidate}")
+            if trial is None and row is None:
+                continue
+            text = f"{'-'.join(map(str, hidden))}-{1 + (kind == 'HeteroscedasticGaussian')}, tanh, {kind}"
+            is_chosen = known.get("chosen", "").endswith(f"-{text}")
+            cells = (
+                ["", "", ""]
+                if trial is None
+                else [f"{trial[0]:.3f}", f"{trial[1]:.4f}", f"{trial[3]:.1f}"]
+            )
+            if row is None:
+                cells += ["", "", ""]
+            else:
+                cells += [
+                    f"{row['log_predictive_density']:.3f}",
+                    f"{row['rmse']:.4g}",
+                    f"{row['seconds']:.0f}",
+                ]
+            lines.append([table, candidate, *cells, "chosen" if is_chosen else ""])
+    header = [
+        "table",
+        "candidate",
+        "trial: log density",
+        "CRPS",
+        "s",
+        "sampled: log density",
+        "RMSE",
+        "s",
+        "",
+    ]
     commits = dict.fromkeys(row["commit"] for row in store.rows.values())
     about = (
-        "# What held-out rows would choose before sampling\n\n"
-        "Log predictive density, mean per row. Judges fit "
-        f"{NUM_MEMBERS} networks to four fifths of the training rows of the first split. The other "
-        "fifth scores them; seconds are of the fit, compilation included. A cell is empty where "
-        "nothing was measured. Sampled: seed 0 of that split in `default.jsonl`, on the test rows.\n\n"
+        "# What brief fits say of a network, and what sampling it gives\n\n"
+        "Trials score rows in five folds, on the scale that the network sees, with their noise scaled as "
+        "these rows ask for. Seconds include compilation, those of Gaussian noise on the chosen layers are "
+        "of the part that goes on. Sampled: `fit_posterior(x, y)` of the candidate on the first split, "
+        "seed 0, scored on the test rows in their units. A cell is empty where nothing was measured.\n\n"
     )
-    made = f"Rows were made at {', '.join(commits)}."
-    return f"{about}{markdown(header, lines)}\n\n{markdown(of_costs, costs)}\n\n{made}"
-
-
-def _score_text(row):
-    if row is None:
-        return ""
-    return f"{row['held_out']['log_predictive_density']:.3f} ({row['seconds']:.0f} s)"
-
-
-def _cost(rows, known):
-    """What the candidate with the highest score is, and the sampled log densities beside it."""
-    chosen = max(rows, key=lambda name: rows[name]["held_out"]["log_predictive_density"])
-    best = max(known, key=known.get)
-    return [
-        chosen,
-        _number(known.get(chosen)) or "not sampled",
-        f"{known[best]:.3f} ({best})",
-        _number(known.get("50")),
-    ]
-
-
-def _number(value):
-    return "" if value is None else f"{value:.3f}"
+    return f"{about}{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
 
 
 def main(arguments=None):
@@ -159,22 +150,17 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
     parser.add_argument("--tables", nargs="+", choices=known, default=known)
-    parser.add_argument(
-        "--candidates", nargs="+", choices=list(CANDIDATES), default=list(CANDIDATES)
-    )
-    names = list(judges(1000))
-    parser.add_argument("--judges", nargs="+", choices=names, default=names)
+    parser.add_argument("--candidates", nargs="*", choices=list(CANDIDATES), default=SAMPLED)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     store = Store("choice", options.fresh, folder)
-    for table in options.tables:
-        for candidate in options.candidates:
-            for judge in options.judges:
-                key = f"{table}, {candidate}, {judge}"
-                if key not in store:
-                    store.add(key, measure(table, candidate, judge, options.quick))
-                    print(key, store.rows[key]["held_out"], flush=True)
-    keep("choice.md", report(store, known, names), folder)
+    for candidate in (None, *options.candidates):
+        for table in options.tables:
+            key = f"{table}, {candidate or 'trials'}"
+            if key not in store:
+                store.add(key, measure(table, candidate, options.quick))
+                print(key, store.rows[key], flush=True)
+    keep("choice.md", report(store, known), folder)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     TFBNN_DATA=folder python benchmarks/default.py [--tables yacht ...] [--methods ours | rivals | ...]
         [--splits 0 1 ...] [--seeds 0 ...] [--networks 50 50-50 ...] [--rivals-python PATH] [--bde-python PATH] [--fresh]
 
-`BayesianMLP([D, 50, K])`, deeper networks on the first split, and the package's baselines, beside
-scikit-learn, NGBoost, SciPy and bde, all from the same raw rows. Every row is fitted in a process of
+`BayesianMLP()`, networks that are given on the first split, and the package's baselines, beside
+scikit-learn, NGBoost, CatBoost, SciPy and bde, all from the same raw rows. Every row is fitted in a process of
 its own, one after the other, in at most fifteen minutes. Finished rows are kept, so that a killed
 script goes on where it was; the table is benchmarks/results/default.md.
 
@@ -49,12 +49,12 @@ class Job(NamedTuple):
     split: int
     method: str
     seed: int = 0
-    hidden: tuple = ()  # of our networks
+    hidden: tuple = ()  # of our networks; none where the rows choose
     plain: bool = False  # a rival without log10 of the target where the rule says log10
 
     @property
     def key(self):
-        network = "-".join(map(str, self.hidden)) if self.hidden else "rival"
+        network = "-".join(map(str, self.hidden)) or ("auto" if self.method in OURS else "rival")
         plain = ", plain" if self.plain else ""
         return (
             f"{self.table}, split {self.split}, {self.method}{plain}, {network}, seed {self.seed}"
@@ -86,11 +86,11 @@ def _applies(method, table, split):
 
 def _our_jobs(name, split, method, options):
     table = TABLES[name]
-    networks = {(50,): table.seeds if method == "default" else table.seeds[:1]}
-    if method == "default" and split == 0:
-        networks |= table.also
+    networks = {(50,): table.seeds[:1]}
+    if method == "default":  # of the networks that were given, the first split will do
+        networks = {(): table.seeds} | (table.also if split == 0 else {})
     for hidden, its_seeds in networks.items():
-        if options.networks and "-".join(map(str, hidden)) not in options.networks:
+        if options.networks and ("-".join(map(str, hidden)) or "auto") not in options.networks:
             continue
         for seed in its_seeds if split == 0 else its_seeds[:1]:
             if options.seeds is None or seed in options.seeds:
@@ -107,7 +107,7 @@ def measure(job, options, folder):
     python = {"bde": options.bde_python}.get(job.method, options.rivals_python)
     command = [sys.executable if job.method in OURS else python, HERE / "default_work.py"]
     command += [job.method, rows, "--seed", str(job.seed)]
-    command += ["--hidden", *map(str, job.hidden)] if job.hidden else []
+    command += ["--hidden", *map(str, job.hidden)] if job.method in OURS else []
     command += [f"--{name}" for name in ("plain",) if job.plain]
     command += ["--quick"] if options.quick else []
     if options.runs is not None and job.method == "default":
@@ -160,7 +160,7 @@ def main(arguments=None):
         "--methods", nargs="+", choices=[*GROUPS, *METHODS], default=list(GROUPS), metavar="METHOD"
     )
     parser.add_argument("--splits", nargs="+", type=int, help="default: all of the table")
-    parser.add_argument("--networks", nargs="+", help="hidden units of ours, default all")
+    parser.add_argument("--networks", nargs="+", help="hidden units of ours, or auto; default all")
     parser.add_argument("--seeds", nargs="+", type=int, help="of our fits; default: the table's")
     parser.add_argument("--rivals-python", default=sys.executable, help="has scikit-learn, ngboost")
     parser.add_argument("--bde-python", default=sys.executable, help="has sklearn-contrib-bde")

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from default_ours import OURS
-from default_rivals import HETEROSCEDASTIC
-from default_tables import CLASSES, TABLES
 
 __all__ = [
     "DEFAULT",
@@ -14,18 +12,15 @@ __all__ = [
     "by_split",
     "difference",
     "done",
+    "is_rival",
     "label",
-    "left_out",
     "methods",
     "of_table",
-    "same_noise",
 ]
 
-DEFAULT = "default 50"
+DEFAULT = "default auto"
 # From so many splits on their spread is the error of a mean; below it is that of the test rows.
 MIN_SPLITS = 5
-# A rival with a smaller share of the default's splits says too little of the table.
-LEAST_SHARE = 0.5
 
 
 class Difference(NamedTuple):
@@ -38,7 +33,8 @@ class Difference(NamedTuple):
 
 def label(row):
     """What the tables call the method of a row."""
-    name = f"{row['method']} {'-'.join(map(str, row['hidden']))}".strip()
+    network = "-".join(map(str, row["hidden"])) or ("auto" if row["method"] in OURS else "")
+    name = f"{row['method']} {network}".strip()
     return f"{name}, plain target" if row["plain"] else name
 
 
@@ -61,10 +57,9 @@ def methods(rows):
     return found
 
 
-def same_noise(row):
-    """Whether the row is a rival's with the noise model of the default."""
-    of_classes = TABLES[row["table"]].kind == CLASSES  # which have no noise to model
-    return row["method"] not in OURS and (of_classes or row["method"] not in HETEROSCEDASTIC)
+def is_rival(row):
+    """Whether the row is a rival's, whatever its noise model."""
+    return row["method"] not in OURS
 
 
 def by_split(rows, score):
@@ -97,7 +92,7 @@ def _error_of_groups(ours, theirs, splits):
 
 
 def best_rival(rows, score="lpd", largest=True):
-    """(label, rows) of the best rival with the default's noise model where the default was fitted.
+    """(label, rows) of the best rival on the splits that it shares with the default.
 
     Args:
         rows: Rows of one table.
@@ -108,35 +103,11 @@ def best_rival(rows, score="lpd", largest=True):
         None without a default or a rival. It is the best by the test rows, in the rival's favour:
         the one that is furthest ahead of the default, or least behind, on the splits of both.
     """
-    sign = 1.0 if largest else -1.0
-    leads = {
-        name: -sign * found.mean for name, (found, enough) in _rivals(rows, score).items() if enough
-    }
-    if not leads:
-        return None
-    best = max(leads, key=leads.get)
-    return best, methods(done(rows))[best]
-
-
-def left_out(rows, score="lpd"):
-    """Text that names the rivals with too few of the default's splits for `best_rival`, or ""."""
-    num_splits = len(by_split(methods(rows).get(DEFAULT, []), score))
-    texts = [
-        f"{name} ({found.num_splits if found else 0} of {num_splits} splits)"
-        for name, (found, enough) in _rivals(rows, score).items()
-        if not enough
-    ]
-    return f"; left out: {', '.join(texts)}" if texts else ""
-
-
-def _rivals(rows, score):
-    """Dict label -> (Difference of the default and the rival, whether on splits enough)."""
-    groups = methods(rows)
-    ours = groups.get(DEFAULT, [])
-    least = LEAST_SHARE * len(by_split(ours, score))
-    found = {
-        name: difference(ours, its_rows, score)
-        for name, its_rows in groups.items()
-        if same_noise(its_rows[0])
-    }
-    return {name: (own, own is not None and own.num_splits >= least) for name, own in found.items()}
+    sign, groups = 1.0 if largest else -1.0, methods(done(rows))
+    ours, leads = groups.get(DEFAULT, []), {}
+    for name, its_rows in groups.items():
+        found = difference(ours, its_rows, score) if is_rival(its_rows[0]) else None
+        if found is not None:
+            leads[name] = -sign * found.mean
+    best = max(leads, key=leads.get, default=None)
+    return None if best is None else (best, groups[best])

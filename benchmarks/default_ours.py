@@ -14,7 +14,7 @@ __all__ = ["OUR_HETEROSCEDASTIC", "OURS", "QUICK", "fit_ours"]
 # Scores of a default that has to stop are to be within .05 of the final ones.
 SHORT_SECONDS = 120.0
 # For trying the script: a handful of draws.
-FEW_DRAWS = {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20}
+FEW_DRAWS = {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20, "effort": 0.1}
 # Noise that depends on the inputs, as some rivals have it: the same line, another likelihood.
 OUR_HETEROSCEDASTIC = "heteroscedastic"
 QUICK = {"default": FEW_DRAWS, OUR_HETEROSCEDASTIC: FEW_DRAWS}
@@ -66,7 +66,7 @@ def fit_ours(method, hidden, rows, seed, **quick):
 
     Args:
         method: Key of OURS.
-        hidden: Sizes of the hidden layers.
+        hidden: Sizes of the hidden layers; none where the rows choose them, and the noise.
         rows: Dict with x, y, x_test, y_test and kind.
         seed: Seed.
         **quick: Further arguments of the fit, to try the script.
@@ -86,7 +86,7 @@ def fit_ours(method, hidden, rows, seed, **quick):
         settings["likelihood"] = Bernoulli() if is_binary else Categorical()
     elif method == OUR_HETEROSCEDASTIC:
         num_outputs, settings["likelihood"] = 2, HeteroscedasticGaussian()
-    layers = [rows["x"].shape[1], *hidden, num_outputs]
+    layers = [rows["x"].shape[1], *hidden, num_outputs] if hidden else "auto"
     model = tfbnn.BayesianMLP(layers, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfbnn.ConvergenceWarning)  # the row has the verdict
@@ -96,6 +96,8 @@ def fit_ours(method, hidden, rows, seed, **quick):
         if not all(told.get("draws", [1])):  # a limit below the time to compile
             return told
         scores = _class_scores if is_classes else _scores
+        told["num_rows"], told["network"] = len(rows["x"]), model.spec.architecture_text
+        told["likelihood"] = model.spec.likelihood_name
         return {**scores(model, rows["x_test"], rows["y_test"]), **told}
 
 
@@ -127,6 +129,7 @@ def _scores(model, x, y):
         "crps": found["crps"],
         "coverage": [found["coverage"][k] for k in (1, 2)],
         "lpd_groups": _groups(model, x, y),
+        "pit": _pit_counts(model, x, y),
         "log": "log10" in model.posterior.y_pipeline.names,
     }
     if model.calibration is not None:
@@ -136,6 +139,14 @@ def _scores(model, x, y):
             "coverage": [plain["coverage"][k] for k in (1, 2)],
         }
     return scores | {name: found[name] for name in ("rmse_log10",) if name in found}
+
+
+def _pit_counts(model, x, y):
+    """How many rows have a predictive probability of a smaller target in each hundredth."""
+    levels = np.arange(1, 100) / 100
+    quantiles = np.asarray(model.predict(x, include_noise=True, quantiles=levels).quantiles)
+    places = (quantiles.reshape(99, -1) < np.ravel(y)).sum(axis=0)
+    return np.bincount(places, minlength=100).tolist()
 
 
 def _class_scores(model, x, y):

@@ -20,7 +20,15 @@ from default_scores import TargetSpace, class_scores, mixture_scores
 from default_tables import CLASSES, needs_log
 
 RESULT = "RESULT "
-PACKAGES = ("scikit-learn", "ngboost", "sklearn-contrib-bde", "scipy", "tensorflow", "numpy")
+PACKAGES = (
+    "scikit-learn",
+    "ngboost",
+    "catboost",
+    "sklearn-contrib-bde",
+    "scipy",
+    "tensorflow",
+    "numpy",
+)
 
 
 def fit_rival(method, rows, seed, plain):

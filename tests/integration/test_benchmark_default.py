@@ -1,5 +1,6 @@
 """benchmarks/default.py: its rows, its scores, and the bars that it judges them by."""
 
+import numpy as np
 import pytest
 
 from tests.support.benchmarks import FOLDER
@@ -12,7 +13,8 @@ def test_default_on_the_grid(run_quickly):
     by_method = {row["method"]: row for row in rows}
     assert set(by_method) == {"default", "spline"}
     ours, spline = by_method["default"], by_method["spline"]
-    assert ours["hidden"] == [50] and ours["verdict"] and len(ours["lpd_groups"]) == 20
+    assert ours["hidden"] == [] and ours["verdict"] and len(ours["lpd_groups"]) == 20
+    assert sum(ours["pit"]) == 576 and ours["network"].startswith("2-") and ours["likelihood"]
     assert abs(sum(ours["lpd_groups"]) / 20 - ours["lpd"]) < 0.05 * (1.0 + abs(ours["lpd"]))
     # Peaks vary by 14.7; the spline knows nothing but the points of the grid.
     assert spline["rmse"] < 0.1 and not {"lpd", "crps", "coverage"} & set(spline)
@@ -20,17 +22,18 @@ def test_default_on_the_grid(run_quickly):
 
 
 def test_what_held_out_rows_choose(run_quickly):
-    candidates = "50", "50, noise by inputs"
-    options = "--tables", "grid", "--judges", "adam", "--candidates", *candidates
-    table, rows = run_quickly("choice", *options)
-    scores = [row["held_out"]["log_predictive_density"] for row in rows]
-    chosen = candidates[scores[1] > scores[0]]
-    assert f"| grid | adam | 2 of 5 | {chosen} |" in table
-    assert f" | {scores[0]:.3f} (" in table
+    table, rows = run_quickly("choice", "--tables", "grid", "--candidates", "50, one noise")
+    trials, sampled = rows
+    best = max(trials["trials"][:3], key=lambda trial: trial[2])
+    assert (
+        len(trials["trials"]) == 6 and np.isfinite([trial[2:] for trial in trials["trials"]]).all()
+    )
+    assert f"{best[0]}-" in trials["chosen"] and table.count("chosen |") == 1
+    assert f"| {sampled['log_predictive_density']:.3f} | {sampled['rmse']:.4g} |" in table
 
 
 def test_rows_of_the_default(monkeypatch):
-    """Three seeds and a deeper network on the first split, one fit and the rivals on the others."""
+    """Three seeds and other networks on the first split, one fit and the rivals on the others."""
     monkeypatch.syspath_prepend(FOLDER)
     from types import SimpleNamespace
 
@@ -42,15 +45,15 @@ def test_rows_of_the_default(monkeypatch):
 
     fits = wanted("yacht", "default")
     assert [(fit.split, fit.seed, fit.hidden) for fit in fits[:5]] == [
-        (0, 0, (50,)),
-        (0, 1, (50,)),
-        (0, 2, (50,)),
+        (0, 0, ()),
+        (0, 1, ()),
+        (0, 2, ()),
         (0, 0, (50, 50)),
-        (1, 0, (50,)),
+        (1, 0, ()),
     ]
     assert len(fits) == 20 + 2 + 1 and len({fit.key for fit in fits}) == len(fits)
     assert {fit.hidden for fit in wanted("neutralino raw", "default")} == {
-        (50,),
+        (),
         (50, 50),
         (20, 20),
     }
@@ -68,7 +71,6 @@ def test_rows_of_the_default(monkeypatch):
 def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
     """Of a normal and of a log-normal, by their closed forms; of classes, by the package's own."""
     monkeypatch.syspath_prepend(FOLDER)
-    import numpy as np
     from default_scores import TargetSpace, class_scores, mixture_scores
     from scipy import stats
 
@@ -112,7 +114,6 @@ def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
 def test_scores_of_a_mixture_of_rivals(monkeypatch):
     """Two normals far from each other, by the integral over their distribution function."""
     monkeypatch.syspath_prepend(FOLDER)
-    import numpy as np
     from default_scores import TargetSpace, mixture_scores
     from scipy import stats
 
@@ -160,30 +161,47 @@ def judged(rows):
 
 
 LEVEL_ON_AIRFOIL = "airfoil: LPD level within 0.02 + 2 se"
+BEHIND, RIDGE = "never more than 0.1 + 2 se behind", "no default fit below ridge regression in LPD"
 
 
 def test_bars_of_the_default(monkeypatch):
-    """Made-up rows: level with the rival of its noise model or not, whatever the others do."""
+    """Made-up rows: level with the best rival or not, whatever its noise model."""
     monkeypatch.syspath_prepend(FOLDER)
     from default_report import report
 
     def met(lpd):
-        ours = made_up("default", lpd, hidden=[50])
-        rivals = made_up("ridge", -3.0) + made_up("gp", -1.5) + made_up("ngboost", -0.5)
+        more = {"pit": [10] * 100, "num_rows": 1000}
+        ours = made_up("default", lpd, **more)
+        rivals = made_up("ridge", -3.0) + made_up("gp", -1.9) + made_up("ngboost", -1.5)
         failed = not_done(made_up("forest", 0.0)[0])
         text = report([*ours, *rivals, failed])
         assert "ngboost *" in text and "0, 1 not done after 900 s" in text and "nan" not in text
-        return {bar: met for bar, (_, met) in judged([*ours, *rivals]).items()}
+        return judged([*ours, *rivals])
 
     ahead = met(-1.51)
-    assert ahead[LEVEL_ON_AIRFOIL] == "yes"
-    assert ahead["no default fit below ridge regression in LPD"] == "yes"
-    assert ahead["airfoil: usable for error bars in 5 minutes"] == "yes"
-    assert ahead["mean coverage at 2 sigma within 0.03 of 0.9545"] == "yes"
-    assert ahead["wine: usable for error bars in 5 minutes"] == "not measured"
+    assert ahead[LEVEL_ON_AIRFOIL] == ("-0.010 +- 0.000 against ngboost", "yes")
+    assert ahead["level on 11 of 14 tables"] == ("1 of 1", "no")
+    assert ahead[RIDGE][1] == ahead[BEHIND][1] == "yes"
+    assert ahead["airfoil: RMSE at most 3 % behind"] == ("1.000 of that of ridge", "yes")
+    assert ahead["airfoil: rmse at most 0.95"] == ("1", "no")
+    assert ahead["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"][1] == "yes"
+    assert ahead["airfoil: about 60 s within a quarter"] == ("100 s, load before 0.0", "no")
+    assert ahead["mean coverage at 2 sigma within 0.03 of 0.9545"][1] == "yes"
+    assert ahead["concrete: lpd at least -2.62"] == ("", "not measured")
     behind = met(-3.5)
-    assert behind[LEVEL_ON_AIRFOIL] == behind["never more than 0.15 + 2 se behind"] == "no"
-    assert behind["no default fit below ridge regression in LPD"] == "no"
+    assert behind[LEVEL_ON_AIRFOIL][1] == behind[BEHIND][1] == behind[RIDGE][1] == "no"
+
+
+def test_bars_of_probabilities(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    skewed = made_up("default", 0.0, pit=[0] * 50 + [20] * 50)
+    found = judged(skewed)["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"]
+    assert found == ("0.500, at most 0.042", "no")
+    for ece, met in ((0.02, "yes"), (0.04, "no")):
+        ours = made_up("default", 0.0, "digits", 1, ece=ece)
+        before = made_up("default", 0.0, "digits", 1, [50], ece=0.03)
+        bar = "digits: ECE at most that of default 50, first split"
+        assert judged(ours + before)[bar] == (f"{ece:.4f}, then 0.0300", met)
 
 
 def test_fits_that_fail_make_no_bar_better(monkeypatch):
@@ -192,72 +210,42 @@ def test_fits_that_fail_make_no_bar_better(monkeypatch):
     from default_report import report
 
     rivals = made_up("ridge", -3.0) + made_up("gp", -1.5)
-    ours = made_up("default", -1.0, hidden=[50])
-    ridge = "no default fit below ridge regression in LPD"
-    level_share, green = "level on 75% of the tables", "airfoil: usable for error bars in 5 minutes"
-    found = judged([*ours, *rivals])
-    assert found[level_share] == ("of the tables measured: 1 of 1", "yes")
-    assert found[green] == ("5 of 5 fits, at most 100 s", "yes")
-    assert {found[bar][1] for bar in (LEVEL_ON_AIRFOIL, ridge, "at most 7 minutes")} == {"yes"}
-
+    ours = made_up("default", -1.0)
     late = [*ours[:2], not_done(ours[2]), *ours[3:]]
-    assert "| default 50 | 4, 1 not done after 900 s |" in report([*late, *rivals])
+    assert "| default auto | 4, 1 not done after 900 s |" in report([*late, *rivals])
     found = judged([*late, *rivals])
     assert found[LEVEL_ON_AIRFOIL] == ("1 of 5 fits failed", "no")
-    assert found[level_share] == ("of the tables measured: 0 of 1", "no")
-    assert found["never more than 0.15 + 2 se behind"] == ("inf beyond 2 se, on airfoil", "no")
-    assert found[ridge] == ("1 of 5 below; least margin -inf (default 2)", "no")
-    assert found[green] == ("4 of 5 fits, at most 100 s", "no")
-    assert found["at most 7 minutes"] == ("not done after 900 s: airfoil, default 50", "no")
+    assert found["level on 11 of 14 tables"] == ("0 of 1; not airfoil", "no")
+    assert found[BEHIND] == ("inf beyond 2 se, on airfoil", "no")
+    assert found[RIDGE] == ("1 of 5 below; least margin -inf (default 2)", "no")
+    assert found["airfoil: RMSE at most 3 % behind"][1] == "no"
+    assert found["airfoil: rmse at most 0.95"] == ("1 of 5 fits failed", "no")
     assert found["mean coverage at 1 sigma within 0.08 of 0.6827"] == ("1 of 5 fits failed", "no")
 
     empty = [*ours[:2], ours[2] | {"lpd": float("nan")}, *ours[3:]]
     found = judged([*empty, *rivals])
-    assert found[ridge] == ("1 of 5 below; least margin -inf (default 2)", "no")
+    assert found[RIDGE] == ("1 of 5 below; least margin -inf (default 2)", "no")
     assert found[LEVEL_ON_AIRFOIL] == ("1 of 5 fits failed", "no")
 
-    on_the_grid = made_up("default", 0.0, "grid", 1, [50]) + made_up("spline", 0.0, "grid", 1)
+    on_the_grid = made_up("default", 0.0, "grid", 1) + made_up("spline", 0.0, "grid", 1)
     bar = "grid: RMSE at most that of spline"
     assert judged(on_the_grid)[bar][1] == "yes"
     late = not_done(on_the_grid[0] | {"seed": 1})
     assert judged([*on_the_grid, late])[bar] == ("1 of 2 fits failed", "no")
 
 
-def test_rivals_of_the_default_with_few_splits(monkeypatch):
-    """Those with at least half are compared on what is shared; the others are named."""
+def test_rivals_are_compared_on_the_splits_that_they_share(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    ours, ridge = made_up("default", -1.0, hidden=[50]), made_up("ridge", -3.0)
-    gp = made_up("gp", -0.5)
-    text, met = judged([*ours, *ridge, *gp[2:]])[LEVEL_ON_AIRFOIL]
-    assert text.startswith("-0.500 +- ") and text.endswith(" against gp") and met == "no"
-    text, met = judged([*ours, *ridge, not_done(gp[2]), *gp[3:]])[LEVEL_ON_AIRFOIL]
-    assert text.endswith(" against ridge; left out: gp (2 of 5 splits)") and met == "yes"
-
-
-def test_noise_models_differ_in_regression_alone(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_compare import best_rival
-
-    for table, best in (("airfoil", "gp"), ("digits", "ngboost")):
-        rows = made_up("default", -1.0, table, hidden=[50]) + made_up("gp", -0.5, table)
-        assert best_rival([*rows, *made_up("ngboost", -0.2, table)])[0] == best
-
-
-def test_bars_of_the_demo_and_of_starts(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    bar = "RMSE at most 2.9 fb + 10 %, that of the demo tuned by hand (5-20-20-1, at 33ed619)"
-    for errors, met in (([3.1, 9.0, 2.0], "yes"), ([3.3, 1.0, 3.3], "no")):
-        rows = [made_up("default", 0.0, "demo", 1, [50], rmse=error)[0] for error in errors]
-        found = judged(rows + made_up("default", 0.0, "demo", 1, [20, 20], rmse=5.0))
-        assert found[f"demo, default 50: {bar}"] == (f"{errors[0]:.4g}", met)
-        assert found[f"demo, default 20-20: {bar}"] == ("5", "no")
-    text, met = found["no start whose noise is below half of what held-out rows show"]
-    assert text.startswith("not measured here") and met == "not measured"
+    ours, ridge = made_up("default", -1.0), made_up("ridge", -3.0)
+    bde = made_up("bde", -0.5)
+    text, met = judged([*ours, *ridge, *bde[2:3]])[LEVEL_ON_AIRFOIL]
+    assert text == "-0.500 +- 0.000 against bde" and met == "no"
+    text, met = judged([*ours, *ridge, not_done(bde[2])])[LEVEL_ON_AIRFOIL]
+    assert text.endswith(" against ridge") and met == "yes"
 
 
 def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    import numpy as np
     from default_report import report
     from default_rivals import distinct_rows
 
