@@ -79,9 +79,10 @@ class FakeFits:
 
     def fit_posterior(self, model, x, y, *, noise_scale=None, groups=None, **options):
         missing = options["missing"]
-        rows, _ = rows_to_fit(model.spec, x, y, noise_scale, None, missing=missing, groups=groups)
-        self.calls.append(SimpleNamespace(asked=model.spec, y=y, rows=rows, options=options))
-        spec = model.spec.closed(("standardize",), "there is nothing to choose by")
+        asked = model.asked.for_rows(x, y, missing)
+        rows, _ = rows_to_fit(asked, x, y, noise_scale, None, missing=missing, groups=groups)
+        self.calls.append(SimpleNamespace(asked=asked, y=y, rows=rows, options=options))
+        spec = asked.closed(("standardize",), "there is nothing to choose by")
         generator = np.random.default_rng(options["seed"])
         draws = generator.normal(size=(2, 8, spec.layout.num_parameters)).astype(spec.dtype)
         draws[..., spec.layout.num_weights :] -= 1.0

@@ -14,36 +14,11 @@ from tfbnn.data.table import Table, column_places
 from tfbnn.data.tables import read_table
 from tfbnn.data.validation import as_matrix
 from tfbnn.exceptions import DataWarning
-from tfbnn.fit.handing_on import known_from
-from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
-from tfbnn.run.report import Run
-from tfbnn.spec.rows import rows_to_fit
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
-
-
-def fit_columns(
-    model: SampledNetwork,
-    rows: tuple[Table, Array, Array | None],
-    asked: FitOptions,
-    validation_data: Sequence[Any] | None = None,
-    groups: Array | None = None,
-) -> Run:
-    """`fit_posterior` with options that are checked already, and may have the names of columns.
-
-    Args:
-        model: What is fitted.
-        rows: x, y and noise_scale.
-        asked: The options.
-        validation_data, groups: As in `fit_posterior`.
-    """
-    with places_named(rows[0], validation_data and validation_data[0]):
-        earlier = known_from(model, asked.initial_state)
-        checked = rows_to_fit(model.spec, *rows, validation_data, earlier, asked.missing, groups)
-        return model.fit_rows(*checked, asked)
 
 
 def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -> Array:

@@ -27,10 +27,10 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.cli.columns import as_noise, coding_of, fit_columns, one_as_vector, read_labels
+from tfbnn.cli.columns import as_noise, coding_of, one_as_vector, read_labels
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
-from tfbnn.cli.fit_options import fit_arguments, kernel_argument, make_model
+from tfbnn.cli.fit_options import fit_arguments, has_classes, kernel_argument, make_model
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.runs import own_folder, run_to_the_end
 from tfbnn.data.frames import listed
@@ -40,7 +40,6 @@ from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.run.options import FitOptions
-from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             f"--output {folder} has the name of a folder that a run keeps by itself and removes "
             "when it has saved the model. Leave it out, or choose another name."
         )
-    label_names = targets if OPTIONS[args.likelihood].has_classes else ()
+    label_names = targets if has_classes(args.likelihood) else ()
     table, features = _read(args, label_names)
     classes = np.unique(read_labels(table, label_names)).tolist() if label_names else []
     names = [*features, *targets, *noise]
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if folder is None and args.model_file is None:
         say("Without -o FILE or --output FOLDER nothing is kept but the report.")
     elif folder is None:
-        folder = own_folder(args.model_file, estimated_fit_seconds(model.spec, asked, len(table)))
+        folder = own_folder(args.model_file, estimated_fit_seconds(model.asked, asked, len(table)))
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
     options, groups = replace(asked, output=folder), _groups(args, table)
     held = None if held_out is None else parts(held_out)
-    go_on = partial(fit_columns, model, parts(table), options, held, groups)
+    go_on = partial(model.fit_data, *parts(table), options, held, groups)
     del table  # what the fit needs of it is apart, and there may be a million rows
     return run_to_the_end(model, go_on, folder, args)
 

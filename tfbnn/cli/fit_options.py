@@ -8,6 +8,7 @@ import argparse
 import dataclasses
 import inspect
 from argparse import SUPPRESS
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -42,8 +43,6 @@ from tfbnn.spec.network_spec import DTYPES, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
 
-# Widths of the hidden layers.
-DEFAULT_LAYERS = (50,)
 # Priors of all weights, by their names here.
 _PRIORS: dict[str, type[WeightPrior]] = {
     "normal": Normal,
@@ -57,6 +56,8 @@ FIT_ARGUMENTS = [
     for name in inspect.signature(BayesianMLP.fit_posterior).parameters
     if name in FitOptions.__dataclass_fields__ and name not in _OTHERWISE
 ]
+# With those that a user's code makes known later.
+_LIKELIHOODS: ChainMap[str, Any] = ChainMap(likelihoods.OPTIONS, {AUTO: None})
 _COLUMNS = {"type": comma_list, "metavar": "A,B,..."}
 
 
@@ -126,8 +127,10 @@ def _one_or_list(text: str) -> str | list[str]:
     return entries[0] if len(entries) == 1 else entries
 
 
-def _widths(text: str) -> list[int]:
-    wanted = "widths such as 20,20, or none"
+def _widths(text: str) -> list[int] | str:
+    if is_auto(text):
+        return text
+    wanted = "auto, widths such as 20,20, or none"
     return [number(entry, int, wanted) for entry in comma_list(text)]
 
 
@@ -152,14 +155,16 @@ class _Network:
     """The model; what is not given, `BayesianMLP` has defaults for.
 
     Attributes:
-        layers: Widths of the hidden layers, for example 20,20; 'none' for a linear model; default 50.
+        layers: Widths of the hidden layers, for example 20,20; 'none' for a linear model; auto (default):
+            by held-out rows.
         activation: Default tanh; or one per hidden layer: tanh,relu.
         parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
             is given.
         prior: Prior of all weights: normal, laplace, hierarchical, or auto (default).
         prior_scale: Scale of a normal (default) or Laplace prior, default 1.
-        likelihood: Noise model, default gaussian; heteroscedastic: the network also gives the noise;
-            bernoulli, categorical: the target holds two, several class labels.
+        likelihood: Noise model; heteroscedastic: the network also gives the noise; bernoulli, categorical:
+            the target holds two, several class labels. auto (default): gaussian, heteroscedastic or
+            student_t, by held-out rows; gaussian where layers are given.
         noise_scale: Standard deviation of the noise on the transformed scale: a number, one per target
             with commas, or learned (default).
         x_transform: log10 and standardize with commas, or none; default standardize.
@@ -167,12 +172,12 @@ class _Network:
         dtype: float32 (default) or float64.
     """
 
-    layers: Annotated[Sequence[int], {"type": _widths, "metavar": "N,N,..."}] = DEFAULT_LAYERS
+    layers: Annotated[Any, {"type": _widths, "metavar": "N,N,..."}] = AUTO
     activation: Annotated[Any, _words(*ACTIVATIONS, make=_one_or_list)] = SUPPRESS
     parameterization: Annotated[str, _words(AUTO, *PARAMETERIZATIONS)] = SUPPRESS
     prior: Annotated[str, _words(AUTO, *_PRIORS)] = SUPPRESS
     prior_scale: Annotated[float | str, {"type": float, "metavar": "S"}] = SUPPRESS
-    likelihood: Annotated[str, {"choices": likelihoods.OPTIONS}] = "gaussian"
+    likelihood: Annotated[str, {"choices": _LIKELIHOODS}] = AUTO
     noise_scale: Annotated[Any, _words(LEARNED, make=_noise_scale, metavar="S")] = SUPPRESS
     x_transform: Annotated[Any, _words("none", *TRANSFORMS, make=_transforms)] = SUPPRESS
     y_transform: Annotated[Any, _words(AUTO, "none", *TRANSFORMS, make=_transforms)] = SUPPRESS
@@ -283,7 +288,13 @@ def make_model(
         num_classes: Number of different labels, for class likelihoods.
     """
     names = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
-    scale, kind = given(args, ["noise_scale"]), likelihoods.OPTIONS[args.likelihood]
+    scale, name = given(args, ["noise_scale"]), args.likelihood
+    if is_auto(name) and (scale or not is_auto(args.layers)):
+        name = "gaussian"
+    if is_auto(name):
+        sizes = [num_features, AUTO, num_targets]
+        return BayesianMLP(sizes, prior=_prior(args), **given(args, names))
+    kind = likelihoods.OPTIONS[name]
     if scale and kind.noise_scale is None:
         raise ValueError(
             f"--noise-scale does not go with --likelihood {args.likelihood}, which has no noise "
@@ -296,8 +307,14 @@ def make_model(
             f"--likelihood {args.likelihood} takes one column of labels, received {num_targets} "
             "targets. Fit one model per target."
         )
-    sizes = [num_features, *args.layers, num_outputs]
+    hidden = [AUTO] if is_auto(args.layers) else args.layers
+    sizes = [num_features, *hidden, num_outputs]
     return BayesianMLP(sizes, prior=_prior(args), likelihood=likelihood, **given(args, names))
+
+
+def has_classes(name: str) -> bool:
+    """Tell whether --likelihood names one of class labels."""
+    return not is_auto(name) and likelihoods.OPTIONS[name].has_classes
 
 
 def _prior(args: argparse.Namespace) -> str | WeightPrior:

@@ -12,7 +12,6 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import hint
-from tfbnn.spec.rows import rows_to_fit
 
 # Fields of FitOptions that are no arguments here.
 _OTHERS = {"output", "column_names", "began"}
@@ -67,7 +66,7 @@ def fit(
         KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
             are in `model.posterior`. A second one does not wait for the tasks.
     """
-    if own := [name.rpartition(":")[2] for name in model.spec.own_names]:
+    if own := [name.rpartition(":")[2] for name in model.asked.own_names]:
         raise ValueError(
             "Tasks on a cluster import no code of a run's author, received a model with "
             f"{', '.join(own)} of your own. Use fit_posterior."
@@ -97,8 +96,6 @@ def fit(
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."
         )
-    data = x, y, noise_scale, validation_data
-    rows, validation = rows_to_fit(model.spec, *data, earlier, checked.missing, groups)
     from tfbnn.cluster.executor import Cluster
 
-    return model.fit_rows(rows, validation, checked, Cluster(client))
+    return model.fit_data(x, y, noise_scale, checked, validation_data, groups, Cluster(client))

@@ -18,7 +18,7 @@ from tfbnn.fit.assemble import (
     measure_ladder,
     unsampled_ensemble,
 )
-from tfbnn.fit.choices.choose import choose, choose_by_clock
+from tfbnn.fit.choices.choose import choose, plan
 from tfbnn.fit.job import (
     Job,
     calibrated_at_the_end,
@@ -208,13 +208,12 @@ def _settle(
         from tfbnn.engine.export.forward import check_keras_forward
 
         check_keras_forward(chosen.spec)
-    if backend is None:
-        chosen = choose_by_clock(chosen)
+    chosen = plan(chosen, has_clock=backend is None)
     spec, options, given = chosen.spec, chosen.options, None
     asked = resolve_kernel(options.kernel)
     num_rows = len(rows.x) + spec.num_earlier
     settings, geometry = asked.resolve(spec, num_rows)
-    budget = most_results(spec, settings, options, num_rows, options.effort)
+    budget = most_results(spec, settings, options, num_rows, options.effort, options.is_short)
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling, chosen.transformed.train)

@@ -11,7 +11,9 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Likelihood
+from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.open_spec import is_open
 from tfbnn.spec.rows import Known, row_digests
 
 # In what the two have to agree, so that parameters mean the same.
@@ -180,6 +182,13 @@ class FromPosterior:
 
     def __repr__(self) -> str:
         return f"FromPosterior({self._prior!r})"
+
+    def in_place_of_auto(self, layer_sizes: Any, likelihood: Any) -> tuple[Any, Any]:
+        """Return these arguments of a model, those of the earlier one where they are open."""
+        there = self.earlier.spec
+        if is_open(layer_sizes):
+            layer_sizes = perceptron(there, "layer_sizes='auto'").layer_sizes
+        return layer_sizes, there.likelihood if is_auto(likelihood) else likelihood
 
     def spec_for(self, make: Callable[..., NetworkSpec], settings: dict[str, Any]) -> NetworkSpec:
         """The spec of a model with this prior.

@@ -17,11 +17,12 @@ from tfbnn.fit.assemble import ensemble_without_draws
 from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
+from tfbnn.posterior.calibration.left_out import left_out_score
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.config import FitConfig
-from tfbnn.run.cost import estimated_seconds, most_results
+from tfbnn.run.cost import estimated_seconds, most_results, short_seconds
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
@@ -29,8 +30,10 @@ from tfbnn.run.result import Kept, Result
 from tfbnn.run.stopping import StoppingRule
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.open_spec import OpenSpec
+from tfbnn.spec.rows import Rows, evenly_spaced
 from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
 # As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
@@ -39,6 +42,8 @@ _MOST_ROWS = 2**16
 # For the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
 # inputs (benchmarks/results/limits.md): up to 8 s there.
 _MOST_SEEN, _NUM_REFERENCE = 1000, 200
+# Rows that tell whether more draws change predictions.
+_MOST_SCORED = 500
 _SECONDS_OF_R_HAT = 5e-7
 _LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
 
@@ -105,7 +110,13 @@ def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
         ensemble = without_draws.with_draws(kept.draws)
         return Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
 
-    return StoppingRule(sampling.until, sampling.num_results, measure, is_budget)
+    train = config.transformed.train
+    scored = train.taken(evenly_spaced(len(train.x), _MOST_SCORED))
+
+    def score(draws: Array) -> float:
+        return left_out_score(without_draws.with_draws(draws), scored)
+
+    return StoppingRule(sampling.until, sampling.num_results, measure, is_budget, score)
 
 
 class Job(NamedTuple):
@@ -185,7 +196,9 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     )
 
 
-def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int) -> float:
+def estimated_fit_seconds(
+    spec: NetworkSpec | OpenSpec, options: FitOptions, num_rows: int
+) -> float:
     """About how long pretraining and sampling take at most on the cores of this process.
 
     Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
@@ -193,14 +206,17 @@ def estimated_fit_seconds(spec: NetworkSpec, options: FitOptions, num_rows: int)
     little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
 
     Args:
-        spec: NetworkSpec.
+        spec: NetworkSpec, or an OpenSpec, of which the first network counts.
         options: FitOptions, whose kernel is none that the user built. What is open in them is
             settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
     """
+    if options.is_short:
+        return options.effort * short_seconds(num_rows)
+    spec = spec.first if isinstance(spec, OpenSpec) else spec
     options, _ = settle_options(options, sizes_of(spec, num_rows, options))
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
-    budget = most_results(spec, settings, options, num_rows, options.effort)
+    budget = most_results(spec, settings, options, num_rows, options.effort, options.is_short)
     sampling = options.sampling(budget)
     seconds = _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
     return seconds if sampling.limit is None else min(seconds, sampling.limit)
@@ -253,7 +269,7 @@ def _seconds(
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
     if pretraining is None:
         return seconds
-    return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains)
+    return seconds + search_seconds(spec, pretraining, num_rows, sampling.num_chains, cores)
 
 
 def _about(seconds: float) -> str:

@@ -12,6 +12,7 @@ from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.open_spec import OpenSpec
 from tfbnn.system.atomic import StrPath
 
 __all__ = ["BayesianModel"]
@@ -101,7 +102,7 @@ class BayesianModel(SampledNetwork):
         super().__init__(partial(spec_of_keras_model, keras_model), prior, settings)
 
     @classmethod
-    def from_spec(cls, spec: NetworkSpec) -> Self:
+    def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
         """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
         if isinstance(spec, KerasSpec):
             from tfbnn.engine.export.forward import check_keras_forward

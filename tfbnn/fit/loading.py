@@ -158,4 +158,4 @@ def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Cal
 
     config, arguments = read_run(folder, **options)
     model = _class_of(config.spec).from_spec(config.spec)
-    return model, partial(model.fit_rows, config.rows, config.validation, arguments)
+    return model, partial(model.fit_rows, config.spec, config.rows, config.validation, arguments)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.frames import column_names_of
+from tfbnn.data.learn_coding import REFUSE
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.exceptions import NotFittedError
@@ -23,10 +24,12 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
+from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import explains_keywords, hint
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.model_spec import make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
+from tfbnn.spec.open_spec import OpenSpec, is_open
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -72,11 +75,15 @@ class SampledNetwork(SampledModel):
     """
 
     def __init__(
-        self, make: Callable[..., NetworkSpec], prior: Any, settings: dict[str, Any]
+        self,
+        make: Callable[..., NetworkSpec | OpenSpec],
+        prior: Any,
+        settings: dict[str, Any],
     ) -> None:
         is_earlier = isinstance(prior, FromPosterior)
         spec = prior.spec_for(make, settings) if is_earlier else make(prior=prior, **settings)
-        check_prior_sizes(spec)
+        if isinstance(spec, NetworkSpec):
+            check_prior_sizes(spec)
         super().__init__(spec)
         self._earlier = prior.earlier if is_earlier else None
 
@@ -128,9 +135,11 @@ class SampledNetwork(SampledModel):
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel.
             num_chains: Independent chains C, default 4.
             num_results: Draws S kept per chain, the most of them where `until` is given. "auto"
-                (default): what a fixed budget of gradients affords; 1000 with until=None.
-            until: When the run has enough: a `tfbnn.Until`; None: never before num_results draws;
-                "auto" (default): tfbnn.Until() where num_results is "auto", else None.
+                (default): what a fixed budget of gradients affords, less with until="auto"; 1000
+                with until=None.
+            until: When the run has enough: a `tfbnn.Until`; "converged": tfbnn.Until(); None: never
+                before num_results draws. "auto" (default): when more draws change predictions no
+                longer, or chains agree; None where num_results is given.
             max_seconds: Wall-clock seconds from the call to the end, None (default) for no limit;
                 short for until=Until(max_seconds=...).
             num_burnin_steps: Warm-up transitions: 80 % adapt step size and preconditioner, the others mix
@@ -202,11 +211,7 @@ class SampledNetwork(SampledModel):
             commit_interval=commit_interval,
             column_names=column_names_of(y, earlier and earlier.target_names),
         )
-        held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
-        with places_named(x, *held_out[:1]):
-            data = x, y, noise_scale, validation_data
-            rows, validation = rows_to_fit(self.spec, *data, earlier, missing, groups)
-            return self.fit_rows(rows, validation, options)
+        return self.fit_data(x, y, noise_scale, options, validation_data, groups)
 
     def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
         """Fit one network: what the chains of `fit_posterior` would start from.
@@ -449,15 +454,39 @@ class SampledNetwork(SampledModel):
 
         return make_log_prob(self.spec, *transformed)
 
-    def fit_rows(
-        self, rows: Rows, validation: Rows | None, options: FitOptions, backend: Any = None
+    def fit_data(
+        self,
+        x: Any,
+        y: Any,
+        noise_scale: Any,
+        options: FitOptions,
+        validation_data: Any = None,
+        groups: Any = None,
+        backend: Any = None,
     ) -> Run:
-        """`fit_posterior` to checked Rows, with FitOptions, on a backend: see `tfbnn.fit.fitting`."""
+        """`fit_posterior` with FitOptions, on a backend: see `tfbnn.fit.fitting`."""
+        earlier = known_from(self, options.initial_state)
+        held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
+        with places_named(x, *held_out[:1]):
+            spec = self.asked.for_rows(x, y, options.missing)
+            data = x, y, noise_scale, validation_data
+            rows, validation = rows_to_fit(spec, *data, earlier, options.missing, groups)
+            return self.fit_rows(spec, rows, validation, options, backend)
+
+    def fit_rows(
+        self,
+        spec: NetworkSpec,
+        rows: Rows,
+        validation: Rows | None,
+        options: FitOptions,
+        backend: Any = None,
+    ) -> Run:
+        """`fit_data` to checked Rows."""
         from tfbnn.fit.fitting import fit
 
         keep = partial(self._keep, rows)
         with signals_interrupt():
-            run, result = fit(self._asked, rows, validation, options, keep, backend)
+            run, result = fit(spec, rows, validation, options, keep, backend)
         error = None
         if result.failures:
             from tfbnn.run.result import chain_error
@@ -510,8 +539,9 @@ class SampledNetwork(SampledModel):
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
-            rows, validation = rows_to_fit(self._asked, x, y, noise_scale, validation_data, earlier)
-            fitted = fit_baseline(self._asked, rows, validation, name, options)
+            spec = self.asked.for_rows(x, y, REFUSE)
+            rows, validation = rows_to_fit(spec, x, y, noise_scale, validation_data, earlier)
+            fitted = fit_baseline(spec, rows, validation, name, options)
         record, ensemble, is_interrupted = fitted
         self._keep(rows, ensemble, in_any_case=not record.stopped)
         if is_interrupted:
@@ -563,7 +593,8 @@ class BayesianMLP(SampledNetwork):
 
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
-            many inputs a column of text makes.
+            many inputs a column of text makes. "auto" (default), or [5, "auto", 1]: each fit compares
+            one hidden layer of 50 and two of 20 or 50 on held-out rows, and samples the best.
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as
             TensorFlow's) or leaky_relu_0.01 (as PyTorch's and JAX's), elu, selu, softplus, gelu, swish or
             silu, sin, identity or linear. Default "tanh". Functions of these names of TensorFlow,
@@ -574,7 +605,9 @@ class BayesianMLP(SampledNetwork):
             HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
             sampled, so that the data choose them. ARD is for the first kernel alone:
             [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
-        likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
+        likelihood: From `tfbnn.likelihoods`. "auto" (default): Gaussian("learned") with layers that are
+            given; else each fit compares it with noise by the inputs (HeteroscedasticGaussian) and
+            Student-t noise, and takes Bernoulli or Categorical for targets of text or booleans.
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
             square root of the layer's inputs, so that one prior suits every width. "auto"
             (default): "ntk" with the prior "auto", "standard" with one that is given.
@@ -605,16 +638,22 @@ class BayesianMLP(SampledNetwork):
     @explains_keywords
     def __init__(
         self,
-        layer_sizes: Sequence[int],
+        layer_sizes: Sequence[Any] | str = "auto",
         *,
         activation: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = "tanh",
         prior: Any = "auto",
-        likelihood: Likelihood = Gaussian("learned"),
+        likelihood: Likelihood | str = "auto",
         parameterization: str = "auto",
         x_transform: str | Sequence[str] | None = "standardize",
         y_transform: str | Sequence[str] | None = "auto",
         dtype: Any = "float32",
     ) -> None:
+        if isinstance(prior, FromPosterior):
+            layer_sizes, likelihood = prior.in_place_of_auto(layer_sizes, likelihood)
+        if is_open(layer_sizes):
+            make: Callable[..., NetworkSpec | OpenSpec] = OpenSpec.make
+        else:
+            make, likelihood = make_spec, Gaussian() if is_auto(likelihood) else likelihood
         settings = {
             "activation": activation,
             "likelihood": likelihood,
@@ -623,4 +662,4 @@ class BayesianMLP(SampledNetwork):
             "y_transform": y_transform,
             "dtype": dtype,
         }
-        super().__init__(partial(make_spec, layer_sizes), prior, settings)
+        super().__init__(partial(make, layer_sizes), prior, settings)

@@ -14,6 +14,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import Relevance, relevance_of, scales_of_inputs
 from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.open_spec import OpenSpec
 
 # Entries of the provenance that have facts of their own.
 _TOLD_APART = ("target_names", "compression", "not_sampled", "choices")
@@ -109,7 +110,7 @@ def _step_text(step: Transform) -> str:
     return f"standardize (mean {means}; scale {scales})"
 
 
-def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
+def line_of(name: str, spec: NetworkSpec | OpenSpec, ensemble: Ensemble | None) -> str:
     """Such as "<BayesianMLP 5-20-20-1, tanh, Gaussian: 4 x 1000 draws, calibrated>".
 
     Args:
@@ -118,7 +119,7 @@ def line_of(name: str, spec: NetworkSpec, ensemble: Ensemble | None) -> str:
         ensemble: Its draws, or None before a fit.
     """
     state = "not fitted" if ensemble is None else draws_text(ensemble)
-    return f"<{name} {spec.architecture_text}, {type(spec.likelihood).__name__}: {state}>"
+    return f"<{name} {spec.architecture_text}, {spec.likelihood_name}: {state}>"
 
 
 def draws_text(ensemble: Ensemble) -> str:

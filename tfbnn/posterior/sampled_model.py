@@ -32,8 +32,9 @@ from tfbnn.posterior.prediction import (
 from tfbnn.posterior.prediction_frame import Prediction, value_names
 from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
-from tfbnn.spec.model_spec import config_of, perceptron, spec_of_config
+from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.open_spec import OpenSpec, known, spec_from_config
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
@@ -57,16 +58,16 @@ class SampledModel(ExplainsAttributes):
     samples and what reads files stands on higher floors (`tfbnn.fit.model`).
     """
 
-    def __init__(self, spec: NetworkSpec):
-        self._asked = spec  # what is open in it each fit chooses anew
+    def __init__(self, spec: NetworkSpec | OpenSpec):
+        self.asked = spec  # what is open in it each fit chooses anew
         self._ensemble: Posterior | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
         self._warned_of: Provenance | None = None
 
     @classmethod
-    def from_spec(cls, spec: NetworkSpec) -> Self:
-        """The model, not fitted yet, that a `NetworkSpec` describes."""
+    def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
+        """The model, not fitted yet, that a spec describes."""
         model = cls.__new__(cls)
         SampledModel.__init__(model, spec)
         return model
@@ -81,7 +82,8 @@ class SampledModel(ExplainsAttributes):
     def __repr__(self) -> str:
         from tfbnn.posterior.facts import line_of
 
-        return line_of(type(self).__name__, self.spec, self._ensemble)
+        spec = self.asked if self._ensemble is None else self._ensemble.spec
+        return line_of(type(self).__name__, spec, self._ensemble)
 
     def _repr_html_(self) -> str:
         """Return this line, and the table of layers on request, for a notebook."""
@@ -90,10 +92,10 @@ class SampledModel(ExplainsAttributes):
     @property
     def _table(self) -> str:
         """The table of layers, with what was chosen."""
-        choices = self.spec.choices
         if self._ensemble is not None:
-            choices = self._ensemble.provenance.choices or ()
-        return describe_model(self.spec, choices)
+            return describe_model(self._ensemble.spec, self._ensemble.provenance.choices or ())
+        asked = self.asked
+        return asked.table if isinstance(asked, OpenSpec) else describe_model(asked, asked.choices)
 
     def count_params(self) -> int:
         """The number of parameters P that are sampled: weights, and scales of noise and priors.
@@ -108,7 +110,9 @@ class SampledModel(ExplainsAttributes):
         What was "auto" still is, so that a copy chooses by its own rows. For a loaded model they
         are what its fit came to: a file knows no other.
         """
-        return config_of(perceptron(self._asked, "get_config"))
+        if isinstance(self.asked, OpenSpec):
+            return self.asked.to_config()
+        return config_of(perceptron(self.asked, "get_config"))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
@@ -125,20 +129,24 @@ class SampledModel(ExplainsAttributes):
         Example:
             copy = tfbnn.BayesianMLP.from_config(model.get_config())
         """
-        return cls.from_spec(spec_of_config(config, custom))
+        return cls.from_spec(spec_from_config(config, custom))
 
     @property
     def spec(self) -> NetworkSpec:
         """The `NetworkSpec` of the fit, or before one as it was asked for.
 
         Then a `y_transform` of ("auto",) is still to be chosen, by the targets.
+
+        Raises:
+            NotFittedError: Before a fit that chooses the layers.
         """
-        return self._asked if self._ensemble is None else self._ensemble.spec
+        return known(self.asked) if self._ensemble is None else self._ensemble.spec
 
     @property
     def earlier(self) -> Ensemble | None:
         """The networks that the prior is the posterior of; of a loaded model its own stand for them."""
-        return self._ensemble if self._earlier is None and self.spec.earlier else self._earlier
+        spec = self.asked if self._ensemble is None else self._ensemble.spec
+        return self._ensemble if self._earlier is None and spec.earlier else self._earlier
 
     @property
     def posterior(self) -> Posterior:

@@ -14,9 +14,16 @@ _FLOPS_PER_CALL = 4e10
 # Some microseconds.
 _FLOPS_OF_AN_EMPTY_STEP = 2e5
 
-# What a run that ends when it has enough may cost at most: four minutes of two cores by an estimate
+# What a run that ends when chains agree may cost at most: four minutes of two cores by an estimate
 # that is, for networks of fifty units, right to two times too long.
 _BUDGET_SECONDS = 480.0
+# Seconds of two cores that a fit by default is planned for, with up to so many rows, choice of the network
+# and calibration included. Scores after two minutes were within .05 of those after five on 13 of 14 tables
+# (benchmarks/results/default.md).
+_SHORT = ((1500, 60.0), (15_000, 150.0))
+_SHARE_OF_CHAINS, _CORES = 0.6, 2
+# Where there are ten rows to a weight the search for starts has more.
+_SHARE_OF_NARROW, _ROWS_PER_WEIGHT = 0.4, 10
 _DRAWS_BYTES = 1e9
 _FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
 
@@ -42,12 +49,18 @@ def estimated_seconds(
     return seconds_of(num_transitions * (flops * settings.work(spec)))
 
 
+def short_seconds(num_rows: int) -> float:
+    """Seconds of two cores that a fit by default is planned for."""
+    return next((seconds for most, seconds in _SHORT if num_rows <= most), _BUDGET_SECONDS / _CORES)
+
+
 def most_results(
     spec: Sampled,
     settings: Planned,
     numbers: Sampling,
     num_rows: int,
     effort: float = 1.0,
+    is_short: bool = False,
 ) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
@@ -61,8 +74,14 @@ def most_results(
         numbers: Numbers of the run; where these have a limit in seconds, that is the budget.
         num_rows: Training rows N.
         effort: Share of the budget, and of the largest number, to spend.
+        is_short: Whether the run ends when more draws no longer change predictions.
     """
-    chain_seconds = effort * _BUDGET_SECONDS / numbers.num_chains
+    budget = _BUDGET_SECONDS
+    if is_short:
+        is_narrow = num_rows >= _ROWS_PER_WEIGHT * spec.num_parameters
+        share = _SHARE_OF_NARROW if is_narrow else _SHARE_OF_CHAINS
+        budget = _CORES * share * short_seconds(num_rows)
+    chain_seconds = effort * budget / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize

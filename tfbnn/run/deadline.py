@@ -10,8 +10,9 @@ from dataclasses import replace
 from tfbnn.run.events import Event
 from tfbnn.run.result import Result
 
-# Largest shares of the limit, and of what is left of it when the phase begins.
-_SEARCH, _SEARCH_OF_LEFT = 1 / 4, 1 / 3
+# Largest shares of the limit, and of what is left of it when the phase begins; for the search of left as a
+# multiple of the other.
+_SEARCH, _SEARCH_OF_LEFT = 1 / 3, 1.2
 _WARMUP, _WARMUP_OF_LEFT = 1 / 3, 1 / 2
 
 
@@ -28,15 +29,20 @@ class Deadline:
         max_seconds: float | None = None,
         began: float = 0.0,
         ending: Callable[[int], float] = lambda num_kept: 0.0,
+        clock: Callable[[], float] | None = None,
+        search: float = _SEARCH,
     ) -> None:
         """
         Args:
             max_seconds: As in `tfbnn.Until`, None without a limit.
-            began: `time.perf_counter` when the fit was called for.
+            began: What `clock` said when the fit was called for.
             ending: Seconds that calibration and diagnosis take with so many draws per chain.
+            clock: Returns the time in seconds; by default `time.perf_counter`.
+            search: Share of the limit that the search for starts may have.
         """
         self.max_seconds = math.inf if max_seconds is None else max_seconds
-        self._began, self._ending = began, ending
+        self._began, self._ending, self._clock = began, ending, clock or time.perf_counter
+        self._search = search
         self.passed: str | None = None
 
     @property
@@ -50,11 +56,12 @@ class Deadline:
             return math.inf
         # Without a draw there is nothing to calibrate, and the run goes on for one to the last second.
         ending = self._ending(num_kept) if num_kept else 0.0
-        return self.max_seconds - (time.perf_counter() - self._began) - ending
+        return self.max_seconds - (self._clock() - self._began) - ending
 
     def for_search(self) -> float:
         """Seconds that the search for starts may take from now on, compilation included."""
-        return max(0.0, min(_SEARCH * self.max_seconds, _SEARCH_OF_LEFT * self.left()))
+        share = self._search
+        return max(0.0, min(share * self.max_seconds, _SEARCH_OF_LEFT * share * self.left()))
 
     def for_warmup(self, left: float | None = None) -> float:
         """Seconds that warm-up may take, where so many are left when it begins; now by default."""

@@ -11,7 +11,7 @@ import numpy as np
 from tfbnn.data.learn_coding import REFUSE, Missing
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.keras_callbacks import check_callback
-from tfbnn.run.until import Until, check_until, with_limit
+from tfbnn.run.until import ENOUGH, Until, check_until, with_limit
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.network_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
@@ -125,6 +125,8 @@ class FitOptions(Sampling):
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
         check_until(self.until)
+        if isinstance(self.until, str) and self.until == "converged":
+            self._set("until", Until())
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)
             self._set("until", with_limit(self.until, self.max_seconds))
@@ -154,11 +156,18 @@ class FitOptions(Sampling):
         """
         until, num_results = self.until, self.num_results
         if isinstance(until, str):
-            until = Until() if isinstance(num_results, str) else None
+            until = ENOUGH if isinstance(num_results, str) else None
         if isinstance(num_results, str):
             num_results = _WITHOUT_UNTIL if until is None else budget
         numbers = self.numbers | {"num_steps_between_results": self.stride - 1}
         return Sampling(**numbers, num_results=num_results, until=until)
+
+    @property
+    def is_short(self) -> bool:
+        """True where the run is to end when more draws no longer change predictions."""
+        if isinstance(self.until, Until):
+            return self.until.score_change is not None
+        return self.until is not None and is_auto(self.num_results)
 
     @property
     def settled_pretraining(self) -> Pretraining | None:

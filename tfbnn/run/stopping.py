@@ -9,6 +9,10 @@ from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.run.events import Look
 from tfbnn.run.result import Kept
 from tfbnn.run.until import Until
+from tfbnn.system.arrays import Array
+
+# Share of the most draws from which a score that does not change ends a run: before, chains may come to agree.
+_LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,14 @@ class StoppingRule:
         num_results: The most draws per chain.
         measure: Returns the Agreement of chains, given what they have kept.
         is_budget: Whether `num_results` is what the run can afford, not what somebody asked for.
+        score: Returns the mean log density of a row under draws [C, S, P], of a fit to rows.
     """
 
     until: Until
     num_results: int
     measure: Callable[[Kept], Agreement]
     is_budget: bool = False
+    score: Callable[[Array], float] | None = None
 
     def check(self, kept: Kept) -> tuple[Look, str | None]:
         """Return what the draws are worth, and why the run ends with them; None where it goes on."""
@@ -34,6 +40,12 @@ class StoppingRule:
         look = Look(count, found.decisive_rhat(until.rhat), found.smallest_ess)
         if found.is_enough(until.ess, until.rhat):
             return look, f"{text} {after}"
+        score, most = self.score, until.score_change
+        if score is not None and most is not None and count >= _LEAST_SHARE * self.num_results:
+            change = abs(score(kept.draws) - score(kept.draws[:, : count // 2]))
+            if change <= most:
+                told = f"twice as many draws changed the log density of a row by {change:.2g}"
+                return look, f"{told} {after}: {text}"
         if count < self.num_results:
             return look, None
         if not self.is_budget:

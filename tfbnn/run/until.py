@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tfbnn.data.validation import check_number
-from tfbnn.spec.choices import is_auto
 from tfbnn.system.words import did_you_mean
 
 # Nothing is known of fewer draws per chain, and a run that is given more keeps at least so many.
@@ -29,19 +28,24 @@ class Until:
         rhat: Largest R-hat, above 1, default 1.01.
         max_seconds: Wall-clock seconds from the call to the end, with compilation, pretraining and
             calibration; a resumed run has them anew. The fit plans by them: pretraining takes at
-            most a quarter and warm-up at most a third, and what is "auto" is chosen by the speed of
+            most a third and warm-up at most a third, and what is "auto" is chosen by the speed of
             a gradient on this machine, so the draws depend on the clock. None (default): no limit.
+        score_change: From half of the most draws on, ends a run also when twice as many draws move the
+            mean log density of a training row, as if left out, by no more than this. None (default):
+            they do not.
     """
 
     ess: float = 400
     rhat: float = 1.01
     max_seconds: float | None = None
+    score_change: float | None = None
 
     def __post_init__(self) -> None:
         check_number("ess", self.ess, above=0)
         check_number("rhat", self.rhat, above=1)
-        if self.max_seconds is not None:
-            check_number("max_seconds", self.max_seconds, above=0)
+        for name in ("max_seconds", "score_change"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
@@ -58,13 +62,17 @@ class Until:
         return ",".join(f"{name}={value:.10g}" for name, value in limits if value is not None)
 
 
+# What "auto" stands for where the number of draws is left open.
+ENOUGH = Until(score_change=0.01)
+
+
 def until_of_text(text: str) -> Until | str | None:
-    """Read "ess=400,rhat=1.01,max_seconds=600", "auto", or "none", which is None.
+    """Read "ess=400,rhat=1.01,max_seconds=600", "auto", "converged", or "none", which is None.
 
     Raises:
         ValueError: For other words and numbers out of range.
     """
-    if text in ("auto", "none"):
+    if text in ("auto", "converged", "none"):
         return None if text == "none" else text
     names = [field.name for field in fields(Until)]
     settings: dict[str, float] = {}
@@ -76,22 +84,23 @@ def until_of_text(text: str) -> Until | str | None:
             settings[name] = float(number)
         except ValueError:
             raise ValueError(
-                f"until must be auto, none or {','.join(f'{one}=X' for one in names)}, each at most "
+                f"until must be auto, converged, none or {','.join(f'{one}=X' for one in names)}, each at most "
                 f"once, received {text!r}.{'' if name in names else did_you_mean(name, names)}"
             ) from None
     return Until(**settings)
 
 
 def check_until(until: Any) -> None:
-    """Refuse what is neither "auto", nor None, nor an Until.
+    """Refuse what is neither "auto", nor "converged", nor None, nor an Until.
 
     Raises:
         TypeError: In that case.
     """
-    if not (until is None or is_auto(until) or isinstance(until, Until)):
+    words = ("auto", "converged")
+    if not (until is None or isinstance(until, Until) or isinstance(until, str) and until in words):
         raise TypeError(
-            f"until must be 'auto', a tfbnn.Until or None, received {until!r}. Use for example "
-            "tfbnn.Until(ess=1000)."
+            f"until must be 'auto', 'converged', a tfbnn.Until or None, received {until!r}. Use for "
+            "example tfbnn.Until(ess=1000)."
         )
 
 

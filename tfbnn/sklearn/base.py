@@ -62,7 +62,7 @@ _EFFORT = 0.1
 class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The settings of both estimators, kept as they are given and checked by `fit`."""
 
-    hidden_layer_sizes: int | Sequence[int] = 50
+    hidden_layer_sizes: int | Sequence[int] | str = AUTO
     _: KW_ONLY
     activation: str | Sequence[str] = "tanh"
     prior: Any = AUTO
@@ -143,7 +143,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         X: Any,
         num_inputs: int,
         y: Any,
-        likelihood: Likelihood,
+        likelihood: Likelihood | str,
         num_outputs: int,
         beside: Mapping[str, Any],
     ) -> None:
@@ -152,8 +152,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         Args:
             X, num_inputs: Of `_rows`.
             y: Targets as `fit_posterior` takes them.
-            likelihood: Likelihood.
-            num_outputs: Outputs of the network.
+            likelihood: Likelihood, or "auto" with layers that are chosen.
+            num_outputs: Outputs of the network, or then targets.
             beside: Arguments of `fit_posterior` that are no settings.
         """
         of_fit = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named
-from tfbnn.spec.choices import AUTO
+from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
 from tfbnn.system.arrays import Array
 
@@ -26,11 +26,12 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     at length; those besides `hidden_layer_sizes` are keyword-only.
 
     Args:
-        hidden_layer_sizes: Widths of the hidden layers, a number for one, default 50; () for a
-            linear model. Inputs and outputs follow from the rows.
+        hidden_layer_sizes: Widths of the hidden layers, a number for one; () for a linear model. "auto"
+            (default): chosen by held-out rows. Inputs and outputs follow from the rows.
         activation: A name, or one per hidden layer; default "tanh".
         prior: From `tfbnn.priors`; "auto" (default) samples scales, one per input.
-        likelihood: From `tfbnn.likelihoods`, of numbers; "auto" (default): Gaussian("learned").
+        likelihood: From `tfbnn.likelihoods`, of numbers; "auto" (default): chosen with the
+            layers; Gaussian("learned") where these are given.
         parameterization: "standard", "ntk" or "auto" (default).
         x_transform: Default "standardize": a StandardScaler before this estimator does no harm and
             is not needed.
@@ -106,10 +107,14 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         beside = {"noise_scale": noise_scale, "groups": groups}
-        likelihood: Regression = self._settled(Gaussian("learned"), Regression)
+        likelihood: Any = self.likelihood
+        if not (is_auto(likelihood) and is_auto(self.hidden_layer_sizes)):
+            likelihood = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
-        num_outputs = likelihood.num_outputs(num_targets)
+        num_outputs = num_targets
+        if not is_auto(likelihood):
+            num_outputs = likelihood.num_outputs(num_targets)
         self._sample(inputs, num_inputs, named(y, targets), likelihood, num_outputs, beside)
         return self
 

@@ -135,7 +135,7 @@ class KerasSpec(NetworkSpec):
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         entry = settings_to_json(self)
-        del entry["choices"], entry["layer_classes"]
+        del entry["choices"], entry["others"], entry["layer_classes"]
         return entry
 
     @classmethod

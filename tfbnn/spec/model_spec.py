@@ -103,7 +103,7 @@ class ModelSpec(NetworkSpec):
     def to_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
         entry = settings_to_json(self)
-        del entry["name"], entry["choices"]
+        del entry["name"], entry["choices"], entry["others"]
         if self.likelihood_power == 1.0:  # which is what files say that know of no other
             del entry["likelihood_power"]
         if self.earlier is None:
@@ -212,7 +212,7 @@ def _activation(activation: Any) -> str:
 # Arguments by the names that `ModelSpec` has for them.
 _ARGUMENTS = {"activations": "activation", "priors": "prior"}
 _NAMES = {_ARGUMENTS.get(one.name, one.name) for one in fields(ModelSpec)}
-_NAMES -= {"likelihood_power", "earlier", "choices"}
+_NAMES -= {"likelihood_power", "earlier", "choices", "others"}
 
 
 def _as_arguments(entry: dict[str, Any]) -> dict[str, Any]:

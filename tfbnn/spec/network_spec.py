@@ -69,6 +69,7 @@ class NetworkSpec(ABC):
         earlier: What rows of an earlier fit add to the priors of the weights; or None.
         choices: Choices of what was "auto". They are no part of what the model is, and files keep
             them elsewhere.
+        others: Networks of which a fit chooses this one or another by its rows; also no part of it.
         what_it_computes: Names of the attributes in which networks agree whose weights mean the same.
     """
 
@@ -82,6 +83,11 @@ class NetworkSpec(ABC):
     likelihood_power: float = 1.0
     earlier: EarlierRows | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
+    others: tuple[Self, ...] = field(default=(), compare=False)
+
+    def for_rows(self, x: Any, y: Any, missing: str) -> Self:
+        """Return the network for rows as users pass them: this one, which knows its sizes."""
+        return self
 
     @property
     @abstractmethod
@@ -252,7 +258,9 @@ class NetworkSpec(ABC):
         if not self.is_open:
             return self
         choice = transform_choice(y_transform, why)
-        return replace(self, y_transform=y_transform, choices=(*self.choices, choice))
+        others = tuple(other.closed(y_transform, why) for other in self.others)
+        choices = (*self.choices, choice)
+        return replace(self, y_transform=y_transform, choices=choices, others=others)
 
     @property
     def coarsening_note(self) -> str | None:

@@ -13,6 +13,7 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.choices.choose import check_early_stopping
 from tfbnn.fit.model import BayesianMLP
+from tfbnn.likelihoods import Categorical, Gaussian
 from tfbnn.priors import HierarchicalNormal, Laplace, Normal
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.settings_json import Pretraining
@@ -31,14 +32,24 @@ def spec(options=""):
 @pytest.mark.parametrize(
     "options",
     [
-        "",
+        "--layers 50",
         "--layers 50 --prior auto --parameterization auto --y-transform auto --noise-scale learned",
     ],
 )
-def test_with_nothing_given_the_model_is_the_default_with_50_hidden_units(options):
+def test_layers_that_are_given_have_the_defaults_of_the_model(options):
     expected = BayesianMLP([3, 50, 1]).spec
     assert spec(options) == expected and spec(options).choices == expected.choices
     assert spec(options).is_open
+
+
+def test_with_nothing_given_rows_choose_layers_and_noise():
+    asked = make_model(parsed(), 3, 1).asked
+    assert asked == BayesianMLP([3, "auto", 1]).asked
+    assert asked == make_model(parsed("--layers auto --likelihood auto"), 3, 1).asked
+    known = make_model(parsed("--noise-scale 0.5"), 3, 1).asked
+    assert known == BayesianMLP([3, "auto", 1], likelihood=Gaussian(0.5)).asked
+    classes = make_model(parsed("--likelihood categorical"), 3, 1, num_classes=4).asked
+    assert classes == BayesianMLP([3, "auto", 4], likelihood=Categorical()).asked
 
 
 @pytest.mark.parametrize("options", ["", "--kernel auto --num-burnin-steps auto"])
@@ -57,10 +68,10 @@ def test_with_nothing_given_the_fit_has_everything_open(options):
     ],
 )
 def test_a_prior_that_is_given_is_standard(options, prior):
-    found = spec(options)
+    found = spec(f"--layers 50 {options}")
     assert {layer.kernel for layer in found.priors} == {prior}
     assert found.parameterization == "standard"
-    assert spec(f"{options} --parameterization ntk").parameterization == "ntk"
+    assert spec(f"--layers 50 {options} --parameterization ntk").parameterization == "ntk"
 
 
 def test_options_that_a_report_advises_are_followed():

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.entries import X, Y
 from tfbnn.cli import fit as fit_command
-from tfbnn.cli.columns import fit_columns, read_labels
+from tfbnn.cli.columns import read_labels
 from tfbnn.cli.parsing import Parser
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
@@ -110,7 +110,7 @@ def test_columns_are_fitted_in_the_transforms_of_the_model_that_chains_start_fro
     earlier, model = fitted.posterior, BayesianMLP.from_spec(fitted.spec)
     names = {"target_names": ["y"], "noise_columns": []}
     options = dict(initial_state=earlier, num_chains=2, num_results=6, verbose=0)
-    fit_columns(model, (X, Y, None), FitOptions(**options, column_names=names))
+    model.fit_data(X, Y, None, FitOptions(**options, column_names=names))
     assert model.posterior.x_pipeline == earlier.x_pipeline
     assert model.posterior.provenance.target_names == ["y"]
 

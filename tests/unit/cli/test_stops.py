@@ -255,11 +255,11 @@ def test_of_many_rows_the_estimate_gives_a_chain_all_cores(
 def test_fit_hands_on_the_folder(run, folder, monkeypatch):
     asked = []
 
-    def fit_columns(model, rows, options, *others):
+    def fit_data(model, x, y, noise_scale, options, *others):
         asked.append(options)
         raise ValueError("enough")
 
-    monkeypatch.setattr("tfbnn.cli.fit.fit_columns", fit_columns)
+    monkeypatch.setattr(BayesianMLP, "fit_data", fit_data)
     monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", lambda: None)
     monkeypatch.setattr("tfbnn.cli.fit.estimated_fit_seconds", lambda *_: 1e4)
     fit = "fit rows.csv --target y --layers 3"

@@ -51,7 +51,9 @@ def test_text_and_json_say_all_of_it():
 
 @pytest.mark.parametrize("text", ["", "ess", "ess=many", "ess=1,ess=2", "draws=5", "ess=1;rhat=2"])
 def test_other_text_is_refused_with_what_is_known(text):
-    with pytest.raises(ValueError, match="auto, none or ess=X,rhat=X,max_seconds=X"):
+    with pytest.raises(
+        ValueError, match="auto, converged, none or ess=X,rhat=X,max_seconds=X,score_change=X"
+    ):
         until_of_text(text)
 
 
@@ -74,7 +76,8 @@ def test_settings_out_of_range_are_refused(settings, error):
 @pytest.mark.parametrize(
     "asked, num_results, until",
     [
-        ({}, 7000, Until()),
+        ({}, 7000, Until(score_change=0.01)),
+        ({"until": "converged"}, 7000, Until()),
         ({"num_results": 50}, 50, None),
         ({"num_results": 50, "until": Until(ess=9)}, 50, Until(ess=9)),
         ({"until": Until(ess=9)}, 7000, Until(ess=9)),
@@ -162,6 +165,26 @@ def test_a_run_goes_from_look_to_look():
     found = [100, 200, 400, 600]
     text = "ESS 1000 and R-hat 1 after 600 draws per chain"
     assert stops(0, 0, 0, enough=600) == (found, found, text)
+
+
+@pytest.mark.parametrize("change, expected", [(0.5, [100, 200, 400]), (0.05, [100, 200, 400, 600])])
+def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
+    """From half of the most draws, 700, on. The score is 1 after 50 draws and 1 + (100 / S) / 4 after S of them from 100 on."""
+    executor = Straight(700, 0)
+
+    def read(groups):
+        (one,) = (executor.counters[group] for group in groups)
+        return Kept(np.empty((1, one.transition, 0)), {}, [one])
+
+    def score(draws):
+        return 1.0 if draws.shape[1] < 100 else 1.0 + 25.0 / draws.shape[1]
+
+    rule = StoppingRule(
+        Until(score_change=change), 700, lambda kept: agreement(ess=3.0), False, score
+    )
+    ending = executor.run(SimpleNamespace(read=read), rule, lambda event: False)
+    assert executor.stops == expected
+    assert ending.ended.startswith("twice as many draws changed the log density of a row by 0.")
 
 
 @pytest.mark.parametrize(
@@ -263,9 +286,9 @@ class TestDeadline:
             assert not at(119.0).ends(nothing_kept) and at(120.0).ends(nothing_kept)
 
     def test_search_and_warmup_have_their_shares_and_leave_time_for_draws(self, at):
-        assert at(5.0).for_search() == 30.0 and at(5.0).for_warmup() == 40.0
+        assert at(5.0).for_search() == 40.0 and at(5.0).for_warmup() == 40.0
         late = at(89.0)  # of 30 s one is for the end
-        assert late.for_search() == 10.0 and late.for_warmup() == 15.0
+        assert late.for_search() == 12.0 and late.for_warmup() == 15.0
 
     def test_without_a_limit_nothing_is_ever_over(self):
         assert not Deadline().is_over() and Deadline().for_search() == np.inf

@@ -102,6 +102,11 @@ def sample(
     num_results = check_integer("num_results", num_results, minimum=1)
     if isinstance(until, str):
         raise TypeError(f"until must be a tfbnn.Until or None, received {until!r}.")
+    if until is not None and until.score_change is not None:
+        raise ValueError(
+            f"score_change is about rows, which a log density has none of, received {until!r}. Use ess "
+            "and rhat."
+        )
     quantities_of(theta[:, None], quantities)  # what is wrong with it shows before the run
     options = FitOptions(
         kernel=kernel,

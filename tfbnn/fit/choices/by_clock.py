@@ -1,4 +1,4 @@
-"""Plan a fit with a limit in seconds by the speed of a gradient on this machine.
+"""Plan a fit with a limit in seconds, by the speed of a gradient on this machine or by an estimate.
 
 These choices are stored with the run as all others are, and a resumed run takes them from there.
 """
@@ -6,7 +6,7 @@ These choices are stored with the run as all others are, and a resumed run takes
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tfbnn.engine.starts.newton_plan import (
     plan_newton,
     plan_on_all_rows,
 )
+from tfbnn.engine.starts.noise_by_inputs import one_noise
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.cost import estimated_pretraining_seconds, estimated_seconds, seconds_of
@@ -41,10 +42,44 @@ _COMPILE_SECONDS = 3.0
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 # Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
-# Times the usual epochs, where ADAM has the time of Levenberg-Marquardt.
-_MORE_EPOCHS = 4
+# Share of the search that Levenberg-Marquardt may take, and times the usual epochs where ADAM has its time.
+_SHARE_OF_POLISH, _MORE_EPOCHS = 0.7, 4
+# Which goes on to its end then: on airfoil networks of 50-50 missed new rows by .95, and by 1.26 where
+# held-out rows had stopped a constant rate.
+_LONG_ADAM: dict[str, Any] = {
+    "learning_rate": 0.01,
+    "learning_rate_schedule": "cosine",
+    "early_stopping": None,
+}
+# Its matrices are made at less than the speed of a gradient: on airfoil 56 iterations of 50-50, by the N x N
+# form, took 45 s.
+_SLOW_POLISH = {"dense": 2.0, "products": 2.0, "rows": 2.5}
+# Of the machine that an estimate is for.
+_CORES = 2
 # Share of the planned time, as machines slow down; and draws per chain to aim at, at most.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
+
+
+class Speed(NamedTuple):
+    """How fast a fit is.
+
+    Attributes:
+        gradient: Seconds in which every chain makes a gradient.
+        cores: Cores that the search for starts has.
+    """
+
+    gradient: float
+    cores: int
+
+
+def estimated_speed(spec: NetworkSpec, sizes: Sizes) -> Speed:
+    """Return the speed of a machine with two cores, from settings alone."""
+    at_once = min(sizes.num_chains, _CORES)
+    return Speed(_estimated_gradient(spec, sizes.num_rows) * sizes.num_chains / at_once, _CORES)
+
+
+def _estimated_gradient(spec: NetworkSpec, num_rows: int) -> float:
+    return estimated_seconds(spec, HMC(), num_rows, 1) / HMC().work(spec)
 
 
 def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) -> float:
@@ -61,10 +96,11 @@ def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) 
 
 
 def search_seconds(
-    spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_chains: int
+    spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_chains: int, cores: int
 ) -> float:
-    """About how long the search for starts takes at most on the cores of this process."""
-    cores, num_starts = num_cores(), pretraining.num_starts or num_chains
+    """About how long the search for starts takes at most on so many cores."""
+    spec = one_noise(spec) or spec
+    num_starts = pretraining.num_starts or num_chains
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
     adam = estimated_pretraining_seconds(spec, pretraining, rows_at_first)
     polish = plan_newton(spec, rows_at_first, pretraining)
@@ -83,8 +119,9 @@ def plan_by_clock(
     choices: tuple[Choice, ...],
     sizes: Sizes,
     spec: NetworkSpec,
-    gradient: float,
+    speed: Speed,
     deadline: Deadline,
+    limit: str,
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
     """(Options that fit into a limit, what was chosen), where they were "auto".
 
@@ -92,13 +129,15 @@ def plan_by_clock(
         options: FitOptions, as the rules settled them.
         choices: What was chosen so far.
         sizes, spec: Of the fit.
-        gradient: Seconds in which every chain makes a gradient, as `measured_seconds` gives them.
+        speed: Speed.
         deadline: The limit.
+        limit: How reasons call it: "max_seconds=60 leaves".
     """
+    gradient = speed.gradient
     chosen = {choice.what: choice for choice in choices}
     search = 0.0 if options.settled_pretraining is None else deadline.for_search()
     left = deadline.left() - _COMPILE_SECONDS - search
-    warmup, limit = deadline.for_warmup(left), f"max_seconds={deadline.max_seconds:g} leaves"
+    warmup = deadline.for_warmup(left)
     if left < _LEAST_LEFT:  # no plan fits, and whoever goes on with the run needs one
         left, warmup, search = _PLANNED
         limit = f"{limit} too little time, and a plan for some seconds has"
@@ -131,7 +170,7 @@ def plan_by_clock(
             settle("num_burnin_steps", usual, why)
     pretraining = options.settled_pretraining
     if "pretraining" in chosen and pretraining is not None:
-        shorter, what = _in_time(pretraining, spec, sizes, gradient, search)
+        shorter, what = _in_time(pretraining, spec, sizes, speed, search)
         if shorter != pretraining:
             why = f"{chosen['pretraining'].why}; {what}, as {limit} {search:.0f} s"
             settle("pretraining", shorter, why)
@@ -148,21 +187,31 @@ def plan_by_clock(
 
 
 def _in_time(
-    pretraining: Pretraining, spec: NetworkSpec, sizes: Sizes, gradient: float, seconds: float
+    pretraining: Pretraining, spec: NetworkSpec, sizes: Sizes, speed: Speed, seconds: float
 ) -> tuple[Pretraining, str]:
     """(Settings of a search that is over in so many seconds, what differs)."""
-    num_rows, num_chains, cores = sizes.num_rows, sizes.num_chains, num_cores()
+    num_rows, num_chains, cores = sizes.num_rows, sizes.num_chains, speed.cores
     at_once = num_chains / min(num_chains, cores)
-    slowness = gradient / (estimated_seconds(spec, HMC(), num_rows, 1) / HMC().work(spec) * at_once)
-    differs = []
-    if slowness * search_seconds(spec, pretraining, num_rows, num_chains) > seconds:
-        if pretraining.num_starts is not None:
-            pretraining = replace(pretraining, num_starts=None)
-            differs.append("one start a chain")
-        polish = plan_newton(spec, sizes.rows_of_search, pretraining)
-        iteration = slowness * seconds_of(polish.flops) / cores
-        if polish.num_iterations and FEWEST_APPROXIMATE * num_chains * iteration > seconds / 2:
+    slowness = speed.gradient / (_estimated_gradient(spec, num_rows) * at_once)
+    differs: list[str] = []
+
+    def is_long() -> bool:
+        return slowness * search_seconds(spec, pretraining, num_rows, num_chains, cores) > seconds
+
+    if is_long() and pretraining.num_starts is not None:
+        pretraining = replace(pretraining, num_starts=None)
+        differs.append("one start a chain")
+    if not is_long():
+        return pretraining, ", ".join(differs)
+    polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, pretraining)
+    if polish.num_iterations:
+        iteration = slowness * _SLOW_POLISH[polish.method] * seconds_of(polish.flops) / cores
+        most = int(_SHARE_OF_POLISH * seconds / (num_chains * iteration))
+        if most < FEWEST_APPROXIMATE:
             epochs = _MORE_EPOCHS * pretraining.epochs
-            pretraining = replace(pretraining, newton_iterations=0, epochs=epochs)
+            pretraining = replace(pretraining, newton_iterations=0, epochs=epochs, **_LONG_ADAM)
             differs.append(f"ADAM in place of Levenberg-Marquardt, up to {epochs} epochs")
+        elif most < polish.num_iterations:
+            pretraining = replace(pretraining, newton_iterations=most)
+            differs.append(f"{most} iterations of Levenberg-Marquardt")
     return pretraining, ", ".join(differs)

@@ -13,17 +13,22 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
+from tfbnn.fit.choices.by_clock import Speed
+from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.config import FitConfig
+from tfbnn.run.cost import short_seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.arrays import Array
+from tfbnn.system.threads import num_cores
 
 
 class Chosen(NamedTuple):
@@ -65,6 +70,8 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
+    if isinstance(spec, ModelSpec) and spec.others:
+        spec = choose_network(spec, transformed, options)
     options, choices = settle_options(
         options,
         sizes_of(spec, len(rows.x), options),
@@ -93,15 +100,29 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
         )
 
 
-def choose_by_clock(chosen: Chosen) -> Chosen:
-    """Return what was chosen for a fit, planned by its limit in seconds where it has one and is not begun yet."""
+def plan(chosen: Chosen, has_clock: bool) -> Chosen:
+    """Return what was chosen for a fit that is not begun yet, planned by its limit in seconds or its budget.
+
+    Args:
+        chosen: Chosen.
+        has_clock: Whether gradients are made here, so that their speed is known.
+    """
     spec, options, transformed, choices, is_begun = chosen
-    if is_begun or options.limit is None:
-        return chosen
-    seconds = by_clock.measured_seconds(spec, transformed.train, options)
     sizes = sizes_of(spec, len(transformed.train.x), options)
-    deadline = Deadline(options.limit, options.began)
-    planned = by_clock.plan_by_clock(options, choices, sizes, spec, seconds, deadline)
+    if is_begun:
+        return chosen
+    if options.limit is not None and has_clock:
+        speed = Speed(by_clock.measured_seconds(spec, transformed.train, options), num_cores())
+        deadline = Deadline(options.limit, options.began)
+        why = f"max_seconds={options.limit:g} leaves"
+    elif options.limit is None and options.is_short and not sizes.is_large:
+        speed = by_clock.estimated_speed(spec, sizes)
+        seconds = sizes.effort * short_seconds(sizes.num_rows)
+        deadline = Deadline(seconds, 0.0, clock=lambda: 0.0, search=rules.share_of_search(sizes))
+        why = f"a budget of about {seconds:.0f} s leaves"
+    else:
+        return chosen
+    planned = by_clock.plan_by_clock(options, choices, sizes, spec, speed, deadline, why)
     return chosen._replace(options=planned[0], choices=planned[1])
 
 
@@ -218,7 +239,14 @@ def as_begun(
     open, and is compared with what is chosen here.
     """
     chosen = {choice.what for choice in begun.provenance.choices or ()}
-    there, was_open = begun.spec, {choice.what for choice in spec.choices} & chosen
+    there = begun.spec
+    if spec.others and "network" in chosen:
+        known: list[NetworkSpec] = [spec, *spec.others]
+        alike = [one for one in known if _same_network(one, there)]
+        spec = replace(
+            alike[0] if alike else there, others=(), likelihood_power=spec.likelihood_power
+        )
+    was_open = {choice.what for choice in spec.choices} & chosen
     if "prior" in was_open:
         spec = spec.with_priors_of(there)
     if "parameterization" in was_open:
@@ -241,6 +269,11 @@ def as_begun(
         if what in chosen and is_auto(getattr(options, what))
     }
     return spec, replace(options, **settled)
+
+
+def _same_network(spec: NetworkSpec, there: NetworkSpec) -> bool:
+    same = spec.architecture_text == there.architecture_text
+    return same and spec.likelihood_name == there.likelihood_name
 
 
 def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:

@@ -73,6 +73,7 @@ _ACCEPT_OF_NOISE = 0.9
 # the curvature: on the demo (N = 1600, P = 361) whitened draws cost 1.5 times as much and mixed no
 # better, on 2500 noisy rows they had a sixth of the effective sample size.
 _ROWS_PER_WEIGHT = 10
+_SHARE_OF_SEARCH, _SHARE_OF_NARROW = 1 / 3, 0.55
 
 
 # Fewest rows by which a fit ends with a calibration: these say how long bars of 1 and 2 standard
@@ -157,6 +158,16 @@ def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
         num_leapfrog_steps=length, target_accept_prob=accept, preconditioner=preconditioner
     )
     return settings, f"{length} leapfrog steps, as {why}"
+
+
+def share_of_search(sizes: Sizes) -> float:
+    """Share of a budget that the search for starts may take.
+
+    With ten rows to a weight chains stay about where they start: on raw inputs of neutralinos 5-20-20-1 had a
+    log density of 4.7 after 46 iterations of Levenberg-Marquardt, and of 4.9 after 73.
+    """
+    is_narrow = sizes.num_rows >= _ROWS_PER_WEIGHT * sizes.num_parameters
+    return _SHARE_OF_NARROW if is_narrow else _SHARE_OF_SEARCH
 
 
 def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:

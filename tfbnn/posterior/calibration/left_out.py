@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
+from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
@@ -54,6 +55,25 @@ def left_out_moments(
     for tile, found in left_out_tiles(ensemble, rows, groups, row_groups):
         mean[tile.place], stddev[tile.place], judged[tile.place] = found
     return mean, stddev, judged
+
+
+def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
+    """Return the mean log density of rows of the fit, each left out, up to a constant; of classes, not left out.
+
+    Where draws tell nothing of a row without itself its leverage counts as the largest that is known.
+    """
+    ensemble, scores = ensemble.for_averages, np.empty(len(rows.x))
+    if ensemble.spec.has_classes:
+        for tile in target_tiles(ensemble, rows):
+            likelihood = ensemble.spec.likelihood
+            densities = likelihood.log_density(rows.y[tile.place], tile.location)
+            scores[tile.place] = log_mean_exp(densities, ensemble.draw_weights)
+        return float(scores.mean())
+    groups = group_chains(function_of_chains(ensemble))
+    for tile, (mean, stddev, _) in left_out_tiles(ensemble, rows, groups):
+        score = (rows.y[tile.place] - mean) / stddev
+        scores[tile.place] = (-0.5 * score**2 - np.log(stddev)).sum(axis=1)
+    return float(scores.mean())
 
 
 def halves(num_rows: int, labels: Array | None = None) -> Array:

@@ -17,6 +17,7 @@ from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
+from tfbnn.run.cost import short_seconds
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
@@ -234,3 +235,26 @@ def test_a_failed_row_does_not_switch_the_scale_of_all():
 )
 def test_targets_without_a_logarithm_may_be_zero(targets):
     assert chosen(BayesianMLP([2, 50, 1]).spec, y=targets).spec.y_transform == ("standardize",)
+
+
+def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
+    """Of a network whose gradients are dear, but a run that is to converge, or has so many draws."""
+    monkeypatch.setattr("tfbnn.run.deadline.time.perf_counter", lambda: pytest.fail("a clock"))
+    spec = BayesianMLP([2, 250, 250, 1]).spec
+    found = module.plan(chosen(spec), has_clock=True)
+    told = {choice.what: choice.why for choice in found.choices}
+    assert "as a budget of about 60 s leaves 18 s for warm-up" in told["kernel"]
+    assert "a budget of about 60 s leaves 18 s for warm-up" in told["num_burnin_steps"]
+    for options in ({"until": "converged"}, {"until": None}, {"num_results": 50}):
+        plain = chosen(spec, FitOptions(**options))
+        assert module.plan(plain, has_clock=True) is plain
+
+
+@pytest.mark.parametrize(
+    "num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150), (15_001, 240)]
+)
+def test_the_budget_grows_with_the_rows(num_rows, seconds):
+    assert short_seconds(num_rows) == seconds
+    assert (
+        estimated_fit_seconds(BayesianMLP().asked, FitOptions(effort=0.5), num_rows) == seconds / 2
+    )

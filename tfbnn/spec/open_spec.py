@@ -1,0 +1,209 @@
+"""A perceptron that is settled by the rows of a fit: its layers, and its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tfbnn.data.frames import plain_frame
+from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.validation import as_rectangle, check_integer
+from tfbnn.exceptions import NotFittedError
+from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.likelihoods import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HeteroscedasticGaussian,
+    StudentT,
+)
+from tfbnn.spec.model_spec import ModelSpec, config_of, make_spec, spec_of_config
+from tfbnn.spec.network_spec import REGISTRY, NetworkSpec, check_likelihood, check_prior_sizes
+from tfbnn.spec.own_classes import with_custom
+from tfbnn.spec.settings_json import describe_settings, settings_from_json
+
+# Hidden layers, the first of them where rows are too few to compare any.
+HIDDEN_LAYERS = ((50,), (20, 20), (50, 50))
+# Noise: one scale for all rows, by the inputs, heavy-tailed.
+NOISES = (Gaussian(), HeteroscedasticGaussian(), StudentT())
+
+
+def is_open(layer_sizes: Any) -> bool:
+    """Tell whether rows are to choose the layers."""
+    is_list = isinstance(layer_sizes, (list, tuple))
+    return is_auto(layer_sizes) or (is_list and any(map(is_auto, layer_sizes)))
+
+
+@dataclass(frozen=True)
+class OpenSpec:
+    """Arguments of `BayesianMLP` without the layers, and with or without a likelihood.
+
+    Attributes:
+        ends: Numbers of inputs and of outputs, None each where rows say; with likelihood="auto" the
+            latter is the number of targets.
+        settings: The other arguments, as of `make_spec`.
+    """
+
+    ends: tuple[int | None, int | None]
+    settings: Mapping[str, Any]
+
+    earlier: ClassVar[None] = None
+
+    @classmethod
+    def make(cls, layer_sizes: Any, **settings: Any) -> OpenSpec:
+        """Check the arguments of `BayesianMLP` whose layers are open.
+
+        Raises:
+            TypeError, ValueError: For settings that do not describe a model.
+        """
+        ends: tuple[int | None, int | None] = (None, None)
+        if not is_auto(layer_sizes):
+            if len(layer_sizes) != 3 or not is_auto(layer_sizes[1]):
+                raise ValueError(
+                    "layer_sizes must be widths, 'auto', or [inputs, 'auto', outputs], received "
+                    f"{list(layer_sizes)}."
+                )
+            ends = tuple(  # type: ignore[assignment]  # of two
+                None if is_auto(end) else check_integer("layer_sizes", end, minimum=1)
+                for end in layer_sizes[::2]
+            )
+        for name in ("activation", "prior"):
+            if isinstance(settings[name], (list, tuple)):
+                raise ValueError(
+                    f"{name} as a list has an entry for each layer, received it with "
+                    f"layer_sizes={layer_sizes!r}. Give one for all, or the layers."
+                )
+        spec = cls(ends, settings)
+        check_prior_sizes(spec.first)
+        return spec
+
+    @property
+    def layer_sizes(self) -> Any:
+        """The argument of this name."""
+        if self.ends == (None, None):
+            return AUTO
+        return [AUTO if end is None else end for end in (self.ends[0], None, self.ends[1])]
+
+    @property
+    def first(self) -> ModelSpec:
+        """The first network, of one input and one output where these are not known."""
+        return self._candidates(1, 1)[0]
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the classes that its user defined."""
+        return self.first.own_names
+
+    @property
+    def likelihood_name(self) -> str:
+        """Name of the likelihood's class, or "auto"."""
+        likelihood = self.settings["likelihood"]
+        return AUTO if is_auto(likelihood) else type(likelihood).__name__
+
+    @property
+    def architecture_text(self) -> str:
+        """What takes the place of widths."""
+        return f"layers by the rows, {self.settings['activation']}"
+
+    @property
+    def table(self) -> str:
+        """What is open, in place of a table of layers."""
+        hidden = ", ".join("-".join(map(str, widths)) for widths in HIDDEN_LAYERS)
+        likelihood = self.settings["likelihood"]
+        if is_auto(likelihood):
+            likelihood = f"one of {', '.join(map(describe_settings, NOISES))}, or by class labels"
+        return (
+            "BayesianMLP whose layers are chosen by the rows of a fit\n"
+            f"Hidden layers: one of {hidden}\nActivation: {self.settings['activation']}\n"
+            f"Likelihood: {likelihood}"
+        )
+
+    def for_rows(self, x: Any, y: Any, missing: str) -> ModelSpec:
+        """Return the first network for rows as users pass them, which has the others beside it."""
+        coding = learn_coding(x, "x", missing)
+        if coding is None:
+            num_inputs = as_rectangle(x, "x", "numbers").shape[-1]
+        else:
+            num_inputs = coding.num_inputs
+        targets = np.asarray(plain_frame(y, "y"))
+        num_targets = targets.shape[1] if targets.ndim == 2 else 1
+        labels = () if targets.dtype.kind == "f" else set(targets.ravel().tolist())
+        likelihoods = self._likelihoods
+        if likelihoods == NOISES and labels and all(isinstance(one, (str, bool)) for one in labels):
+            likelihoods = (Bernoulli() if len(labels) <= 2 else Categorical(),)
+        first, *others = self._candidates(num_inputs, num_targets, len(labels), likelihoods)
+        return replace(first, others=tuple(others))
+
+    def to_config(self) -> dict[str, Any]:
+        """The arguments, JSON-able, as `config_of` has them of a network."""
+        first = self.first
+        config = config_of(first) | {"layer_sizes": self.layer_sizes}
+        config["activation"] = first.activations[0]
+        if config["prior"] != AUTO:
+            config["prior"] = config["prior"][:1]
+        if is_auto(self.settings["likelihood"]):
+            config["likelihood"] = AUTO
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom: Iterable[Any] = ()) -> OpenSpec:
+        """Read what `to_config` gave; `custom` as in `spec_of_config`."""
+        given, registry = dict(config), with_custom(REGISTRY, custom)
+        if given["prior"] != AUTO:
+            given["prior"] = settings_from_json(given["prior"][0], registry)
+        if given["likelihood"] != AUTO:
+            given["likelihood"] = settings_from_json(given["likelihood"], registry)
+        return cls.make(**given)
+
+    @property
+    def _likelihoods(self) -> tuple[Any, ...]:
+        likelihood = self.settings["likelihood"]
+        return NOISES if is_auto(likelihood) else (likelihood,)
+
+    def _candidates(
+        self,
+        num_inputs: int,
+        num_targets: int,
+        num_classes: int = 2,
+        likelihoods: tuple[Any, ...] | None = None,
+    ) -> list[ModelSpec]:
+        """Networks of all layers with the first likelihood, then with the next."""
+        num_inputs, given = self.ends[0] or num_inputs, self.ends[1]
+        found = []
+        for likelihood in likelihoods or self._likelihoods:
+            check_likelihood(likelihood)
+            if given is not None and not is_auto(self.settings["likelihood"]):
+                num_outputs = given
+            else:
+                num_outputs = likelihood.num_outputs(given or num_targets, num_classes)
+            settings = {**self.settings, "likelihood": likelihood}
+            for widths in HIDDEN_LAYERS:
+                found.append(make_spec([num_inputs, *widths, num_outputs], **settings))
+        return found
+
+
+def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
+    """The network, which has to be known.
+
+    Raises:
+        NotFittedError: Where rows are to choose it.
+    """
+    if isinstance(spec, NetworkSpec):
+        return spec
+    raise NotFittedError(
+        "The rows of a fit choose the layers of this model. Give layer_sizes, or fit first."
+    )
+
+
+def spec_from_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | OpenSpec:
+    """The model that `config_of` or `OpenSpec.to_config` describes.
+
+    Raises:
+        TypeError, ValueError: For anything else.
+    """
+    if isinstance(config, Mapping) and is_open(config.get("layer_sizes")):
+        return OpenSpec.from_config(config, custom)
+    return spec_of_config(config, custom)
