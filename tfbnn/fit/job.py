@@ -211,8 +211,9 @@ def estimated_fit_seconds(
             settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
     """
-    if options.is_short:
-        return options.effort * short_seconds(num_rows)
+    budget = short_seconds(num_rows)
+    if options.is_short and budget is not None:
+        return options.effort * budget
     spec = spec.first if isinstance(spec, OpenSpec) else spec
     options, _ = settle_options(options, sizes_of(spec, num_rows, options))
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)

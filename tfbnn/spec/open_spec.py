@@ -106,7 +106,7 @@ class OpenSpec:
     @property
     def architecture_text(self) -> str:
         """What takes the place of widths."""
-        return f"layers by the rows, {self.settings['activation']}"
+        return f"layers by the rows, {self.first.activations[0]}"
 
     @property
     def table(self) -> str:
@@ -117,7 +117,7 @@ class OpenSpec:
             likelihood = f"one of {', '.join(map(describe_settings, NOISES))}, or by class labels"
         return (
             "BayesianMLP whose layers are chosen by the rows of a fit\n"
-            f"Hidden layers: one of {hidden}\nActivation: {self.settings['activation']}\n"
+            f"Hidden layers: one of {hidden}\nActivation: {self.first.activations[0]}\n"
             f"Likelihood: {likelihood}"
         )
 
@@ -130,9 +130,9 @@ class OpenSpec:
             num_inputs = coding.num_inputs
         targets = np.asarray(plain_frame(y, "y"))
         num_targets = targets.shape[1] if targets.ndim == 2 else 1
-        labels = () if targets.dtype.kind == "f" else set(targets.ravel().tolist())
-        likelihoods = self._likelihoods
-        if likelihoods == NOISES and labels and all(isinstance(one, (str, bool)) for one in labels):
+        likelihoods, is_open = self._likelihoods, is_auto(self.settings["likelihood"])
+        labels = set() if is_open and targets.dtype.kind == "f" else set(targets.ravel().tolist())
+        if is_open and labels and all(isinstance(one, (str, bool)) for one in labels):
             likelihoods = (Bernoulli() if len(labels) <= 2 else Categorical(),)
         first, *others = self._candidates(num_inputs, num_targets, len(labels), likelihoods)
         return replace(first, others=tuple(others))

@@ -286,9 +286,9 @@ class TestDeadline:
             assert not at(119.0).ends(nothing_kept) and at(120.0).ends(nothing_kept)
 
     def test_search_and_warmup_have_their_shares_and_leave_time_for_draws(self, at):
-        assert at(5.0).for_search() == 40.0 and at(5.0).for_warmup() == 40.0
+        assert (at(5.0).for_search(), at(5.0).for_warmup()) == pytest.approx((40.0, 40.0))
         late = at(89.0)  # of 30 s one is for the end
-        assert late.for_search() == 12.0 and late.for_warmup() == 15.0
+        assert (late.for_search(), late.for_warmup()) == pytest.approx((12.0, 15.0))
 
     def test_without_a_limit_nothing_is_ever_over(self):
         assert not Deadline().is_over() and Deadline().for_search() == np.inf

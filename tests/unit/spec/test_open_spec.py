@@ -43,6 +43,7 @@ def test_rows_say_how_many_inputs_and_targets_there_are(layer_sizes):
         (StudentT(df=5.0), Y, 2),
         (HeteroscedasticGaussian(), Y[:, 0], 2),
         (Categorical(), [3, 5, 9] * 4, 3),
+        (Categorical(), [0.0, 1.0, 2.0] * 4, 3),
         (Bernoulli(), [0, 1] * 6, 1),
     ],
 )

@@ -109,15 +109,16 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
     """
     spec, options, transformed, choices, is_begun = chosen
     sizes = sizes_of(spec, len(transformed.train.x), options)
+    budget = short_seconds(sizes.num_rows) if options.is_short else None
     if is_begun:
         return chosen
     if options.limit is not None and has_clock:
         speed = Speed(by_clock.measured_seconds(spec, transformed.train, options), num_cores())
         deadline = Deadline(options.limit, options.began)
         why = f"max_seconds={options.limit:g} leaves"
-    elif options.limit is None and options.is_short and not sizes.is_large:
+    elif options.limit is None and budget is not None:
         speed = by_clock.estimated_speed(spec, sizes)
-        seconds = sizes.effort * short_seconds(sizes.num_rows)
+        seconds = sizes.effort * budget
         deadline = Deadline(seconds, 0.0, clock=lambda: 0.0, search=rules.share_of_search(sizes))
         why = f"a budget of about {seconds:.0f} s leaves"
     else:

@@ -112,7 +112,7 @@ def _parts(rows: TransformedRows, options: FitOptions) -> tuple[NetworkRows, Arr
 
 def _num_steps(options: FitOptions, num_rows: int) -> int:
     """Return the steps of a trial: twice as many where a fit has twice the time or more."""
-    share = options.effort * min(2.0, short_seconds(num_rows) / _SECONDS)
+    share = options.effort * min(2.0, (short_seconds(num_rows) or np.inf) / _SECONDS)
     if options.limit is not None:
         share *= min(1.0, options.limit / _SECONDS)
     return 8 * int(max(_FEWEST_STEPS, share * _NUM_STEPS) // 8)

@@ -250,11 +250,8 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
         assert module.plan(plain, has_clock=True) is plain
 
 
-@pytest.mark.parametrize(
-    "num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150), (15_001, 240)]
-)
+@pytest.mark.parametrize("num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150)])
 def test_the_budget_grows_with_the_rows(num_rows, seconds):
-    assert short_seconds(num_rows) == seconds
-    assert (
-        estimated_fit_seconds(BayesianMLP().asked, FitOptions(effort=0.5), num_rows) == seconds / 2
-    )
+    half = FitOptions(effort=0.5)
+    assert short_seconds(num_rows) == seconds and short_seconds(15_001) is None
+    assert estimated_fit_seconds(BayesianMLP().asked, half, num_rows) == seconds / 2
