@@ -197,10 +197,10 @@ def test_a_kernel_inside_another_has_its_options():
 @pytest.mark.statistics
 def test_demo(run, monkeypatch, folder):
     pytest.importorskip("matplotlib")
-    lengths = "--num-chains 2 --num-burnin-steps 12 --num-results 12 --verbose 0"
+    lengths = "--layers 50 --num-chains 2 --num-burnin-steps 12 --num-results 12 --verbose 0"
     quick = "--kernel hmc --num-leapfrog-steps 2 --epochs 2 --newton-iterations 0 --no-jit-compile"
     monkeypatch.setattr(demo, "NUM_ROWS", 60)
-    monkeypatch.setattr(demo, "LENGTHS", (*lengths.split(), *quick.split()))
+    monkeypatch.setattr(demo, "GIVEN", (*lengths.split(), *quick.split()))
     code, out, err = run("demo -o story")
     assert code == 0, err
     for words in ("GeV", "R-hat", "Within 2 sigma", "+-", "exact", "What next?"):
