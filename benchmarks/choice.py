@@ -68,9 +68,7 @@ def trials(x, y, effort):
     spec = close_spec(spec, rows, None)
     network.fit_trial, options = told, FitOptions(verbose=0, effort=effort)
     try:
-        chosen = network.choose_network(
-            spec, learn_transforms(spec, rows, None), options
-        )
+        chosen = network.choose_network(spec, learn_transforms(spec, rows, None), options)
     finally:
         network.fit_trial = fit_trial
     return {"trials": seen, "chosen": chosen.choices[0].chosen}

@@ -14,6 +14,7 @@ GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(40, 2))
 Y = X[:, 0] + 0.1 * GENERATOR.normal(size=40)
 FEW = dict(num_chains=2, num_burnin_steps=20, pretraining=None, effort=0.1, verbose=0)
+FEW |= {"jit_compile": False}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -22,6 +23,8 @@ def narrow():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tfbnn.spec.open_spec.HIDDEN_LAYERS", ((3,), (4,)))
         patch.setattr("tfbnn.spec.open_spec.NOISES", NOISES[:2])
+        patch.setattr("tfbnn.fit.choices.network._NUM_STEPS", 400)
+        patch.setattr("tfbnn.fit.choices.network._FEWEST_STEPS", 40)
         yield
 
 
@@ -68,7 +71,7 @@ def test_the_command_chooses_the_same(fitted, tmp_path, capsys):
     np.savetxt(
         table, np.column_stack([X, Y]), delimiter=",", header="a,b,y", comments="", fmt="%.17g"
     )
-    options = "--num-chains 2 --num-burnin-steps 20 --num-results 2 --no-pretraining --effort 0.1"
+    options = "--num-chains 2 --num-burnin-steps 20 --num-results 2 --no-pretraining --effort 0.1 --no-jit-compile"
     main(["fit", str(table), "--target", "y", "-o", path, "--json", *options.split()])
     told = json.loads(capsys.readouterr().out)["choices"]["network"]
     assert told["chosen"] == run.choices[0].chosen
