@@ -45,6 +45,7 @@ def test_the_report_says_what_was_chosen_against_what(fitted):
     assert model.spec.layer_sizes[0] == 2 and model.spec.layer_sizes[1] in (3, 4)
 
 
+@pytest.mark.statistics
 def test_a_refit_chooses_the_same_whatever_its_seed(fitted):
     model, run, _ = fitted
     again = tfbnn.BayesianMLP(["auto", "auto", 1])
@@ -65,6 +66,7 @@ def test_it_goes_on_by_either_call_and_is_kept(fitted, tmp_path):
     )
 
 
+@pytest.mark.statistics
 def test_the_command_chooses_the_same(fitted, tmp_path, capsys):
     _, run, _ = fitted
     table, path = tmp_path / "rows.csv", str(tmp_path / "m.h5")
@@ -77,6 +79,7 @@ def test_the_command_chooses_the_same(fitted, tmp_path, capsys):
     assert told["chosen"] == run.choices[0].chosen
 
 
+@pytest.mark.statistics
 def test_an_estimator_chooses_the_same(fitted):
     pytest.importorskip("sklearn")
     from tfbnn.sklearn import BayesianMLPRegressor
