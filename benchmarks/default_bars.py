@@ -29,7 +29,7 @@ PIT_LEAST, PIT_SCALE, NUM_PIT = 0.03, 0.87, 8
 SECONDS, SECONDS_FACTOR, NUM_IN_TIME = ((1500, 60.0), (np.inf, 150.0)), 1.25, 12
 COVERED = ("concrete", "kin8nm", "wine", "airfoil", "bikes", "demo")
 NOMINAL, COVERAGE_MARGIN = (0.6827, 0.9545), (0.08, 0.03)
-# Of the networks that were the default before, for calibration errors of classes.
+# The network that was the default before, for calibration errors of classes.
 BEFORE = "default 50"
 
 
@@ -152,7 +152,7 @@ def _ece(rows):
 
 
 def _seconds(rows):
-    """Of processes that had the machine for themselves."""
+    """Judge the median wall seconds of processes."""
     met = {}
     for table in TABLES:
         alone = [row for row in done(_defaults(rows, table)) if "num_rows" in row]

@@ -34,7 +34,7 @@ from tfbnn.fit.loading import load
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
-from tfbnn.run.until import Until, until_of_text
+from tfbnn.run.until import WORDS, Until, until_of_text
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
@@ -114,7 +114,7 @@ def _kernel_words(*others: str) -> Words:
 
 ARGUMENTS |= {
     (Kernel,): {"metavar": "NAME", "type": _kernel_words()},
-    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words((AUTO, "none"), until_of_text)},
+    (Until, str): {"metavar": "ess=X,rhat=X,...", "type": Words(WORDS, until_of_text)},
 }
 
 

@@ -4,8 +4,6 @@ from dataclasses import fields
 from typing import Any
 
 from tfbnn.cluster.tasks import required
-from tfbnn.data.frames import column_names_of
-from tfbnn.fit.handing_on import known_from
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
@@ -87,9 +85,7 @@ def fit(
             f"{hint(name, names)}"
         )
     options["initial_state"] = networks_of(options.get("initial_state"))
-    earlier = known_from(model, options["initial_state"])
-    of_targets = column_names_of(y, earlier and earlier.target_names)
-    checked = FitOptions(output=output, column_names=of_targets, **options)
+    checked = FitOptions(output=output, **options)
     kernel = checked.kernel
     if not is_auto(kernel) and isinstance(resolve_kernel(kernel), CallableKernel):
         raise ValueError(

@@ -18,7 +18,8 @@ from tfbnn.fit.assemble import (
     measure_ladder,
     unsampled_ensemble,
 )
-from tfbnn.fit.choices.choose import choose, plan
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.choose import choose, plan, sizes_of
 from tfbnn.fit.job import (
     Job,
     calibrated_at_the_end,
@@ -211,9 +212,17 @@ def _settle(
     chosen = plan(chosen, has_clock=backend is None)
     spec, options, given = chosen.spec, chosen.options, None
     asked = resolve_kernel(options.kernel)
-    num_rows = len(rows.x) + spec.num_earlier
-    settings, geometry = asked.resolve(spec, num_rows)
-    budget = most_results(spec, settings, options, num_rows, options.effort, options.is_short)
+    sizes = sizes_of(spec, len(rows.x), options)
+    settings, geometry = asked.resolve(spec, sizes.num_rows)
+    planned = rules.budget(sizes, options.is_short)
+    budget = most_results(
+        spec,
+        settings,
+        options,
+        sizes.num_rows,
+        options.effort,
+        planned and planned.chain_seconds,
+    )
     sampling = options.sampling(budget)
     if options.initial_state is not None:
         given = given_starts(spec, options.initial_state, sampling, chosen.transformed.train)

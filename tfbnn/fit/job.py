@@ -14,6 +14,7 @@ from tfbnn.diagnostics.wording import counted, megabytes
 from tfbnn.engine.density.data import num_pieces
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.fit.assemble import ensemble_without_draws
+from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
@@ -22,7 +23,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.run.config import FitConfig
-from tfbnn.run.cost import estimated_seconds, most_results, short_seconds
+from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.plan import Planned
@@ -211,13 +212,14 @@ def estimated_fit_seconds(
             settled by sizes alone, which is what the rules choose for noisy rows.
         num_rows: Training rows N.
     """
-    budget = short_seconds(num_rows)
-    if options.is_short and budget is not None:
-        return options.effort * budget
     spec = spec.first if isinstance(spec, OpenSpec) else spec
-    options, _ = settle_options(options, sizes_of(spec, num_rows, options))
+    sizes = sizes_of(spec, num_rows, options)
+    planned = rules.budget(sizes, options.is_short)
+    if planned is not None:
+        return options.effort * planned.seconds
+    options, _ = settle_options(options, sizes)
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
-    budget = most_results(spec, settings, options, num_rows, options.effort, options.is_short)
+    budget = most_results(spec, settings, options, num_rows, options.effort)
     sampling = options.sampling(budget)
     seconds = _seconds(spec, settings, sampling, options.settled_pretraining, num_rows)
     return seconds if sampling.limit is None else min(seconds, sampling.limit)

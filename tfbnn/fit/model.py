@@ -24,12 +24,10 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
-from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import explains_keywords, hint
-from tfbnn.spec.likelihoods import Gaussian, Likelihood
-from tfbnn.spec.model_spec import make_spec
+from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
-from tfbnn.spec.open_spec import OpenSpec, is_open
+from tfbnn.spec.open_spec import OpenSpec, make_any_spec
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
@@ -186,8 +184,6 @@ class SampledNetwork(SampledModel):
         """
         from tfbnn.run.options import FitOptions
 
-        initial_state = networks_of(initial_state)
-        earlier = known_from(self, initial_state)
         options = FitOptions(
             missing=missing,
             kernel=kernel,
@@ -199,7 +195,7 @@ class SampledNetwork(SampledModel):
             num_steps_between_results=num_steps_between_results,
             pretraining=pretraining,
             calibrate=calibrate,
-            initial_state=initial_state,
+            initial_state=networks_of(initial_state),
             likelihood_power=likelihood_power,
             effort=effort,
             seed=seed,
@@ -209,7 +205,6 @@ class SampledNetwork(SampledModel):
             output=output,
             resume=resume,
             commit_interval=commit_interval,
-            column_names=column_names_of(y, earlier and earlier.target_names),
         )
         return self.fit_data(x, y, noise_scale, options, validation_data, groups)
 
@@ -466,6 +461,9 @@ class SampledNetwork(SampledModel):
     ) -> Run:
         """`fit_posterior` with FitOptions, on a backend: see `tfbnn.fit.fitting`."""
         earlier = known_from(self, options.initial_state)
+        if not options.column_names:
+            names = column_names_of(y, earlier and earlier.target_names)
+            options = replace(options, column_names=names)
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]):
             spec = self.asked.for_rows(x, y, options.missing)
@@ -650,10 +648,6 @@ class BayesianMLP(SampledNetwork):
     ) -> None:
         if isinstance(prior, FromPosterior):
             layer_sizes, likelihood = prior.in_place_of_auto(layer_sizes, likelihood)
-        if is_open(layer_sizes):
-            make: Callable[..., NetworkSpec | OpenSpec] = OpenSpec.make
-        else:
-            make, likelihood = make_spec, Gaussian() if is_auto(likelihood) else likelihood
         settings = {
             "activation": activation,
             "likelihood": likelihood,
@@ -662,4 +656,4 @@ class BayesianMLP(SampledNetwork):
             "y_transform": y_transform,
             "dtype": dtype,
         }
-        super().__init__(partial(make, layer_sizes), prior, settings)
+        super().__init__(partial(make_any_spec, layer_sizes), prior, settings)

@@ -34,7 +34,7 @@ from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.open_spec import OpenSpec, known, spec_from_config
+from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
@@ -82,8 +82,7 @@ class SampledModel(ExplainsAttributes):
     def __repr__(self) -> str:
         from tfbnn.posterior.facts import line_of
 
-        spec = self.asked if self._ensemble is None else self._ensemble.spec
-        return line_of(type(self).__name__, spec, self._ensemble)
+        return line_of(type(self).__name__, self._described, self._ensemble)
 
     def _repr_html_(self) -> str:
         """Return this line, and the table of layers on request, for a notebook."""
@@ -92,10 +91,13 @@ class SampledModel(ExplainsAttributes):
     @property
     def _table(self) -> str:
         """The table of layers, with what was chosen."""
+        spec = self._described
+        if isinstance(spec, OpenSpec):
+            return spec.table
+        choices = spec.choices
         if self._ensemble is not None:
-            return describe_model(self._ensemble.spec, self._ensemble.provenance.choices or ())
-        asked = self.asked
-        return asked.table if isinstance(asked, OpenSpec) else describe_model(asked, asked.choices)
+            choices = self._ensemble.provenance.choices or ()
+        return describe_model(spec, choices)
 
     def count_params(self) -> int:
         """The number of parameters P that are sampled: weights, and scales of noise and priors.
@@ -129,7 +131,7 @@ class SampledModel(ExplainsAttributes):
         Example:
             copy = tfbnn.BayesianMLP.from_config(model.get_config())
         """
-        return cls.from_spec(spec_from_config(config, custom))
+        return cls.from_spec(spec_of_config(config, custom))
 
     @property
     def spec(self) -> NetworkSpec:
@@ -140,13 +142,17 @@ class SampledModel(ExplainsAttributes):
         Raises:
             NotFittedError: Before a fit that chooses the layers.
         """
-        return known(self.asked) if self._ensemble is None else self._ensemble.spec
+        return known(self._described)
+
+    @property
+    def _described(self) -> NetworkSpec | OpenSpec:
+        return self.asked if self._ensemble is None else self._ensemble.spec
 
     @property
     def earlier(self) -> Ensemble | None:
         """The networks that the prior is the posterior of; of a loaded model its own stand for them."""
-        spec = self.asked if self._ensemble is None else self._ensemble.spec
-        return self._ensemble if self._earlier is None and spec.earlier else self._earlier
+        of_file = self._earlier is None and self._described.earlier
+        return self._ensemble if of_file else self._earlier
 
     @property
     def posterior(self) -> Posterior:

@@ -17,13 +17,6 @@ _FLOPS_OF_AN_EMPTY_STEP, _FLOPS_BESIDE = 2e5, 8e5
 # What a run that ends when chains agree may cost at most: four minutes of two cores by an estimate
 # that is, for networks of fifty units, right to two times too long.
 _BUDGET_SECONDS = 480.0
-# Seconds of two cores that a fit by default is planned for, with up to so many rows, choice of the network
-# and calibration included. Scores after two minutes were within .05 of those after five on 13 of 14 tables
-# (benchmarks/results/default.md).
-_SHORT = ((1500, 60.0), (15_000, 150.0))
-_SHARE_OF_CHAINS, _CORES = 0.6, 2
-# Where there are ten rows to a weight the search for starts has more.
-_SHARE_OF_NARROW, _ROWS_PER_WEIGHT = 0.4, 10
 _DRAWS_BYTES = 1e9
 _FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
 
@@ -49,23 +42,18 @@ def estimated_seconds(
     return seconds_of(num_transitions * (flops * settings.work(spec)))
 
 
-def short_seconds(num_rows: int) -> float | None:
-    """Seconds of two cores that a fit by default is planned for; None of more rows, where it is not."""
-    return next((seconds for most, seconds in _SHORT if num_rows <= most), None)
-
-
 def most_results(
     spec: Sampled,
     settings: Planned,
     numbers: Sampling,
     num_rows: int,
     effort: float = 1.0,
-    is_short: bool = False,
+    budget: float | None = None,
 ) -> int:
     """The most draws per chain of a run that is not told how many: what its budget affords.
 
     The budget is one of gradients times rows times weights, in seconds of a core as
-    `estimated_seconds` counts them; no clock is read. Warm-up is paid from it too. What the draws
+    `estimated_seconds` counts them, by default 480; no clock is read. Warm-up is paid from it too. What the draws
     take in memory is bounded as well.
 
     Args:
@@ -74,13 +62,9 @@ def most_results(
         numbers: Numbers of the run; where these have a limit in seconds, that is the budget.
         num_rows: Training rows N.
         effort: Share of the budget, and of the largest number, to spend.
-        is_short: Whether the run ends when more draws no longer change predictions.
+        budget: The budget of a fit that is planned for less time.
     """
-    budget, seconds = _BUDGET_SECONDS, short_seconds(num_rows)
-    if is_short and seconds is not None:
-        is_narrow = num_rows >= _ROWS_PER_WEIGHT * spec.num_parameters
-        budget = _CORES * seconds * (_SHARE_OF_NARROW if is_narrow else _SHARE_OF_CHAINS)
-    chain_seconds = effort * budget / numbers.num_chains
+    chain_seconds = effort * (budget or _BUDGET_SECONDS) / numbers.num_chains
     second = estimated_seconds(spec, settings, num_rows, 1)
     affordable = (chain_seconds / second - numbers.num_burnin_steps) / numbers.stride
     draw_bytes = numbers.num_chains * spec.num_parameters * np.dtype(spec.dtype).itemsize

@@ -10,9 +10,9 @@ from dataclasses import replace
 from tfbnn.run.events import Event
 from tfbnn.run.result import Result
 
-# Largest shares of the limit, and of what is left of it when the phase begins; for the search of left as a
-# multiple of the other.
-_SEARCH, _SEARCH_OF_LEFT = 1 / 3, 1.2
+# Largest shares of the limit, and of what is left of it when warm-up begins. The search may have so many times
+# its share of what is left when it begins.
+_SEARCH, _TIMES_OF_LEFT = 1 / 3, 1.2
 _WARMUP, _WARMUP_OF_LEFT = 1 / 3, 1 / 2
 
 
@@ -60,8 +60,7 @@ class Deadline:
 
     def for_search(self) -> float:
         """Seconds that the search for starts may take from now on, compilation included."""
-        share = self._search
-        return max(0.0, min(share * self.max_seconds, _SEARCH_OF_LEFT * share * self.left()))
+        return max(0.0, self._search * min(self.max_seconds, _TIMES_OF_LEFT * self.left()))
 
     def for_warmup(self, left: float | None = None) -> float:
         """Seconds that warm-up may take, where so many are left when it begins; now by default."""

@@ -125,7 +125,7 @@ class FitOptions(Sampling):
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
         check_until(self.until)
-        if isinstance(self.until, str) and self.until == "converged":
+        if self.until == "converged":
             self._set("until", Until())
         if self.max_seconds is not None:
             check_number("max_seconds", self.max_seconds, above=0)

@@ -31,8 +31,8 @@ class Until:
             most a third and warm-up at most a third, and what is "auto" is chosen by the speed of
             a gradient on this machine, so the draws depend on the clock. None (default): no limit.
         score_change: From half of the most draws on, ends a run also when twice as many draws move the
-            mean log density of a training row, as if left out, by no more than this. None (default):
-            they do not.
+            mean log density of a training row, as if left out, by no more than this. None (default): no
+            such end.
     """
 
     ess: float = 400
@@ -64,6 +64,8 @@ class Until:
 
 # What "auto" stands for where the number of draws is left open.
 ENOUGH = Until(score_change=0.01)
+# The words for it in commands; in Python None stands for "none".
+WORDS = ("auto", "converged", "none")
 
 
 def until_of_text(text: str) -> Until | str | None:
@@ -72,7 +74,7 @@ def until_of_text(text: str) -> Until | str | None:
     Raises:
         ValueError: For other words and numbers out of range.
     """
-    if text in ("auto", "converged", "none"):
+    if text in WORDS:
         return None if text == "none" else text
     names = [field.name for field in fields(Until)]
     settings: dict[str, float] = {}
@@ -84,7 +86,7 @@ def until_of_text(text: str) -> Until | str | None:
             settings[name] = float(number)
         except ValueError:
             raise ValueError(
-                f"until must be auto, converged, none or {','.join(f'{one}=X' for one in names)}, each at most "
+                f"until must be {', '.join(WORDS)} or {','.join(f'{one}=X' for one in names)}, each at most "
                 f"once, received {text!r}.{'' if name in names else did_you_mean(name, names)}"
             ) from None
     return Until(**settings)
@@ -96,8 +98,8 @@ def check_until(until: Any) -> None:
     Raises:
         TypeError: In that case.
     """
-    words = ("auto", "converged")
-    if not (until is None or isinstance(until, Until) or isinstance(until, str) and until in words):
+    is_word = isinstance(until, str) and until in WORDS and until != "none"
+    if not (until is None or is_word or isinstance(until, Until)):
         raise TypeError(
             f"until must be 'auto', 'converged', a tfbnn.Until or None, received {until!r}. Use for "
             "example tfbnn.Until(ess=1000)."

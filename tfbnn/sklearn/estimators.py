@@ -112,9 +112,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             likelihood = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
-        num_outputs = num_targets
-        if not is_auto(likelihood):
-            num_outputs = likelihood.num_outputs(num_targets)
+        num_outputs = num_targets if is_auto(likelihood) else likelihood.num_outputs(num_targets)
         self._sample(inputs, num_inputs, named(y, targets), likelihood, num_outputs, beside)
         return self
 

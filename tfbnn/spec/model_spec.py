@@ -24,7 +24,6 @@ from tfbnn.spec.network_spec import (
     NetworkSpec,
     Readout,
     check_likelihood_power,
-    check_prior_sizes,
     check_priors,
     common_settings,
 )
@@ -121,7 +120,7 @@ class ModelSpec(NetworkSpec):
         arguments = _as_arguments(entry)
         power = check_likelihood_power(arguments.pop("likelihood_power", 1.0))
         earlier = arguments.pop("earlier", None)
-        spec = _made(arguments, custom)
+        spec = make_spec(**_read(arguments, custom))
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
         spec = replace(spec, likelihood_power=power)
@@ -220,13 +219,14 @@ def _as_arguments(entry: dict[str, Any]) -> dict[str, Any]:
     return {_ARGUMENTS.get(name, name): value for name, value in entry.items()}
 
 
-def _made(arguments: Mapping[str, Any], custom: Iterable[Any]) -> ModelSpec:
-    """Make the spec of arguments whose prior and likelihood are JSON, of built-in classes and `custom`."""
+def _read(arguments: Mapping[str, Any], custom: Iterable[Any]) -> dict[str, Any]:
+    """Arguments of `make_spec` whose prior and likelihood were JSON, of built-in classes and `custom`."""
     given, registry = dict(arguments), with_custom(REGISTRY, custom)
     if given["prior"] != AUTO:
         given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
-    given["likelihood"] = settings_from_json(given["likelihood"], registry)
-    return make_spec(**given)
+    if given["likelihood"] != AUTO:
+        given["likelihood"] = settings_from_json(given["likelihood"], registry)
+    return given
 
 
 def config_of(spec: ModelSpec) -> dict[str, Any]:
@@ -250,8 +250,8 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
     return config
 
 
-def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
-    """The model that `config_of` describes, of built-in classes and those in `custom`.
+def arguments_of_config(config: Any, custom: Iterable[Any] = ()) -> dict[str, Any]:
+    """The arguments in what `config_of` gave, of built-in classes and those in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.
@@ -262,6 +262,4 @@ def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec:
             f"config must be a dict with the entries {sorted(_NAMES)}, as get_config() gives them, received "
             f"{config!r:.200}."
         )
-    spec = _made(config, custom)
-    check_prior_sizes(spec)
-    return spec
+    return _read(config, custom)

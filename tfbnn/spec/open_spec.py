@@ -20,10 +20,9 @@ from tfbnn.spec.likelihoods import (
     HeteroscedasticGaussian,
     StudentT,
 )
-from tfbnn.spec.model_spec import ModelSpec, config_of, make_spec, spec_of_config
-from tfbnn.spec.network_spec import REGISTRY, NetworkSpec, check_likelihood, check_prior_sizes
-from tfbnn.spec.own_classes import with_custom
-from tfbnn.spec.settings_json import describe_settings, settings_from_json
+from tfbnn.spec.model_spec import ModelSpec, arguments_of_config, config_of, make_spec
+from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, check_prior_sizes
+from tfbnn.spec.settings_json import describe_settings
 
 # Hidden layers, the first of them where rows are too few to compare any.
 HIDDEN_LAYERS = ((50,), (20, 20), (50, 50))
@@ -138,7 +137,7 @@ class OpenSpec:
         return replace(first, others=tuple(others))
 
     def to_config(self) -> dict[str, Any]:
-        """The arguments, JSON-able, as `config_of` has them of a network."""
+        """The arguments, JSON-able, as `config_of` has them of a network, with one prior for all layers."""
         first = self.first
         config = config_of(first) | {"layer_sizes": self.layer_sizes}
         config["activation"] = first.activations[0]
@@ -147,16 +146,6 @@ class OpenSpec:
         if is_auto(self.settings["likelihood"]):
             config["likelihood"] = AUTO
         return config
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], custom: Iterable[Any] = ()) -> OpenSpec:
-        """Read what `to_config` gave; `custom` as in `spec_of_config`."""
-        given, registry = dict(config), with_custom(REGISTRY, custom)
-        if given["prior"] != AUTO:
-            given["prior"] = settings_from_json(given["prior"][0], registry)
-        if given["likelihood"] != AUTO:
-            given["likelihood"] = settings_from_json(given["likelihood"], registry)
-        return cls.make(**given)
 
     @property
     def _likelihoods(self) -> tuple[Any, ...]:
@@ -198,12 +187,28 @@ def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
     )
 
 
-def spec_from_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | OpenSpec:
-    """The model that `config_of` or `OpenSpec.to_config` describes.
+def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> ModelSpec | OpenSpec:
+    """Check the arguments of `BayesianMLP` and make the spec that they describe.
+
+    Raises:
+        TypeError, ValueError: For settings that do not describe a model.
+    """
+    if is_open(layer_sizes):
+        return OpenSpec.make(layer_sizes, likelihood=likelihood, **settings)
+    likelihood = Gaussian() if is_auto(likelihood) else likelihood
+    return make_spec(layer_sizes, likelihood=likelihood, **settings)
+
+
+def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | OpenSpec:
+    """The model that `config_of` or `OpenSpec.to_config` describes, of built-in classes and those in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.
     """
-    if isinstance(config, Mapping) and is_open(config.get("layer_sizes")):
-        return OpenSpec.from_config(config, custom)
-    return spec_of_config(config, custom)
+    arguments = arguments_of_config(config, custom)
+    if is_open(arguments["layer_sizes"]) and arguments["prior"] != AUTO:
+        (arguments["prior"],) = arguments["prior"]
+    spec = make_any_spec(**arguments)
+    if isinstance(spec, ModelSpec):
+        check_prior_sizes(spec)
+    return spec

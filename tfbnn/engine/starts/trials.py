@@ -100,12 +100,13 @@ def _judged(spec: ModelSpec, theta: Array, rows: NetworkRows, folds: Array) -> T
     residual = rows.y - noise.location(outputs)
     # A network for each row, which has its own scale.
     row_noise = None if rows.noise is None else rows.noise[:, None]
-    scale = noise.scale(outputs[:, None], log_scales, row_noise) + np.zeros_like(residual)[:, None]
+    scale = noise.scale(outputs[:, None], log_scales, row_noise)
+    scale = np.broadcast_to(scale, residual[:, None].shape)[:, 0]
     # What follows its rows closely has too small a noise; sampled networks do not, and are calibrated.
     factors = _FACTORS if noise.learns_noise else np.ones(1)
-    densities = [noise.log_noise_density(residual, factor * scale[:, 0]) for factor in factors]
+    densities = [noise.log_noise_density(residual, factor * scale) for factor in factors]
     best = int(np.argmax([density.sum() for density in densities]))
-    points = noise.noise_quantile(_LEVELS)[:, None, None] * (factors[best] * scale[:, 0])
+    points = noise.noise_quantile(_LEVELS)[:, None, None] * (factors[best] * scale)
     score = crps(points, np.full(len(_LEVELS), 1.0 / len(_LEVELS)), residual)
     squares = np.mean(residual**2, axis=1)
     # Single rows, and networks that have overflowed, are bad enough.

@@ -6,7 +6,7 @@ These choices are stored with the run as all others are, and a resumed run takes
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -54,28 +54,14 @@ _LONG_ADAM: dict[str, Any] = {
 # Its matrices are made at less than the speed of a gradient: on airfoil 56 iterations of 50-50, by the N x N
 # form, took 45 s.
 _SLOW_POLISH = {"dense": 2.0, "products": 2.0, "rows": 2.5}
-# Of the machine that an estimate is for.
-_CORES = 2
 # Share of the planned time, as machines slow down; and draws per chain to aim at, at most.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
 
-class Speed(NamedTuple):
-    """How fast a fit is.
-
-    Attributes:
-        gradient: Seconds in which every chain makes a gradient.
-        cores: Cores that the search for starts has.
-    """
-
-    gradient: float
-    cores: int
-
-
-def estimated_speed(spec: NetworkSpec, sizes: Sizes) -> Speed:
-    """Return the speed of a machine with two cores, from settings alone."""
-    at_once = min(sizes.num_chains, _CORES)
-    return Speed(_estimated_gradient(spec, sizes.num_rows) * sizes.num_chains / at_once, _CORES)
+def estimated_seconds_of_all(spec: NetworkSpec, sizes: Sizes) -> float:
+    """About how long every chain takes for a gradient on the cores of a budget, from settings alone."""
+    at_once = min(sizes.num_chains, rules.BUDGET_CORES)
+    return _estimated_gradient(spec, sizes.num_rows) * sizes.num_chains / at_once
 
 
 def _estimated_gradient(spec: NetworkSpec, num_rows: int) -> float:
@@ -119,7 +105,8 @@ def plan_by_clock(
     choices: tuple[Choice, ...],
     sizes: Sizes,
     spec: NetworkSpec,
-    speed: Speed,
+    gradient: float,
+    cores: int,
     deadline: Deadline,
     limit: str,
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
@@ -129,11 +116,11 @@ def plan_by_clock(
         options: FitOptions, as the rules settled them.
         choices: What was chosen so far.
         sizes, spec: Of the fit.
-        speed: Speed.
+        gradient: Seconds in which every chain makes a gradient.
+        cores: Cores that the search for starts has.
         deadline: The limit.
         limit: How reasons call it: "max_seconds=60 leaves".
     """
-    gradient = speed.gradient
     chosen = {choice.what: choice for choice in choices}
     search = 0.0 if options.settled_pretraining is None else deadline.for_search()
     left = deadline.left() - _COMPILE_SECONDS - search
@@ -170,7 +157,7 @@ def plan_by_clock(
             settle("num_burnin_steps", usual, why)
     pretraining = options.settled_pretraining
     if "pretraining" in chosen and pretraining is not None:
-        shorter, what = _in_time(pretraining, spec, sizes, speed, search)
+        shorter, what = _in_time(pretraining, spec, sizes, gradient, cores, search)
         if shorter != pretraining:
             why = f"{chosen['pretraining'].why}; {what}, as {limit} {search:.0f} s"
             settle("pretraining", shorter, why)
@@ -187,12 +174,17 @@ def plan_by_clock(
 
 
 def _in_time(
-    pretraining: Pretraining, spec: NetworkSpec, sizes: Sizes, speed: Speed, seconds: float
+    pretraining: Pretraining,
+    spec: NetworkSpec,
+    sizes: Sizes,
+    gradient: float,
+    cores: int,
+    seconds: float,
 ) -> tuple[Pretraining, str]:
     """(Settings of a search that is over in so many seconds, what differs)."""
-    num_rows, num_chains, cores = sizes.num_rows, sizes.num_chains, speed.cores
+    num_rows, num_chains = sizes.num_rows, sizes.num_chains
     at_once = num_chains / min(num_chains, cores)
-    slowness = speed.gradient / (_estimated_gradient(spec, num_rows) * at_once)
+    slowness = gradient / (_estimated_gradient(spec, num_rows) * at_once)
     differs: list[str] = []
 
     def is_long() -> bool:

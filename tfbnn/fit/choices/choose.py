@@ -13,12 +13,10 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
-from tfbnn.fit.choices.by_clock import Speed
 from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.config import FitConfig
-from tfbnn.run.cost import short_seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
@@ -109,21 +107,21 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
     """
     spec, options, transformed, choices, is_begun = chosen
     sizes = sizes_of(spec, len(transformed.train.x), options)
-    budget = short_seconds(sizes.num_rows) if options.is_short else None
+    budget = rules.budget(sizes, options.is_short)
     if is_begun:
         return chosen
     if options.limit is not None and has_clock:
-        speed = Speed(by_clock.measured_seconds(spec, transformed.train, options), num_cores())
+        speed = by_clock.measured_seconds(spec, transformed.train, options), num_cores()
         deadline = Deadline(options.limit, options.began)
         why = f"max_seconds={options.limit:g} leaves"
     elif options.limit is None and budget is not None:
-        speed = by_clock.estimated_speed(spec, sizes)
-        seconds = sizes.effort * budget
-        deadline = Deadline(seconds, 0.0, clock=lambda: 0.0, search=rules.share_of_search(sizes))
+        speed = by_clock.estimated_seconds_of_all(spec, sizes), rules.BUDGET_CORES
+        seconds = sizes.effort * budget.seconds
+        deadline = Deadline(seconds, 0.0, clock=lambda: 0.0, search=budget.search)
         why = f"a budget of about {seconds:.0f} s leaves"
     else:
         return chosen
-    planned = by_clock.plan_by_clock(options, choices, sizes, spec, speed, deadline, why)
+    planned = by_clock.plan_by_clock(options, choices, sizes, spec, *speed, deadline, why)
     return chosen._replace(options=planned[0], choices=planned[1])
 
 

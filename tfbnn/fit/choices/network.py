@@ -9,7 +9,8 @@ import numpy as np
 
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.starts.trials import Trial, fit_trial
-from tfbnn.run.cost import short_seconds
+from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Progress
 from tfbnn.spec.choices import Choice, is_auto
@@ -45,12 +46,12 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
         TypeError, ValueError: Where the kernel can sample none of them.
     """
     candidates = _possible([spec, *spec.others], rows.train, options)
-    folds, why = np.array([]), f"the kernel {options.kernel!r} samples no other"
-    if len(candidates) > 1:
-        part, folds, why = _parts(rows, options)
-    if not len(folds):
-        return _chosen(candidates[0], why)
-    steps = _num_steps(options, len(rows.train.x))
+    part, labels = _labelled(rows)
+    obstacle = _obstacle(candidates, labels, options)
+    if obstacle is not None:
+        return _chosen(candidates[0], obstacle)
+    folds = np.random.default_rng(0).permutation(labels.max() + 1)[labels] % _NUM_FOLDS
+    steps = _num_steps(Sizes(len(rows.train.x), spec.num_parameters), options)
     progress = Progress(options.verbose)
     progress.say(f"Comparing {len(candidates)} networks by held-out rows.")
     try:
@@ -90,29 +91,31 @@ def _possible(
     return found
 
 
-def _parts(rows: TransformedRows, options: FitOptions) -> tuple[NetworkRows, Array, str]:
-    """Return (rows to compare by, the fold in which each is held out, why there are none)."""
-    train, groups = rows.train, rows.groups
-    limit = options.limit
-    if limit is not None and limit < _FEWEST_SECONDS:
-        return train, np.array([]), f"max_seconds={limit:g} leaves no time to compare others"
-    taken = evenly_spaced_groups(groups, len(train.x), _MOST_ROWS)
-    train = train.taken(taken)
-    if groups is None:  # rows with the same inputs stay together
-        labels = np.unique(train.x, axis=0, return_inverse=True)[1].ravel()
-    else:
-        labels = np.unique(groups[taken], return_inverse=True)[1]
+def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
+    """Return (rows to compare by, numbers [N] of those that stay together: of one group, or equal inputs)."""
+    taken = evenly_spaced_groups(rows.groups, len(rows.train.x), _MOST_ROWS)
+    part = rows.train.taken(taken)
+    if rows.groups is None:
+        return part, np.unique(part.x, axis=0, return_inverse=True)[1].ravel()
+    return part, np.unique(rows.groups[taken], return_inverse=True)[1]
+
+
+def _obstacle(candidates: Sequence[ModelSpec], labels: Array, options: FitOptions) -> str | None:
+    """Return why the first candidate is taken without a comparison, or None."""
+    if len(candidates) == 1:
+        return f"the kernel {options.kernel!r} samples no other"
+    if options.limit is not None and options.limit < _FEWEST_SECONDS:
+        return f"max_seconds={options.limit:g} leaves no time to compare others"
     count = labels.max() + 1
     if len(labels) < _FEWEST_ROWS or count < _NUM_FOLDS:
-        why = f"{len(labels)} rows in {count} groups are too few to compare others by"
-        return train, np.array([]), why
-    places = np.random.default_rng(0).permutation(count)
-    return train, places[labels] % _NUM_FOLDS, ""
+        return f"{len(labels)} rows in {count} groups are too few to compare others by"
+    return None
 
 
-def _num_steps(options: FitOptions, num_rows: int) -> int:
+def _num_steps(sizes: Sizes, options: FitOptions) -> int:
     """Return the steps of a trial: twice as many where a fit has twice the time or more."""
-    share = options.effort * min(2.0, (short_seconds(num_rows) or np.inf) / _SECONDS)
+    budget = rules.budget(sizes)
+    share = options.effort * (2.0 if budget is None else min(2.0, budget.seconds / _SECONDS))
     if options.limit is not None:
         share *= min(1.0, options.limit / _SECONDS)
     return 8 * int(max(_FEWEST_STEPS, share * _NUM_STEPS) // 8)

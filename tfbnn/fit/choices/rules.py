@@ -73,8 +73,14 @@ _ACCEPT_OF_NOISE = 0.9
 # the curvature: on the demo (N = 1600, P = 361) whitened draws cost 1.5 times as much and mixed no
 # better, on 2500 noisy rows they had a sixth of the effective sample size.
 _ROWS_PER_WEIGHT = 10
-_SHARE_OF_SEARCH, _SHARE_OF_NARROW = 1 / 3, 0.55
 
+# Seconds of two cores that a fit is planned for with up to so many rows, choice of the network and calibration
+# included. Scores after two minutes were within .05 of those after five on 13 of 14
+# tables (benchmarks/results/default.md).
+_BUDGETS, BUDGET_CORES = ((1500, 60.0), (15_000, 150.0)), 2
+# Shares of the search for starts and of the chains; with ten rows to a weight chains stay about where they
+# start, and Levenberg-Marquardt gains more than they do.
+_SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.55, 0.4)
 
 # Fewest rows by which a fit ends with a calibration: these say how long bars of 1 and 2 standard
 # deviations are. Log densities of held-out rows rose or stayed on nine of nine tables of 900 to
@@ -125,9 +131,14 @@ class Sizes(NamedTuple):
         """A part of a reason where less than usual is done."""
         return "" if self.effort == 1.0 else f", effort {self.effort:g}"
 
+    @property
+    def has_many_rows(self) -> bool:
+        """True with ten rows to a weight."""
+        return self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
+
     def are_narrow(self, noise: float) -> bool:
         """Return whether so many rows with so little noise leave the weights next to no room."""
-        return noise < _MOSTLY_NOISE and self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
+        return noise < _MOSTLY_NOISE and self.has_many_rows
 
 
 def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
@@ -160,14 +171,30 @@ def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
     return settings, f"{length} leapfrog steps, as {why}"
 
 
-def share_of_search(sizes: Sizes) -> float:
-    """Share of a budget that the search for starts may take.
+class Budget(NamedTuple):
+    """What a fit is planned for that ends when more draws no longer change predictions.
 
-    With ten rows to a weight chains stay about where they start: on raw inputs of neutralinos 5-20-20-1 had a
-    log density of 4.7 after 46 iterations of Levenberg-Marquardt, and of 4.9 after 73.
+    Attributes:
+        seconds: Seconds of two cores, with the whole effort.
+        search, chains: Shares of the search for starts, and of warm-up and draws.
     """
-    is_narrow = sizes.num_rows >= _ROWS_PER_WEIGHT * sizes.num_parameters
-    return _SHARE_OF_NARROW if is_narrow else _SHARE_OF_SEARCH
+
+    seconds: float
+    search: float
+    chains: float
+
+    @property
+    def chain_seconds(self) -> float:
+        """Seconds of a core that warm-up and draws of all chains may take."""
+        return BUDGET_CORES * self.chains * self.seconds
+
+
+def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
+    """The Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
+    for most, seconds in _BUDGETS if is_short else ():
+        if sizes.num_rows <= most:
+            return Budget(seconds, *(_SHARES_OF_NARROW if sizes.has_many_rows else _SHARES))
+    return None
 
 
 def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:

@@ -12,12 +12,12 @@ from tfbnn.engine.kernels.registry import kernel_to_json
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices import pilot, rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
+from tfbnn.fit.choices.rules import Sizes
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
-from tfbnn.run.cost import short_seconds
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
@@ -238,7 +238,7 @@ def test_targets_without_a_logarithm_may_be_zero(targets):
 
 
 def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
-    """Of a network whose gradients are dear, but a run that is to converge, or has so many draws."""
+    """The gradients of this network are dear; a run that is to converge, or has so many draws, has no plan."""
     monkeypatch.setattr("tfbnn.run.deadline.time.perf_counter", lambda: pytest.fail("a clock"))
     spec = BayesianMLP([2, 250, 250, 1]).spec
     found = module.plan(chosen(spec), has_clock=True)
@@ -253,5 +253,6 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
 @pytest.mark.parametrize("num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150)])
 def test_the_budget_grows_with_the_rows(num_rows, seconds):
     half = FitOptions(effort=0.5)
-    assert short_seconds(num_rows) == seconds and short_seconds(15_001) is None
+    assert rules.budget(Sizes(num_rows, 100)).seconds == seconds
+    assert rules.budget(Sizes(15_001, 100)) is None
     assert estimated_fit_seconds(BayesianMLP().asked, half, num_rows) == seconds / 2
