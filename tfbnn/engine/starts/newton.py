@@ -1,36 +1,39 @@
 """Levenberg-Marquardt on the potential: polishes the starts that ADAM leaves far from a mode.
 
 With H the Gauss-Newton matrix and g the gradient of the log density, each iteration solves
-(H + mu I) d = g for all parameters but scales, takes the step when the log density rises, and moves
-mu by the outcome. Each scale then takes one Newton step on the log density with the weights
-averaged over their Gaussian approximation: a learned noise scale is explained by N - gamma degrees
-of freedom, gamma the effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a
-sampled prior scale by the weights' squares plus their variances diag(H^-1). Without these terms a
-network with about as many parameters as rows would drive the noise to zero, and a prior scale and
-its weights would vanish together. This makes a good start, not a maximum.
+(H + mu I) d = g for all parameters but scales, takes the step d - a / 2 when the log density rises, and
+moves mu by the outcome. There (H + mu I) a = J^T Lambda f'', with f'' the second derivative of the
+outputs along d: a follows the bend of ravines (geodesic acceleration), and is made no longer than d.
+Each scale then takes one Newton step on the log density with the weights averaged over their
+Gaussian approximation: a learned noise scale is explained by N - gamma degrees of freedom, gamma the
+effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a sampled prior scale by
+the weights' squares plus their variances diag(H^-1). Without these terms a network with about as
+many parameters as rows would drive the noise to zero, and a prior scale and its weights would vanish together. This makes a good start, not a maximum.
 
 H is solved with in one of three ways, whichever is cheap. Each offers, for the parameters `free`,
-`solve(gradient, damping)` = (H + damping I)^-1 gradient and `inverse_diagonal()` = diag(H^-1), and for all
+`damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1), and for all
 parameters `diagonal`. NumPy, float64.
 
 References:
-    Marquardt 1963, J. SIAM 11, 431.
+    Marquardt 1963, J. SIAM 11, 431. Transtrum and Sethna 2012, arXiv:1201.5885, acceleration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrix,
     gauss_newton_product,
+    outputs_bend,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential
@@ -44,6 +47,8 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
+# Iterations for which what the spread of the weights adds to the gradient in the scales is kept.
+_SPREAD_EVERY = 4
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
 _HOLDOUT_PATIENCE = 20
 # So many iterations tell whether a gain will be reached: what has less than this share of it by then
@@ -54,11 +59,13 @@ _HOLDOUT_PATIENCE = 20
 # 1.97 2.32; 1000 and 4000 rows of neutralinos 2.0 to 7.7, then 5.8 to 17. Ten are too few: airfoil
 # had .37 then, and the demo .26.
 _TRIAL_ITERATIONS, _TRIAL_SHARE = 20, 0.5
-MAX_CG_STEPS = 60
+_MAX_CG_STEPS = 60
 _CG_TOLERANCE = 1e-3
 
 # Theta [P] -> the smallest log noise scales [K] there.
 NoiseFloor: TypeAlias = Callable[[Array], Array]
+# Right-hand side [free] -> solution.
+Solve: TypeAlias = Callable[[Array], Array]
 # Theta [P], its log density and gradient there, and the damping of the next iteration.
 Step: TypeAlias = tuple[Array, float, Array, float]
 
@@ -127,7 +134,7 @@ def polish(
         state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
     yield state
     while not _is_over(state, num_iterations, least):
-        step = awaited(problem.step, state.theta, state.log_prob[-1], state.gradient, state.damping)
+        step = awaited(problem.step, state)
         if step is None:
             return
         theta, value, gradient, damping = step
@@ -154,6 +161,7 @@ class _Problem:
         self.scales = np.arange(layout.num_weights, end)
         self.free = np.delete(np.arange(layout.num_parameters), self.scales)
         self._function = compiled_value_and_gradient(Potential(spec))
+        self._pull: Array | None = None
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         value, gradient = self._function(tf.constant(theta[None]), self.data)
@@ -162,37 +170,48 @@ class _Problem:
     def curvature(self, theta: Array) -> Curvature:
         return self._curvature(self.spec, theta, self.data, self.free)
 
-    def step(self, theta: Array, value: float, gradient: Array, damping: float) -> Step | None:
+    def step(self, state: NewtonState) -> Step | None:
         """Return what one iteration comes to, None at the top."""
-        curvature = self.curvature(theta)
-        step = self.damped_step(theta, value, gradient, curvature, damping)
+        curvature = self.curvature(state.theta)
+        step = self.damped_step(state, curvature)
         if step is None or not len(self.scales):
             return step
+        if self._pull is None or (len(state.log_prob) - 1) % _SPREAD_EVERY == 0:
+            self._pull = self._expected_pull(state.theta, curvature)
         theta, _, gradient, damping = step
-        theta = self.scale_step(theta, gradient, curvature)
+        theta = self.scale_step(theta, gradient + self._pull, curvature)
         return theta, *self.value_and_gradient(theta), damping
 
-    def damped_step(
-        self, theta: Array, value: float, gradient: Array, curvature: Curvature, damping: float
-    ) -> Step | None:
+    def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:
         """Return what a step uphill comes to, or None.
 
         It is sought until damping is above the stiffest curvature: then a step is one of plain gradient
         ascent, shorter than every scale.
         """
+        damping, slope = state.damping, state.gradient[self.free]
         hardest = max(np.max(curvature.diagonal[self.free]), damping * _HARDEN**_FEWEST_TRIES)
         while damping < hardest:
-            proposal = theta.copy()
-            proposal[self.free] += curvature.solve(gradient[self.free], damping)
-            new_value, new_gradient = self.value_and_gradient(proposal)
-            if new_value > value:
-                return proposal, new_value, new_gradient, max(damping / _EASE, _LEAST_DAMPING)
+            solve = curvature.damped(damping)
+            step = np.zeros_like(state.theta)
+            step[self.free] = solve(slope)
+            if curvature.is_exact:
+                step[self.free] -= 0.5 * self.bend(state.theta, step, solve)
+            proposal = state.theta + step
+            value, gradient = self.value_and_gradient(proposal)
+            if value > state.log_prob[-1]:
+                return proposal, value, gradient, max(damping / _EASE, _LEAST_DAMPING)
             damping *= _HARDEN
         return None
 
+    def bend(self, theta: Array, step: Array, solve: Solve) -> Array:
+        """Return the acceleration along a step, no longer than that."""
+        bend = solve(outputs_bend(self.spec, theta, step, self.data)[self.free])
+        longest, length = np.linalg.norm(step), np.linalg.norm(bend)
+        return bend * (longest / length) if length > longest else bend
+
     def scale_step(self, theta: Array, gradient: Array, curvature: Curvature) -> Array:
         """Return theta after one Newton step of every scale."""
-        step = (gradient + self._expected_pull(theta, curvature)) / curvature.diagonal
+        step = gradient / curvature.diagonal
         theta = theta.copy()
         theta[self.scales] += np.clip(step[self.scales], -_LARGEST_SCALE_STEP, _LARGEST_SCALE_STEP)
         if self._noise_floor is not None:
@@ -219,66 +238,83 @@ class _Problem:
 
 
 class DenseCurvature:
-    """Cholesky factorisation of the whole matrix: about 2 N K P^2 + 3 P^3 operations."""
+    """Cholesky factorisation of the whole matrix: about N K P^2 + P^3 operations."""
+
+    is_exact = True
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         matrix = gauss_newton_matrix(spec, theta, data)
         self.diagonal = np.diag(matrix)
         self._matrix = matrix[np.ix_(free, free)]
 
-    def solve(self, gradient: Array, damping: float) -> Array:
-        return _solve_positive(self._matrix + damping * np.eye(len(gradient)), gradient)
+    def damped(self, damping: float) -> Solve:
+        factor = tf.linalg.cholesky(self._matrix + damping * np.eye(len(self._matrix)))
+        return partial(_solve, factor)
 
     def inverse_diagonal(self) -> Array:
-        return np.diag(_solve_positive(self._matrix, np.eye(len(self._matrix))))
+        factor = tf.linalg.cholesky(self._matrix)
+        return _squares_of_columns(factor, np.eye(len(self._matrix)))
 
 
 class RowCurvature:
-    """Woodbury's identity for fewer rows than parameters: about 2 (N K)^2 P + 3 (N K)^3 operations.
+    """Woodbury's identity for fewer rows than parameters: about (N K)^2 P + (N K)^3 operations.
 
-    With A = Lambda^(1/2) J [N K, P] and D the prior's curvature plus damping,
-    (A^T A + D)^-1 = D^-1 - D^-1 A^T (I + A D^-1 A^T)^-1 A D^-1.
+    With A = Lambda^(1/2) J [N K, P], D the prior's curvature plus damping and B = A D^(-1/2),
+    (A^T A + D)^-1 = D^(-1/2) (I - B^T (I + B B^T)^-1 B) D^(-1/2).
     """
+
+    is_exact = True
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._lines = scaled_jacobian(spec, theta, data)[:, free]
         self._prior = compiled_prior_curvature(spec)(tf.constant(theta)).numpy()[free]
 
-    def solve(self, gradient: Array, damping: float) -> Array:
-        diagonal, inner = self._inner(damping)
-        right = self._lines @ (gradient / diagonal)
-        return (gradient - self._lines.T @ _solve_positive(inner, right)) / diagonal
+    def damped(self, damping: float) -> Solve:
+        roots, lines, factor = self._inner(damping)
+
+        def solve(right: Array) -> Array:
+            right = right / roots
+            return (right - lines.T @ _solve(factor, lines @ right)) / roots
+
+        return solve
 
     def inverse_diagonal(self) -> Array:
-        diagonal, inner = self._inner(0.0)
-        lines = self._lines / diagonal
-        return 1.0 / diagonal - np.sum(lines * _solve_positive(inner, lines), axis=0)
+        roots, lines, factor = self._inner(0.0)
+        return (1.0 - _squares_of_columns(factor, lines)) / roots**2
 
-    def _inner(self, damping: float) -> tuple[Array, Array]:
-        diagonal = self._prior + damping
-        return diagonal, np.eye(len(self._lines)) + (self._lines / diagonal) @ self._lines.T
+    def _inner(self, damping: float) -> tuple[Array, Array, Tensor]:
+        """(Roots of D, B, Cholesky factor of I + B B^T)."""
+        roots = np.sqrt(self._prior + damping)
+        lines = self._lines / roots
+        return roots, lines, tf.linalg.cholesky(np.eye(len(lines)) + lines @ lines.T)
 
 
 class ProductCurvature:
     """Conjugate gradients on matrix-vector products, preconditioned by the diagonal.
 
-    A solve is approximate: it ends at MAX_CG_STEPS products, or once the residual has shrunk to a
+    A solve is approximate: it ends at _MAX_CG_STEPS products, or once the residual has shrunk to a
     thousandth. The diagonal of the inverse is estimated from one fixed probe of random signs
     (Hutchinson 1990, Commun. Stat. Simul. 19, 433): good in sums over many parameters only.
+    An acceleration would cost as much as a step, and gain less.
     """
+
+    is_exact = False
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
         self._free, self._product = free, gauss_newton_product(spec, theta, data)
 
-    def solve(self, gradient: Array, damping: float) -> Array:
+    def damped(self, damping: float) -> Solve:
+        return partial(self._solve, damping)
+
+    def _solve(self, damping: float, gradient: Array) -> Array:
         preconditioner = 1.0 / (self.diagonal[self._free] + damping)
         solution, residual = np.zeros_like(gradient), gradient
         scaled = preconditioner * residual
         direction, size = scaled, residual @ scaled
         target = _CG_TOLERANCE**2 * size
-        for _ in range(MAX_CG_STEPS):
+        for _ in range(_MAX_CG_STEPS):
             if size <= target:
                 break
             image = self._times(direction) + damping * direction
@@ -292,7 +328,7 @@ class ProductCurvature:
 
     def inverse_diagonal(self) -> Array:
         probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
-        return probe * self.solve(probe, 0.0)
+        return probe * self._solve(0.0, probe)
 
     def _times(self, vector: Array) -> Array:
         padded = np.zeros_like(self.diagonal)
@@ -308,7 +344,14 @@ CURVATURES: dict[str, type[Curvature]] = {
 }
 
 
-def _solve_positive(matrix: Array, right: Array) -> Array:
-    # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
-    factor, columns = tf.linalg.cholesky(matrix), right.reshape(len(right), -1)
-    return tf.linalg.cholesky_solve(factor, columns).numpy().reshape(right.shape)
+# TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
+def _solve(factor: Tensor, right: Array) -> Array:
+    return tf.linalg.cholesky_solve(factor, right[:, None]).numpy()[:, 0]
+
+
+def _squares_of_columns(factor: Tensor, right: Array) -> Array:
+    """Squared lengths [n] of the columns of L^-1 right [m, n]."""
+    from scipy.linalg import solve_triangular
+
+    columns = solve_triangular(factor.numpy(), right, lower=True, check_finite=False)
+    return np.einsum("ij,ij->j", columns, columns)

@@ -19,7 +19,7 @@ from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.newton_plan import (
-    FEWEST_APPROXIMATE,
+    FEWEST_ITERATIONS,
     plan_halving,
     plan_newton,
     plan_on_all_rows,
@@ -43,7 +43,7 @@ _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 # Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
 # Share of the search that Levenberg-Marquardt may take, and times the usual epochs where ADAM has its time.
-_SHARE_OF_POLISH, _MORE_EPOCHS = 0.7, 4
+_SHARE_OF_POLISH, _MORE_EPOCHS = 0.9, 4
 # Which goes on to its end then: on airfoil networks of 50-50 missed new rows by .95, and by 1.26 where
 # held-out rows had stopped a constant rate.
 _LONG_ADAM: dict[str, Any] = {
@@ -51,9 +51,6 @@ _LONG_ADAM: dict[str, Any] = {
     "learning_rate_schedule": "cosine",
     "early_stopping": None,
 }
-# Its matrices are made at less than the speed of a gradient: on airfoil 56 iterations of 50-50, by the N x N
-# form, took 45 s.
-_SLOW_POLISH = {"dense": 2.0, "products": 2.0, "rows": 2.5}
 # Share of the planned time, as machines slow down; and draws per chain to aim at, at most.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
@@ -197,9 +194,9 @@ def _in_time(
         return pretraining, ", ".join(differs)
     polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, pretraining)
     if polish.num_iterations:
-        iteration = slowness * _SLOW_POLISH[polish.method] * seconds_of(polish.flops) / cores
+        iteration = slowness * seconds_of(polish.flops) / cores
         most = int(_SHARE_OF_POLISH * seconds / (num_chains * iteration))
-        if most < FEWEST_APPROXIMATE:
+        if most < FEWEST_ITERATIONS:
             epochs = _MORE_EPOCHS * pretraining.epochs
             pretraining = replace(pretraining, newton_iterations=0, epochs=epochs, **_LONG_ADAM)
             differs.append(f"ADAM in place of Levenberg-Marquardt, up to {epochs} epochs")

@@ -80,7 +80,7 @@ _ROWS_PER_WEIGHT = 10
 _BUDGETS, BUDGET_CORES = ((1500, 60.0), (15_000, 150.0)), 2
 # Shares of the search for starts and of the chains; with ten rows to a weight chains stay about where they
 # start, and Levenberg-Marquardt gains more than they do.
-_SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.55, 0.4)
+_SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.65, 0.35)
 
 # Fewest rows by which a fit ends with a calibration: these say how long bars of 1 and 2 standard
 # deviations are. Log densities of held-out rows rose or stayed on nine of nine tables of 900 to

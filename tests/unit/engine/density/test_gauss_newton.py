@@ -14,6 +14,7 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_matrices,
     gauss_newton_matrix,
     gauss_newton_product,
+    outputs_bend,
     scaled_jacobian,
 )
 from tfbnn.engine.density.network import network_outputs
@@ -104,6 +105,25 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
     lines = scaled_jacobian(spec, theta, data)[:, weights]
     without_prior = (matrix - np.diag(prior_curvature(spec, theta)))[weights, weights]
     np.testing.assert_allclose(lines.T @ lines, without_prior, atol=1e-10 * np.abs(matrix).max())
+
+
+def test_the_bend_is_that_of_the_outputs_along_the_step():
+    """Against autodiff; and a step twice as long has four times the bend."""
+    spec, data, theta = setting("gaussian_learned")
+    step = 0.01 * np.random.default_rng(31).normal(size=len(theta))
+    length = tf.constant(0.0, tf.float64)
+    with tf.GradientTape() as outer, tf.GradientTape() as inner:
+        outer.watch(length)
+        inner.watch(length)
+        outputs = network_outputs(spec, (theta + length * step)[None], data.x)[0]
+        slope = inner.jacobian(outputs, length)
+    second = outer.jacobian(slope, length).numpy()[:, data.counts.numpy()]
+    noise = np.exp(theta[spec.layout.log_noise_scale])
+    expected = scaled_jacobian(spec, theta, data).T @ (second / noise[:, None]).ravel()
+    bend = outputs_bend(spec, theta, step, data)
+    np.testing.assert_allclose(bend, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
+    twice = outputs_bend(spec, theta, 2.0 * step, data)
+    np.testing.assert_allclose(twice, 4.0 * bend, rtol=1e-2, atol=1e-4 * np.abs(bend).max())
 
 
 @pytest.mark.parametrize(

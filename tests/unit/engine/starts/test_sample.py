@@ -60,7 +60,7 @@ def test_of_no_more_rows_all_are_seen(search_rows):
 def test_at_last_some_iterations_see_all_rows():
     plans = find._plans(SPEC, ground(), SETTINGS)
     assert [plan.num_iterations for plan in plans] == [20, 5]
-    deep = plain_spec([5, 50, 50, 1])
+    deep = plain_spec([5, 25, 25, 1])
     iterations = [
         plan_newton(deep, 20_000, tfbnn.Pretraining(search_rows=rows)).num_iterations
         for rows in (20_000, 20_001, None)
@@ -100,5 +100,5 @@ def test_the_estimate_of_starts_is_that_of_the_sample():
         seconds(10**6),
     )
     on_all = plan_on_all_rows(SPEC, 10**6)
-    assert few < many < 0.2 * all_of_them and on_all.num_iterations == 5
+    assert few < many < 0.3 * all_of_them and on_all.num_iterations == 5
     assert plan_newton(SPEC, 10**4, tfbnn.Pretraining()).num_iterations > 5
