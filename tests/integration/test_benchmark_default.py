@@ -33,6 +33,35 @@ def test_what_held_out_rows_choose(run_quickly):
     assert f"| {sampled['log_predictive_density']:.3f} | {sampled['rmse']:.4g} |" in table
 
 
+def test_functions_without_noise(run_quickly):
+    arguments = "--functions buckling --per-input 20 --draws 0".split()
+    table, (row,) = run_quickly("functions", *arguments)
+    assert 0.0 < row["relative_rmse"] < 1.0 and row["network"].startswith("4-")
+    assert f"| buckling | 20 | {row['relative_rmse']:.4f} |" in table and "0.3062 |" in table
+
+
+@pytest.mark.parametrize(
+    "name, row, value",
+    [
+        ("wing", [174, 252, 7.52, 0, 34, 0.672, 0.12, 3.8, 2000, 0.064], 233.908 + 174 * 0.064),
+        ("buckling", [0.8, 1, 2, 3], 3 * np.pi / 1.6**2),
+        ("borehole", [0.1, 25050, 89335, 1050, 89.55, 760, 1400, 10950], 70.8729),
+    ],
+)
+def test_formulas_of_functions(monkeypatch, name, row, value):
+    """The wing of a Cessna without paint weighs 233.9 pounds."""
+    monkeypatch.syspath_prepend(FOLDER)
+    from functions import FUNCTIONS, rows_of
+
+    function = FUNCTIONS[name]
+    assert abs(function.value(np.array([row]))[0] / value - 1.0) < 1e-3
+    (x, y), (x_test, y_test) = rows_of(function, 24, 0)
+    assert x.shape == (24, len(row)) and len(x_test) == len(y_test) == 5000
+    columns = [column for column in range(len(row)) if column not in function.levels]
+    assert np.all((x > function.low) & (x < function.high), axis=0)[columns].all()
+    assert all(set(x[:, column]) == set(levels) for column, levels in function.levels.items())
+
+
 def test_rows_of_the_default(monkeypatch):
     """Three seeds and other networks on the first split, one fit and the rivals on the others."""
     monkeypatch.syspath_prepend(FOLDER)

@@ -106,11 +106,11 @@ class Pretraining:
             chain stops and goes back to its best point; needs `validation_data` or
             `validation_split`. None (default): all epochs are made.
         newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
-            end earlier when ten of them gain less than one unit of log density. One iteration
-            costs about 2 N K P^2 operations in float64 and chain: 0.1 s for 12 000 rows and 562
-            parameters on two cores; for many parameters conjugate gradients replace the P x P
-            matrix. "auto" (default): as many as half a minute per chain affords, up to 200; none
-            where that is fewer than ten, or with `early_stopping` and without `validation_split`.
+            end earlier when ten of them gain less than one unit of log density. One iteration takes
+            0.2 s for 12 000 rows and 562 parameters on two cores, in float64 and for one chain. For
+            more parameters an N x N matrix or conjugate gradients replace the P x P matrix, where
+            they cost less. "auto" (default): as many as half a minute per chain affords, up to 200;
+            none where that is fewer than 25, or with `early_stopping` and without `validation_split`.
             Without held-out rows to judge them, starts that gain less than P units stay where ADAM
             left them, at the level that the posterior has, and of more starts than chains the best
             num_chains alone go on after 40 iterations, a little further than without the others. The

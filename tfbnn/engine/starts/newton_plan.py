@@ -58,7 +58,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
         settings: How it is pretrained.
 
     Returns:
-        NewtonPlan; "auto" chooses no iterations where fewer than ten are affordable, and leaves
+        NewtonPlan; "auto" chooses no iterations where fewer than 25 are affordable, and leaves
         alone the points that early stopping chose.
     """
     size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
