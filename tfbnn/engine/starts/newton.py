@@ -12,7 +12,7 @@ many parameters as rows would drive the noise to zero, and a prior scale and its
 
 H is solved with in one of three ways, whichever is cheap. Each offers, for the parameters `free`,
 `damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1), and for all
-parameters `diagonal`. NumPy, float64.
+parameters `diagonal`. Only where `is_exact` are steps accelerated. NumPy, float64.
 
 References:
     Marquardt 1963, J. SIAM 11, 431. Transtrum and Sethna 2012, arXiv:1201.5885, acceleration.
@@ -47,7 +47,8 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
-# Iterations for which what the spread of the weights adds to the gradient in the scales is kept.
+# The spread of the weights, with which scales move, is found anew after so many iterations: it changes slowly, and
+# costs as much as a step.
 _SPREAD_EVERY = 4
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
 _HOLDOUT_PATIENCE = 20
@@ -185,8 +186,8 @@ class _Problem:
     def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:
         """Return what a step uphill comes to, or None.
 
-        It is sought until damping is above the stiffest curvature: then a step is one of plain gradient
-        ascent, shorter than every scale.
+        It is sought until damping is above the stiffest curvature: then a step is shorter than every scale, and
+        goes along the gradient but for an acceleration that is half as long at most.
         """
         damping, slope = state.damping, state.gradient[self.free]
         hardest = max(np.max(curvature.diagonal[self.free]), damping * _HARDEN**_FEWEST_TRIES)
@@ -207,6 +208,8 @@ class _Problem:
         """Return the acceleration along a step, no longer than that."""
         bend = solve(outputs_bend(self.spec, theta, step, self.data)[self.free])
         longest, length = np.linalg.norm(step), np.linalg.norm(bend)
+        if not np.isfinite(length):
+            return np.zeros_like(bend)
         return bend * (longest / length) if length > longest else bend
 
     def scale_step(self, theta: Array, gradient: Array, curvature: Curvature) -> Array:
@@ -248,11 +251,11 @@ class DenseCurvature:
         self._matrix = matrix[np.ix_(free, free)]
 
     def damped(self, damping: float) -> Solve:
-        factor = tf.linalg.cholesky(self._matrix + damping * np.eye(len(self._matrix)))
+        factor = _factor(self._matrix + damping * np.eye(len(self._matrix)))
         return partial(_solve, factor)
 
     def inverse_diagonal(self) -> Array:
-        factor = tf.linalg.cholesky(self._matrix)
+        factor = _factor(self._matrix)
         return _squares_of_columns(factor, np.eye(len(self._matrix)))
 
 
@@ -287,7 +290,7 @@ class RowCurvature:
         """(Roots of D, B, Cholesky factor of I + B B^T)."""
         roots = np.sqrt(self._prior + damping)
         lines = self._lines / roots
-        return roots, lines, tf.linalg.cholesky(np.eye(len(lines)) + lines @ lines.T)
+        return roots, lines, _factor(np.eye(len(lines)) + lines @ lines.T)
 
 
 class ProductCurvature:
@@ -344,7 +347,11 @@ CURVATURES: dict[str, type[Curvature]] = {
 }
 
 
-# TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
+def _factor(matrix: Array) -> Tensor:
+    # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
+    return tf.linalg.cholesky(matrix)
+
+
 def _solve(factor: Tensor, right: Array) -> Array:
     return tf.linalg.cholesky_solve(factor, right[:, None]).numpy()[:, 0]
 

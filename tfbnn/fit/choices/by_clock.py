@@ -20,6 +20,7 @@ from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.newton_plan import (
     FEWEST_ITERATIONS,
+    USUAL_ITERATIONS,
     plan_halving,
     plan_newton,
     plan_on_all_rows,
@@ -42,7 +43,8 @@ _COMPILE_SECONDS = 3.0
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 # Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
-# Share of the search that Levenberg-Marquardt may take, and times the usual epochs where ADAM has its time.
+# Share of the search that Levenberg-Marquardt may take, as ADAM before it takes 3 of 60 s, and times the usual
+# epochs where ADAM has its time.
 _SHARE_OF_POLISH, _MORE_EPOCHS = 0.9, 4
 # Which goes on to its end then: on airfoil networks of 50-50 missed new rows by .95, and by 1.26 where
 # held-out rows had stopped a constant rate.
@@ -81,7 +83,7 @@ def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) 
 def search_seconds(
     spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_chains: int, cores: int
 ) -> float:
-    """About how long the search for starts takes at most on so many cores."""
+    """About how long the search for starts takes on so many cores."""
     spec = one_noise(spec) or spec
     num_starts = pretraining.num_starts or num_chains
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
@@ -89,7 +91,10 @@ def search_seconds(
     polish = plan_newton(spec, rows_at_first, pretraining)
     has_holdout = bool(pretraining.validation_split)
     halving = plan_halving(polish, pretraining, num_starts, num_chains, has_holdout)
-    flops = halving.num_iterations * polish.flops
+    num_iterations = halving.num_iterations
+    if has_holdout:  # which end most starts before
+        num_iterations = min(num_iterations, num_starts * USUAL_ITERATIONS)
+    flops = num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops
@@ -190,17 +195,16 @@ def _in_time(
     if is_long() and pretraining.num_starts is not None:
         pretraining = replace(pretraining, num_starts=None)
         differs.append("one start a chain")
-    if not is_long():
-        return pretraining, ", ".join(differs)
     polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, pretraining)
-    if polish.num_iterations:
+    most = polish.num_iterations
+    if is_long() and most:
         iteration = slowness * seconds_of(polish.flops) / cores
-        most = int(_SHARE_OF_POLISH * seconds / (num_chains * iteration))
-        if most < FEWEST_ITERATIONS:
-            epochs = _MORE_EPOCHS * pretraining.epochs
-            pretraining = replace(pretraining, newton_iterations=0, epochs=epochs, **_LONG_ADAM)
-            differs.append(f"ADAM in place of Levenberg-Marquardt, up to {epochs} epochs")
-        elif most < polish.num_iterations:
-            pretraining = replace(pretraining, newton_iterations=most)
-            differs.append(f"{most} iterations of Levenberg-Marquardt")
+        most = min(most, int(_SHARE_OF_POLISH * seconds / (num_chains * iteration)))
+    if pretraining.newton_iterations == "auto" and most < FEWEST_ITERATIONS:
+        epochs = _MORE_EPOCHS * pretraining.epochs
+        pretraining = replace(pretraining, newton_iterations=0, epochs=epochs, **_LONG_ADAM)
+        differs.append(f"ADAM in place of Levenberg-Marquardt, up to {epochs} epochs")
+    elif most < polish.num_iterations:
+        pretraining = replace(pretraining, newton_iterations=most)
+        differs.append(f"{most} iterations of Levenberg-Marquardt")
     return pretraining, ", ".join(differs)

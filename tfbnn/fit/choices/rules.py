@@ -48,8 +48,7 @@ _FEW_ROWS, _FEW_STEPS_OF_ADAM = 10, 500
 # what ADAM leaves is as good, and a polish follows single rows.
 _MOSTLY_NOISE = 0.5
 # And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
-# which their polish takes minutes more: without noise to cross on, chains stay where they start. With 8
-# starts of 6-50-50-1 on 11746 rows of neutralinos (N P = 3.5e7) it took ten minutes of two cores.
+# which their polish takes minutes more: without noise to cross on, chains stay where they start.
 _NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
 # ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it
 # did not begin to follow. Where it does, it ends near what the pilot misses.
@@ -79,7 +78,8 @@ _ROWS_PER_WEIGHT = 10
 # tables (benchmarks/results/default.md).
 _BUDGETS, BUDGET_CORES = ((1500, 60.0), (15_000, 150.0)), 2
 # Shares of the search for starts and of the chains; with ten rows to a weight chains stay about where they
-# start, and Levenberg-Marquardt gains more than they do.
+# start, and Levenberg-Marquardt gains more than they do. It takes less time than is planned there, which
+# leaves some to the choice of the network.
 _SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.65, 0.35)
 
 # Fewest rows by which a fit ends with a calibration: these say how long bars of 1 and 2 standard

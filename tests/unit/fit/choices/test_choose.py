@@ -9,8 +9,8 @@ from tests.support.builders import config_of_run, plain_spec
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import kernel_to_json
+from tfbnn.fit.choices import by_clock, pilot, rules
 from tfbnn.fit.choices import choose as module
-from tfbnn.fit.choices import pilot, rules
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.fit.job import estimated_fit_seconds
@@ -248,6 +248,27 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
     for options in ({"until": "converged"}, {"until": None}, {"num_results": 50}):
         plain = chosen(spec, FitOptions(**options))
         assert module.plan(plain, has_clock=True) is plain
+
+
+@pytest.mark.parametrize(
+    "layers, num_rows, seconds, told",
+    [
+        ([6, 50, 1], 277, 20.0, ""),
+        ([6, 50, 1], 277, 4.0, "one start a chain, 31 iterations of Levenberg-Marquardt"),
+        ([5, 20, 20, 1], 11_746, 40.0, "one start a chain"),
+        ([5, 20, 20, 1], 11_746, 30.0, "one start a chain, 28 iterations of Levenberg-Marquardt"),
+        ([5, 50, 50, 1], 1202, 20.0, "one start a chain, ADAM in place"),
+        ([5, 50, 50, 1], 11_746, 80.0, "ADAM in place of Levenberg-Marquardt, up to 400 epochs"),
+    ],
+)
+def test_what_a_search_in_time_differs_by(layers, num_rows, seconds, told):
+    spec = plain_spec(layers)
+    sizes = Sizes(num_rows, spec.num_parameters)
+    settings = Pretraining(epochs=100, num_starts=8, early_stopping=20, validation_split=0.15)
+    gradient = by_clock.estimated_seconds_of_all(spec, sizes)
+    found, text = by_clock._in_time(settings, spec, sizes, gradient, 2, seconds)
+    assert text.startswith(told) and bool(text) == bool(told)
+    assert (found.learning_rate_schedule == "cosine") == ("ADAM" in told)
 
 
 @pytest.mark.parametrize("num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150)])
