@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["OUR_HETEROSCEDASTIC", "OURS", "QUICK", "fit_ours"]
+__all__ = ["FEW_DRAWS", "OUR_HETEROSCEDASTIC", "OURS", "QUICK", "fit_ours"]
 
 # Scores of a default that has to stop are to be within .05 of the final ones.
 SHORT_SECONDS = 120.0

@@ -23,12 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 from common import add_common_options, keep, markdown, output_folder, revision
+from default_ours import FEW_DRAWS
 from scipy.stats import qmc
 from store import Store
 
 NUM_TEST_ROWS = 5000
-# A draw for those who try the script.
-QUICK = {"effort": 0.1, "num_results": 20, "num_burnin_steps": 20, "num_chains": 2}
 
 
 class Function(NamedTuple):
@@ -122,7 +121,7 @@ def measure(name, per_input, draw, quick):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.perf_counter()
-        model.fit_posterior(x, y, verbose=0, seed=draw, **(QUICK if quick else {}))
+        model.fit_posterior(x, y, verbose=0, seed=draw, **(FEW_DRAWS if quick else {}))
         seconds = time.perf_counter() - began
     scores = model.evaluate(x_test, y_test)
     return {

@@ -393,7 +393,7 @@ def test_fit_refuses_before_tensorflow_starts(run, monkeypatch, options, word):
 
 
 LACKING = {
-    "fit rows.csv --target y --layers 3 --effort 0.1 --num-results 9 -o new.h5": (
+    "fit rows.csv --target y --layers 3 --num-results 9 -o new.h5": (
         "Sampling, log_prob and SavedModel need TensorFlow",
         "fit",
     ),

@@ -8,7 +8,8 @@ Each scale then takes one Newton step on the log density with the weights averag
 Gaussian approximation: a learned noise scale is explained by N - gamma degrees of freedom, gamma the
 effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a sampled prior scale by
 the weights' squares plus their variances diag(H^-1). Without these terms a network with about as
-many parameters as rows would drive the noise to zero, and a prior scale and its weights would vanish together. This makes a good start, not a maximum.
+many parameters as rows would drive the noise to zero, and a prior scale and its weights would vanish
+together. This makes a good start, not a maximum.
 
 H is solved with in one of three ways, whichever is cheap. Each offers, for the parameters `free`,
 `damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1), and for all
@@ -47,8 +48,8 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
-# The spread of the weights, with which scales move, is found anew after so many iterations: it changes slowly, and
-# costs as much as a step.
+# Scales move with the spread of the weights. It costs as much as a step and changes slowly, so that it is
+# computed once in so many iterations.
 _SPREAD_EVERY = 4
 # Iterations after which a better score is not waited for any longer: ravines are left in fewer.
 _HOLDOUT_PATIENCE = 20
@@ -188,8 +189,8 @@ class _Problem:
     def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:
         """Return what a step uphill comes to, or None.
 
-        It is sought until damping is above the stiffest curvature: then a step is shorter than every scale, and
-        goes along the gradient but for an acceleration that is half as long at most.
+        It is sought until damping is above the stiffest curvature: then a step is shorter than every
+        scale. It goes along the gradient, but for an acceleration of half its length at most.
         """
         damping, slope = state.damping, state.gradient[self.free]
         hardest = max(np.max(curvature.diagonal[self.free]), damping * _HARDEN**_FEWEST_TRIES)

@@ -43,8 +43,8 @@ _COMPILE_SECONDS = 3.0
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
 # Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
-# Share of the search that Levenberg-Marquardt may take, as ADAM before it takes 3 of 60 s, and times the usual
-# epochs where ADAM has its time.
+# Share of the search that Levenberg-Marquardt may take: ADAM before it takes 3 of 60 s. And times the usual
+# epochs, where ADAM has its time.
 _SHARE_OF_POLISH, _MORE_EPOCHS = 0.9, 4
 # Which goes on to its end then: on airfoil networks of 50-50 missed new rows by .95, and by 1.26 where
 # held-out rows had stopped a constant rate.
