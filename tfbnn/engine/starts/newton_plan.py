@@ -28,7 +28,7 @@ _MOST_ON_ALL_ROWS = 5
 # After half as many, one of the best four on invariant inputs was another. `newton.polish` goes the same way in
 # two rounds as in one only where this is a multiple of its _SPREAD_EVERY.
 _TRIAL = 40
-# Of a start that held-out rows judge: those on yacht ended after 22 to 40.
+# Held-out rows end a start after about so many: on yacht after 22 to 40.
 USUAL_ITERATIONS = 40
 _LARGEST_ARRAY = 2e9  # bytes
 # What calls cost in each iteration, however few rows there are: 25 ms of two cores.
