@@ -40,6 +40,13 @@ def test_functions_without_noise(run_quickly):
     assert f"| buckling | 20 | {row['relative_rmse']:.3g} |" in table and "0.306 |" in table
 
 
+def test_plain_and_accelerated_steps(run_quickly):
+    table, (row,) = run_quickly("levenberg_marquardt", "--networks", "grid 50-50")
+    ends = [value for kind in ("plain", "accelerated") for value in row[kind]["log_prob"]]
+    assert len(set(ends)) == 4 and np.isfinite(ends).all() and row["planned"] > 0
+    assert f"| grid 50-50 | 60 | {row['num_parameters']} | 3 |" in table
+
+
 @pytest.mark.parametrize(
     "name, row, value",
     [

@@ -1,0 +1,134 @@
+"""Compare accelerated steps of Levenberg-Marquardt with plain ones, and seconds with those of its plan.
+
+    TFBNN_DATA=folder python benchmarks/levenberg_marquardt.py [--networks "yacht 50" ...] [--fresh]
+
+Each network is polished on all training rows of the first split of a table of default.py, with one noise scale,
+from two draws of the prior. results/levenberg_marquardt.md holds log densities after some iterations,
+seconds of one, and those that `newton_plan` expects of two cores. Conjugate gradients are never accelerated.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from common import add_common_options, keep, markdown, output_folder, revision
+from default_tables import TABLES
+from store import Store
+
+# Iterations where a matrix is factorised, and where it is not.
+NUM_EXACT, NUM_APPROXIMATE, SEEDS = 60, 6, (0, 1)
+# Table, hidden layers, way to solve.
+NETWORKS = {
+    "yacht 50": ("yacht", (50,), "rows"),
+    "concrete 50": ("concrete", (50,), "dense"),
+    "airfoil 50-50": ("airfoil", (50, 50), "rows"),
+    "demo 20-20": ("demo", (20, 20), "dense"),
+    "demo 50-50": ("demo", (50, 50), "rows"),
+    "grid 50-50": ("grid", (50, 50), "rows"),
+    "kin8nm 50": ("kin8nm", (50,), "dense"),
+    "neutralino raw 20-20": ("neutralino raw", (20, 20), "dense"),
+    "neutralino invariant 20-20": ("neutralino invariant", (20, 20), "dense"),
+    "bikes 20-20": ("bikes", (20, 20), "dense"),
+    "airfoil 50-50, conjugate gradients": ("airfoil", (50, 50), "products"),
+    "kin8nm 50-50, conjugate gradients": ("kin8nm", (50, 50), "products"),
+}
+
+
+def measure(table, hidden, method, quick):
+    """Log densities and seconds of both kinds of steps; a dict of JSON values."""
+    import tfbnn
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.starts import newton
+    from tfbnn.engine.starts.check import draw_prior
+    from tfbnn.engine.starts.newton_plan import plan_newton
+    from tfbnn.fit.choices.choose import close_spec
+    from tfbnn.run.cost import seconds_of
+    from tfbnn.spec.rows import learn_transforms, rows_to_fit
+
+    x, y = TABLES[table].load(0).train
+    if quick:
+        x, y = x[:60], y[:60]
+    spec = tfbnn.BayesianMLP([x.shape[1], *hidden, 1], dtype="float64").asked
+    rows, _ = rows_to_fit(spec, x, y, None, None)
+    spec = close_spec(spec, rows, None)
+    data = make_data(*learn_transforms(spec, rows, None).train, spec.dtype)
+    count = 3 if quick else NUM_APPROXIMATE if method == "products" else NUM_EXACT
+    kind = newton.CURVATURES[method]
+    found = {"num_rows": len(x), "num_parameters": spec.num_parameters, "iterations": count}
+    kinds = {"plain": False, "accelerated": True} if kind.is_exact else {"plain": False}
+    for name, is_accelerated in kinds.items():
+        kind.is_exact = is_accelerated
+        log_probs, seconds = [], []
+        for seed in SEEDS:
+            states = newton.polish(spec, draw_prior(spec, seed, 1)[0], data, count, method)
+            next(states), next(states)  # which compiles
+            began = time.perf_counter()
+            *_, last = states
+            seconds.append((time.perf_counter() - began) / (len(last.log_prob) - 2))
+            log_probs.append(last.log_prob[-1])
+        found[name] = {"log_prob": log_probs, "seconds": float(np.mean(seconds))}
+    asked = tfbnn.Pretraining(newton_iterations=count)
+    # The plan takes the cheapest way, and conjugate gradients are that for none of these.
+    flops = plan_newton(spec, len(x), asked).flops
+    planned = None if method == "products" else seconds_of(flops) / 2
+    return found | {"planned": planned, "commit": revision()}
+
+
+def report(store):
+    """The table as Markdown."""
+    lines = []
+    for name in NETWORKS:
+        if name not in store:
+            continue
+        row = store.rows[name]
+        cells = []
+        for kind in ("plain", "accelerated"):
+            known = row.get(kind)
+            cells += (
+                ["", ""]
+                if known is None
+                else [
+                    ", ".join(f"{value:.0f}" for value in known["log_prob"]),
+                    f"{known['seconds']:.3f}",
+                ]
+            )
+        planned = "" if row["planned"] is None else f"{row['planned']:.3f}"
+        sizes = [row["num_rows"], row["num_parameters"], row["iterations"]]
+        lines.append([name, *sizes, *cells, planned])
+    header = [
+        "network",
+        "N",
+        "P",
+        "iterations",
+        "log density, plain",
+        "s",
+        "log density, accelerated",
+        "s",
+        "s, planned",
+    ]
+    commits = dict.fromkeys(row["commit"] for row in store.rows.values())
+    return (
+        "# Levenberg-Marquardt: plain and accelerated steps\n\n"
+        "Log density of two starts, from draws of the prior, after so many iterations; seconds of one "
+        "iteration on all cores, and as planned on two.\n\n"
+        f"{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
+    )
+
+
+def main(arguments=None):
+    """Measures what is asked for, and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    store = Store("levenberg_marquardt", options.fresh, folder)
+    for name in options.networks:
+        if name not in store:
+            store.add(name, measure(*NETWORKS[name], options.quick))
+            print(name, store.rows[name], flush=True)
+    keep("levenberg_marquardt.md", report(store), folder)
+
+
+if __name__ == "__main__":
+    main()
