@@ -100,8 +100,8 @@ def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
 def _costs(size: int, lines: int) -> dict[str, float]:
     """Operations of one iteration by every method whose arrays fit in memory.
 
-    Fitted to the seconds of two cores that 13 networks of 360 to 3065 weights took, with the steps that are
-    tried in vain: right within a factor of 2.
+    Fitted to seconds of two cores, with the steps that are tried in vain; on another machine right within a
+    factor of 2.6 (benchmarks/results/levenberg_marquardt.md).
     """
     gradients = _FLOPS_BESIDE + 1e3 * lines * size
     costs = {"products": 1e4 * lines * size + _FLOPS_BESIDE}

@@ -13,7 +13,6 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
-from tfbnn.posterior.metrics import crps
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -24,8 +23,8 @@ _LEARNING_RATE, _NUM_LOOKS, _SEED = 0.01, 4, 0
 # Rows of a step: an epoch has so many steps, within these limits.
 _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 32, 32, 256
 _WORST = -1e6
-# Factors that noise scales are tried with, and quantiles that stand for the noise in a CRPS.
-_FACTORS, _LEVELS = np.exp(np.linspace(-2.0, 2.0, 81)), (np.arange(100) + 0.5) / 100
+# Factors that noise scales are tried with.
+_FACTORS = np.exp(np.linspace(-2.0, 2.0, 81))
 
 
 class Trial(NamedTuple):
@@ -35,14 +34,12 @@ class Trial(NamedTuple):
         spec: ModelSpec.
         theta: Parameters [F, P]: a network for each of F folds.
         log_density: Of every row that was held out [n], on the scale the network sees.
-        crps, squares: Continuous ranked probability score and squared error of these [n], the mean
-            over targets; of classes the former is minus the log density, the latter 0.
+        squares: Squared error of these [n], the mean over targets; 0 of classes.
     """
 
     spec: ModelSpec
     theta: Array
     log_density: Array
-    crps: Array
     squares: Array
 
 
@@ -95,7 +92,7 @@ def _judged(spec: ModelSpec, theta: Array, rows: NetworkRows, folds: Array) -> T
     outputs = _outputs(spec, theta, rows.x)[folds, np.arange(len(folds))]
     if spec.has_classes:
         density = spec.likelihood.log_density(rows.y, spec.likelihood.location(outputs))
-        return Trial(spec, theta, density, -density, np.zeros(len(density)))
+        return Trial(spec, theta, density, np.zeros(len(density)))
     noise = spec.regression_likelihood
     residual = rows.y - noise.location(outputs)
     # A network for each row, which has its own scale.
@@ -105,13 +102,10 @@ def _judged(spec: ModelSpec, theta: Array, rows: NetworkRows, folds: Array) -> T
     # What follows its rows closely has too small a noise; sampled networks do not, and are calibrated.
     factors = _FACTORS if noise.learns_noise else np.ones(1)
     densities = [noise.log_noise_density(residual, factor * scale) for factor in factors]
-    best = int(np.argmax([density.sum() for density in densities]))
-    points = noise.noise_quantile(_LEVELS)[:, None, None] * (factors[best] * scale)
-    score = crps(points, np.full(len(_LEVELS), 1.0 / len(_LEVELS)), residual)
-    squares = np.mean(residual**2, axis=1)
+    density = max(densities, key=np.sum)
     # Single rows, and networks that have overflowed, are bad enough.
-    density = np.maximum(np.nan_to_num(densities[best], nan=-np.inf), _WORST).sum(axis=1)
-    return Trial(spec, theta, density, score.mean(axis=1), squares)
+    density = np.maximum(np.nan_to_num(density, nan=-np.inf), _WORST).sum(axis=1)
+    return Trial(spec, theta, density, np.mean(residual**2, axis=1))
 
 
 def _outputs(spec: ModelSpec, theta: Array, x: Array) -> Array:

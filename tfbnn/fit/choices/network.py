@@ -10,6 +10,7 @@ import numpy as np
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.starts.trials import Trial, fit_trial
 from tfbnn.fit.choices import rules
+from tfbnn.fit.choices.by_clock import affords_polish
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Progress
@@ -30,8 +31,6 @@ _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
 _LEAST_OF_TAILS = 0.1
 # A mean is worse with larger squared errors than so many times those with one noise scale.
 _MOST_OF_SQUARES = 1.2
-# N P of networks that are tried: above, the budget of a fit affords chains too few transitions.
-_MOST_WORK = 2e7
 
 
 def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) -> ModelSpec:
@@ -83,8 +82,7 @@ def _possible(
             continue
         # With the logarithm of the targets a mean of theirs would not exist.
         has_mean = not isinstance(spec.likelihood, StudentT) or "log10" not in spec.y_transform
-        is_small = spec.num_parameters * len(rows.x) <= _MOST_WORK
-        if not found or (has_mean and is_small):
+        if not found or (has_mean and affords_polish(spec, len(rows.x), options)):
             found.append(spec)
     if not found:
         raise refusals[0]
@@ -136,8 +134,9 @@ def _compare(
     first = candidates[0].likelihood
     trials = [trial(spec, num_steps) for spec in candidates if spec.likelihood == first]
     best = max(trials, key=lambda one: one.log_density.mean())
+    # The rule of one standard error (Breiman et al. 1984): with few units starts and chains get further.
     level = [one for one in trials if _gain(one.log_density - best.log_density) > -1.0]
-    best = min(level, key=lambda one: one.crps.mean())
+    best = min(level, key=lambda one: sum(one.spec.layer_sizes[1:-1]))
     told = [f"{_hidden(one.spec)} {one.log_density.mean():.3g}" for one in trials]
     others = [
         spec

@@ -35,8 +35,9 @@ _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
-# For ADAM: steps of a chain, and rows in each.
+# For ADAM: steps of a chain, and rows in each; and times as many where it is not stopped and nothing follows.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
+_MORE_STEPS = 4
 
 # Share of the rows that judges starts, at least eight rows where that is no more than the largest
 # share, at most 2000; and of all epochs, those after which ADAM waits no longer for them.
@@ -227,6 +228,11 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     why += sizes.effort_note
     noise = _noise_of(pilot)
     is_narrow = sizes.are_narrow(noise)
+    told = f"the pilot misses rows by {noise:.2g}"
+    is_small = pilot is not None and not sizes.is_large
+    if is_small and noise >= _MOSTLY_NOISE and sizes.has_many_rows:
+        why = f"{_MORE_STEPS} times {why}, none held out; no Levenberg-Marquardt, as {told}"
+        return long_adam(settings), why
     if is_narrow:
         why = f"{why}, none held out"
     else:
@@ -237,7 +243,6 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
         settings, why = replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt"
     if pilot is None:
         return settings, why
-    told = f"the pilot misses rows by {noise:.2g}"
     if noise < _MOSTLY_NOISE and not sizes.is_large:
         limit = max(_FAILED_BY * noise, _FAILED)
         settings = replace(settings, largest_misfit=float(f"{limit:.2g}"))
@@ -252,6 +257,22 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
+
+
+def long_adam(settings: Pretraining) -> Pretraining:
+    """Return settings of ADAM that goes on to its end, where no polish follows.
+
+    On airfoil networks of 50-50 missed new rows by .95 then, and by 1.26 where held-out rows had stopped a
+    constant rate; on bikes 50 units with noise by the inputs scored -4.46 per row, and -4.56.
+    """
+    return replace(
+        settings,
+        epochs=_MORE_STEPS * settings.epochs,
+        learning_rate=0.01,
+        learning_rate_schedule="cosine",
+        early_stopping=None,
+        newton_iterations=0,
+    )
 
 
 def _noise_of(pilot: Array | None) -> float:

@@ -258,7 +258,7 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
         ([5, 20, 20, 1], 11_746, 40.0, "one start a chain"),
         ([5, 20, 20, 1], 11_746, 30.0, "one start a chain, 28 iterations of Levenberg-Marquardt"),
         ([5, 50, 50, 1], 1202, 20.0, "one start a chain, ADAM in place"),
-        ([5, 50, 50, 1], 11_746, 80.0, "ADAM in place of Levenberg-Marquardt, up to 400 epochs"),
+        ([5, 50, 50, 1], 11_746, 80.0, "ADAM in place of Levenberg-Marquardt"),
     ],
 )
 def test_what_a_search_in_time_differs_by(layers, num_rows, seconds, told):
@@ -269,6 +269,21 @@ def test_what_a_search_in_time_differs_by(layers, num_rows, seconds, told):
     found, text = by_clock._in_time(settings, spec, sizes, gradient, 2, seconds)
     assert text.startswith(told) and bool(text) == bool(told)
     assert (found.learning_rate_schedule == "cosine") == ("ADAM" in told)
+
+
+@pytest.mark.parametrize(
+    "layers, num_rows, until, affords",
+    [
+        ([5, 20, 20, 1], 1202, "auto", True),
+        ([5, 50, 50, 1], 277, "auto", True),
+        ([5, 50, 50, 1], 1202, "auto", False),
+        ([5, 50, 50, 1], 1202, "converged", True),
+        ([5, 50, 50, 1], 11_746, "converged", False),
+    ],
+)
+def test_a_polish_is_affordable_within_the_budget_of_a_fit(layers, num_rows, until, affords):
+    options = FitOptions(until=until)
+    assert by_clock.affords_polish(plain_spec(layers), num_rows, options) == affords
 
 
 @pytest.mark.parametrize("num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150)])

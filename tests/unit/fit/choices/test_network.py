@@ -41,9 +41,7 @@ def trials(monkeypatch):
         level, error = fit_trial.scores.get(name, (0.5, 1.0))
         noise = np.random.default_rng(len(tried)).normal(size=len(folds)) * fit_trial.blur
         density = level + noise - noise.mean()
-        return Trial(
-            spec, np.zeros((5, 1)), density, np.full(len(folds), error), 0 * density + error
-        )
+        return Trial(spec, np.zeros((5, 1)), density, 0 * density + error)
 
     fit_trial.scores, fit_trial.blur, fit_trial.tried = {}, 1e-6, tried
     monkeypatch.setattr(module, "fit_trial", fit_trial)
@@ -86,11 +84,11 @@ def test_other_noise_needs_a_gain_and_a_mean_that_is_no_worse(trials):
     assert isinstance(chosen()[0].likelihood, Gaussian)
 
 
-def test_among_equals_the_smaller_crps_decides(trials):
+def test_among_level_layers_the_fewest_units_are_taken(trials):
     trials.blur = 1.0
-    trials.scores = {("50-50", Gaussian): (0.55, 1.0), ("20-20", Gaussian): (0.5, 0.8)}
+    trials.scores = {("50-50", Gaussian): (0.55, 1.0), ("20-20", Gaussian): (0.5, 1.0)}
     assert chosen()[0].layer_sizes[1:-1] == (20, 20)
-    trials.scores = {("50-50", Gaussian): (5.0, 1.0), ("20-20", Gaussian): (0.0, 0.8)}
+    trials.scores = {("50-50", Gaussian): (5.0, 1.0), ("20-20", Gaussian): (0.0, 1.0)}
     assert chosen()[0].layer_sizes[1:-1] == (50, 50)
 
 
@@ -125,7 +123,7 @@ def test_only_what_the_kernel_and_the_budget_can_do_is_tried(trials, monkeypatch
         options = FitOptions(kernel="repriorised")
         chosen(tfbnn.BayesianMLP(likelihood=Categorical()), options, y=np.arange(60) % 3)
     trials.tried.clear()
-    monkeypatch.setattr(module, "_MOST_WORK", 60 * 1000)
+    monkeypatch.setattr(module, "affords_polish", lambda spec, *_: spec.num_parameters < 1000)
     chosen()
     assert {name for name, *_ in trials.tried} == {"50", "20-20"}
 
