@@ -14,6 +14,9 @@ _FLOPS_PER_CALL = 4e10
 # Some microseconds, and those beside the arithmetic of a gradient: of 277 rows by 460 weights one takes 40.
 _FLOPS_OF_AN_EMPTY_STEP, _FLOPS_BESIDE = 2e5, 8e5
 
+# A step of ADAM, which gathers its rows: what it takes besides, and times the arithmetic of its products.
+_FLOPS_BESIDE_A_BATCH, _TIMES_OF_A_BATCH = 1e6, 4.0
+
 # What a run that ends when chains agree may cost at most: four minutes of two cores by an estimate
 # that is, for networks of fifty units, right to two times too long.
 _BUDGET_SECONDS = 480.0
@@ -80,5 +83,5 @@ def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_r
     """About how long the epochs of one chain take on one core, from settings alone."""
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
-    flops = 6.0 * batch_size * spec.num_products + _FLOPS_OF_AN_EMPTY_STEP
-    return seconds_of(num_steps * flops)
+    products = 6.0 * batch_size * spec.num_products
+    return seconds_of(num_steps * (_TIMES_OF_A_BATCH * products + _FLOPS_BESIDE_A_BATCH))

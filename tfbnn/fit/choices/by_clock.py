@@ -205,15 +205,15 @@ def _in_time(
     slowness = gradient / (_estimated_gradient(spec, num_rows) * at_once)
     differs: list[str] = []
 
-    def is_long() -> bool:
-        return slowness * search_seconds(spec, pretraining, num_rows, num_chains, cores) > seconds
+    def time_needed() -> float:
+        return slowness * search_seconds(spec, pretraining, num_rows, num_chains, cores)
 
-    if is_long() and pretraining.num_starts is not None:
+    if time_needed() > seconds and pretraining.num_starts is not None:
         pretraining = replace(pretraining, num_starts=None)
         differs.append("one start a chain")
     polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, pretraining)
     most = polish.num_iterations
-    if is_long() and most:
+    if time_needed() > seconds and most:
         most = min(most, _affordable(polish, num_chains, seconds * cores / slowness))
     if pretraining.newton_iterations == "auto" and most < FEWEST_ITERATIONS:
         pretraining = rules.long_adam(pretraining)
@@ -221,4 +221,9 @@ def _in_time(
     elif most < polish.num_iterations:
         pretraining = replace(pretraining, newton_iterations=most)
         differs.append(f"{most} iterations of Levenberg-Marquardt")
+    if pretraining.newton_iterations == 0 and (needed := time_needed()) > seconds:
+        # ADAM that is stopped before its schedule ends stays where its rate is large.
+        epochs = max(1, int(pretraining.epochs * seconds / needed))
+        pretraining = replace(pretraining, epochs=epochs)
+        differs.append(f"{epochs} epochs")
     return pretraining, ", ".join(differs)
