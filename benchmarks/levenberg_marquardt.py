@@ -4,7 +4,7 @@
 
 Each network is polished on all training rows of the first split of a table of default.py, with one noise scale,
 from two draws of the prior. results/levenberg_marquardt.md holds log densities after some iterations,
-seconds of one, and those that `newton_plan` expects of two cores. Conjugate gradients are never accelerated.
+seconds of one, and those that `newton_plan` expects of two cores.
 """
 
 import argparse
@@ -15,8 +15,7 @@ from common import add_common_options, keep, markdown, output_folder, revision
 from default_tables import TABLES
 from store import Store
 
-# Iterations where a matrix is factorised, and where it is not.
-NUM_EXACT, NUM_APPROXIMATE, SEEDS = 60, 6, (0, 1)
+NUM_ITERATIONS, SEEDS = 60, (0, 1)
 # Table, hidden layers, way to solve.
 NETWORKS = {
     "yacht 50": ("yacht", (50,), "rows"),
@@ -29,8 +28,6 @@ NETWORKS = {
     "neutralino raw 20-20": ("neutralino raw", (20, 20), "dense"),
     "neutralino invariant 20-20": ("neutralino invariant", (20, 20), "dense"),
     "bikes 20-20": ("bikes", (20, 20), "dense"),
-    "airfoil 50-50, conjugate gradients": ("airfoil", (50, 50), "products"),
-    "kin8nm 50-50, conjugate gradients": ("kin8nm", (50, 50), "products"),
 }
 
 
@@ -52,13 +49,13 @@ def measure(table, hidden, method, quick):
     rows, _ = rows_to_fit(spec, x, y, None, None)
     spec = close_spec(spec, rows, None)
     data = make_data(*learn_transforms(spec, rows, None).train, spec.dtype)
-    count = 3 if quick else NUM_APPROXIMATE if method == "products" else NUM_EXACT
-    kind = newton.CURVATURES[method]
+    count = 3 if quick else NUM_ITERATIONS
     found = {"num_rows": len(x), "num_parameters": spec.num_parameters, "iterations": count}
-    kinds = {"plain": False, "accelerated": True} if kind.is_exact else {"plain": False}
-    for name, is_accelerated in kinds.items():
-        kind.is_exact = is_accelerated
+    problem = newton._Problem
+    bend = problem.bend
+    for name, of_steps in (("plain", lambda *_: 0.0), ("accelerated", bend)):
         log_probs, seconds = [], []
+        problem.bend = of_steps
         for seed in SEEDS:
             states = newton.polish(spec, draw_prior(spec, seed, 1)[0], data, count, method)
             next(states), next(states)  # which compiles
@@ -67,11 +64,8 @@ def measure(table, hidden, method, quick):
             seconds.append((time.perf_counter() - began) / (len(last.log_prob) - 2))
             log_probs.append(last.log_prob[-1])
         found[name] = {"log_prob": log_probs, "seconds": float(np.mean(seconds))}
-    asked = tfbnn.Pretraining(newton_iterations=count)
-    # The plan takes the cheapest way, and conjugate gradients are that for none of these.
-    flops = plan_newton(spec, len(x), asked).flops
-    planned = None if method == "products" else seconds_of(flops) / 2
-    return found | {"planned": planned, "commit": revision()}
+    flops = plan_newton(spec, len(x), tfbnn.Pretraining(newton_iterations=count)).flops
+    return found | {"planned": seconds_of(flops) / 2, "commit": revision()}
 
 
 def report(store):
@@ -82,19 +76,13 @@ def report(store):
             continue
         row = store.rows[name]
         cells = []
-        for kind in ("plain", "accelerated"):
-            known = row.get(kind)
-            cells += (
-                ["", ""]
-                if known is None
-                else [
-                    ", ".join(f"{value:.0f}" for value in known["log_prob"]),
-                    f"{known['seconds']:.3f}",
-                ]
-            )
-        planned = "" if row["planned"] is None else f"{row['planned']:.3f}"
+        for kind in (row["plain"], row["accelerated"]):
+            cells += [
+                ", ".join(f"{value:.0f}" for value in kind["log_prob"]),
+                f"{kind['seconds']:.3f}",
+            ]
         sizes = [row["num_rows"], row["num_parameters"], row["iterations"]]
-        lines.append([name, *sizes, *cells, planned])
+        lines.append([name, *sizes, *cells, f"{row['planned']:.3f}"])
     header = [
         "network",
         "N",

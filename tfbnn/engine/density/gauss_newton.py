@@ -8,13 +8,6 @@ Everything is float64, because the eigenvalues on nearly noise-free data run fro
 1e9. The products stay with BLAS, which uses their symmetry: half the time of TensorFlow's at P = 562
 and P = 1172, and XLA has no fast product of large float64 matrices on a CPU.
 
-Products with the matrix are made without it, many at one network. For a perceptron, what layers
-receive, h, and the slopes of hidden units, s, are computed once. A product is then linear
-algebra alone: tangents go forward, z' = K^T h' + dK^T h + db, h' = s z' for the next layer, and the
-information times those of the outputs goes back; about 10 N P operations by BLAS. Automatic
-differentiation, by which products of Keras models are computed, and those of more rows than there is room
-for, has 12 and the activation functions, again in each: one forward-mode and one reverse-mode derivative.
-
 References:
     Schraudolph 2002, Neural Computation 14, 1723. Martens 2020, arXiv:1412.1193.
 """
@@ -32,7 +25,6 @@ from tfbnn.engine.density.data import Data, earlier_data
 from tfbnn.engine.density.densities import Noise, layer_scales
 from tfbnn.engine.density.fisher import (
     Fisher,
-    Information,
     compiled_prior_curvature,
     likelihood_information,
     prior_curvature,
@@ -58,7 +50,6 @@ NUM_SHARES = 4
 
 # Number and length of a block of rows.
 BlockPlace: TypeAlias = tuple[Tensor, int]
-Block: TypeAlias = tuple[list[Tensor], list[Tensor], Information, Tensor]
 
 
 def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
@@ -207,26 +198,9 @@ def _of_blocks(function: Callable[..., Any], spec: NetworkSpec) -> Any:
     return compiled(cut, jit_compile=False)
 
 
-@lru_cache(maxsize=64)
-def _of_model(function: Callable[..., Any], spec: ModelSpec) -> Any:
-    """Compile a function of (spec, theta, ...) for (theta, ...)."""
-    return compiled(partial(function, spec), jit_compile=False)
-
-
 def _add_diagonal(spec: NetworkSpec, theta: Tensor, rows: Data, total: Tensor) -> Tensor:
     flat, noise = _scaled_columns(spec, theta, rows)
     return total + tf.reduce_sum(flat**2, axis=1) + noise
-
-
-def _add_product(
-    spec: NetworkSpec, theta: Tensor, rows: Data, vector: Tensor, total: Tensor
-) -> Tensor:
-    with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(theta, vector) as forward:
-        tape.watch(theta)
-        outputs = network_outputs(spec, theta[None], rows.x)[0]
-    information, noise = _information(spec, theta, rows, outputs)
-    weighted = information.times(forward.jvp(outputs))
-    return total + tape.gradient(outputs, theta, output_gradients=weighted) + noise * vector
 
 
 def _add_bend(spec: NetworkSpec, theta: Tensor, rows: Data, step: Tensor, total: Tensor) -> Tensor:
@@ -238,14 +212,6 @@ def _add_bend(spec: NetworkSpec, theta: Tensor, rows: Data, step: Tensor, total:
     bend = (ahead - 2.0 * outputs + behind) / _BEND**2
     weighted = _information(spec, theta, rows, outputs)[0].times(bend)
     return total + tape.gradient(outputs, theta, output_gradients=weighted)
-
-
-def _linearised(spec: ModelSpec, theta: Tensor, rows: Data) -> Block:
-    """Return what the layers receive, slopes of the hidden ones, and the `_information`."""
-    layers, outputs = _forward(spec, theta, rows.x)
-    information, noise = _information(spec, theta, rows, outputs)
-    slopes = [slope for *_, slope in layers[:-1]]
-    return [received for received, *_ in layers], slopes, information, noise
 
 
 def _scaled_columns(spec: NetworkSpec, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor]:
@@ -345,105 +311,3 @@ def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, .
             bias_factor = bias_scale[0]
         kernel = kernel_factors * tf.reshape(theta[layer.kernel.weights], layer.kernel.shape)
         yield kernel, bias_factor * theta[layer.bias.weights], kernel_factors, bias_factor
-
-
-# Numbers of all blocks of a linearised network at most, 134 MB.
-_MOST_KEPT = 2**24
-
-
-def gauss_newton_product(spec: NetworkSpec, theta: Array, data: Data) -> Callable[[Array], Array]:
-    """Return the product of the matrix at one network with vectors [P], a function, float64.
-
-    Args:
-        spec: NetworkSpec.
-        theta: Parameters [P].
-        data: Data.
-    """
-    theta = tf.constant(theta, tf.float64)
-    prior = compiled_prior_curvature(spec)(theta).numpy()
-    parts = [_product_of_rows(one, theta, rows) for one, rows in all_rows(spec, data)]
-    return lambda vector: prior * vector + sum(part(vector) for part in parts)
-
-
-def _product_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Callable[[Array], Array]:
-    """Return what the likelihood of rows adds to a product."""
-    if isinstance(spec, ModelSpec):
-        per_row = spec.num_inputs + 2 * sum(spec.layer_sizes[1:-1])
-        if per_row * data.length <= _MOST_KEPT:
-            return _linearised_product(spec, theta, data)
-    add_product = _of_blocks(_add_product, spec)
-
-    def product(vector: Array) -> Array:
-        vector = tf.constant(vector, tf.float64)
-        total = tf.zeros_like(vector)
-        for index, length in blocks_of(data):
-            total = add_product(theta, data, index, length, vector, total)
-        return total.numpy()
-
-    return product
-
-
-def _linearised_product(spec: ModelSpec, theta: Tensor, data: Data) -> Callable[[Array], Array]:
-    """Return the `_product_of_rows` of a perceptron, which is linearised once."""
-    linearised = _of_blocks(_linearised, spec)
-    push, pull = _of_model(_push, spec), _of_model(_pull, spec)
-    kernels = [kernel.numpy() for kernel, *_ in effective_layers(spec, theta)]
-    blocks: list[Block] = []
-    for place in blocks_of(data):
-        inputs, slopes, *others = linearised(theta, data, *place)
-        arrays = ([one.numpy() for one in tensors] for tensors in (inputs, slopes))
-        blocks.append((*arrays, *others))
-    total_noise = sum(noise.numpy() for *_, noise in blocks)
-
-    def product(vector: Array) -> Array:
-        tangents = [array.numpy() for array in push(theta, tf.constant(vector))]
-
-        def sums_of(share: int) -> list[Array]:
-            found = [_sent_back(block, kernels, tangents) for block in blocks[share::NUM_SHARES]]
-            return [sum(of_blocks) for of_blocks in zip(*found)]
-
-        with single_threaded_blas():
-            found = on_all_cores(sums_of, range(min(len(blocks), NUM_SHARES)))
-        back = [tf.constant(sum(of_shares)) for of_shares in zip(*found)]
-        return pull(theta, back).numpy() + total_noise * vector
-
-    return product
-
-
-def _sent_back(block: Block, kernels: list[Array], tangents: list[Array]) -> list[Array]:
-    """Return what rows send back to kernels and biases, in the order of `tangents`."""
-    received, slopes, information, _ = block
-    tangent = np.zeros_like(received[0])
-    for layer, (inputs, kernel) in enumerate(zip(received, kernels)):
-        of_kernel, of_bias = tangents[2 * layer : 2 * layer + 2]
-        tangent = of_kernel.T @ inputs + kernel.T @ tangent + of_bias[:, None]
-        if layer < len(slopes):
-            tangent *= slopes[layer]
-    back = information.times(tangent).numpy()
-    found: list[Array] = []
-    for layer in reversed(range(len(received))):
-        if layer < len(slopes):
-            back = back * slopes[layer]
-        found = [received[layer] @ back.T, back.sum(axis=1), *found]
-        back = kernels[layer] @ back
-    return found
-
-
-def _push(spec: ModelSpec, theta: Tensor, vector: Tensor) -> list[Tensor]:
-    """Derivatives of kernels and biases, as layers multiply by them, along a vector [P]."""
-    with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
-        weights = _effective_weights(spec, theta)
-    return [forward.jvp(array) for array in weights]
-
-
-def _pull(spec: ModelSpec, theta: Tensor, back: list[Tensor]) -> Tensor:
-    """Return what is sent back to kernels and biases, in the parameters [P]."""
-    with tf.GradientTape() as tape:
-        tape.watch(theta)
-        weights = _effective_weights(spec, theta)
-    return tape.gradient(weights, theta, output_gradients=back)
-
-
-def _effective_weights(spec: ModelSpec, theta: Tensor) -> list[Tensor]:
-    layers = effective_layers(spec, theta)
-    return [array for kernel, bias, *_ in layers for array in (kernel, bias)]

@@ -11,9 +11,9 @@ the weights' squares plus their variances diag(H^-1). Without these terms a netw
 many parameters as rows would drive the noise to zero, and a prior scale and its weights would vanish
 together. This makes a good start, not a maximum.
 
-H is solved with in one of three ways, whichever is cheap. Each offers, for the parameters `free`,
+H is solved with in one of two ways, whichever is cheaper. Each offers, for the parameters `free`,
 `damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1), and for all
-parameters `diagonal`. Only where `is_exact` are steps accelerated. NumPy, float64.
+parameters `diagonal`. NumPy, float64.
 
 References:
     Marquardt 1963, J. SIAM 11, 431. Transtrum and Sethna 2012, arXiv:1201.5885, acceleration.
@@ -33,7 +33,6 @@ from tfbnn.engine.density.fisher import compiled_prior_curvature
 from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrix,
-    gauss_newton_product,
     outputs_bend,
     scaled_jacobian,
 )
@@ -61,8 +60,6 @@ _HOLDOUT_PATIENCE = 20
 # 1.97 2.32; 1000 and 4000 rows of neutralinos 2.0 to 7.7, then 5.8 to 17. Ten are too few: airfoil
 # had .37 then, and the demo .26.
 _TRIAL_ITERATIONS, _TRIAL_SHARE = 20, 0.5
-_MAX_CG_STEPS = 60
-_CG_TOLERANCE = 1e-3
 
 # Theta [P] -> the smallest log noise scales [K] there.
 NoiseFloor: TypeAlias = Callable[[Array], Array]
@@ -120,7 +117,7 @@ def polish(
         theta: Start [P].
         data: Data.
         num_iterations: At most so many.
-        method: How to solve with the Gauss-Newton matrix: "dense", "rows" or "products".
+        method: How to solve with the Gauss-Newton matrix: "dense" or "rows".
         least: Gain of log density below which the result is of no use: ends where it is plain that
             it will not be reached.
         state: NewtonState of this start to go on from, None for its beginning.
@@ -198,8 +195,7 @@ class _Problem:
             solve = curvature.damped(damping)
             step = np.zeros_like(state.theta)
             step[self.free] = solve(slope)
-            if curvature.is_exact:
-                step[self.free] -= 0.5 * self.bend(state.theta, step, solve)
+            step[self.free] -= 0.5 * self.bend(state.theta, step, solve)
             proposal = state.theta + step
             value, gradient = self.value_and_gradient(proposal)
             if value > state.log_prob[-1]:
@@ -246,8 +242,6 @@ class _Problem:
 class DenseCurvature:
     """Cholesky factorisation of the whole matrix: about N K P^2 + P^3 operations."""
 
-    is_exact = True
-
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         matrix = gauss_newton_matrix(spec, theta, data)
         self.diagonal = np.diag(matrix)
@@ -268,8 +262,6 @@ class RowCurvature:
     With A = Lambda^(1/2) J [N K, P], D the prior's curvature plus damping and B = A D^(-1/2),
     (A^T A + D)^-1 = D^(-1/2) (I - B^T (I + B B^T)^-1 B) D^(-1/2).
     """
-
-    is_exact = True
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         self.diagonal = gauss_newton_diagonal(spec, theta, data)
@@ -296,58 +288,8 @@ class RowCurvature:
         return roots, lines, _factor(np.eye(len(lines)) + lines @ lines.T)
 
 
-class ProductCurvature:
-    """Conjugate gradients on matrix-vector products, preconditioned by the diagonal.
-
-    A solve is approximate: it ends at _MAX_CG_STEPS products, or once the residual has shrunk to a
-    thousandth. The diagonal of the inverse is estimated from one fixed probe of random signs
-    (Hutchinson 1990, Commun. Stat. Simul. 19, 433): good in sums over many parameters only.
-    An acceleration would cost as much as a step, and gain less.
-    """
-
-    is_exact = False
-
-    def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
-        self.diagonal = gauss_newton_diagonal(spec, theta, data)
-        self._free, self._product = free, gauss_newton_product(spec, theta, data)
-
-    def damped(self, damping: float) -> Solve:
-        return partial(self._solve, damping)
-
-    def _solve(self, damping: float, gradient: Array) -> Array:
-        preconditioner = 1.0 / (self.diagonal[self._free] + damping)
-        solution, residual = np.zeros_like(gradient), gradient
-        scaled = preconditioner * residual
-        direction, size = scaled, residual @ scaled
-        target = _CG_TOLERANCE**2 * size
-        for _ in range(_MAX_CG_STEPS):
-            if size <= target:
-                break
-            image = self._times(direction) + damping * direction
-            length = size / (direction @ image)
-            solution = solution + length * direction
-            residual = residual - length * image
-            scaled = preconditioner * residual
-            size, previous = residual @ scaled, size
-            direction = scaled + size / previous * direction
-        return solution
-
-    def inverse_diagonal(self) -> Array:
-        probe = np.random.default_rng(0).choice([-1.0, 1.0], size=len(self._free))
-        return probe * self._solve(0.0, probe)
-
-    def _times(self, vector: Array) -> Array:
-        padded = np.zeros_like(self.diagonal)
-        padded[self._free] = vector
-        return self._product(padded)[self._free]
-
-
-Curvature: TypeAlias = DenseCurvature | RowCurvature | ProductCurvature
-CURVATURES: dict[str, type[Curvature]] = {
-    "dense": DenseCurvature,
-    "rows": RowCurvature,
-    "products": ProductCurvature,
-}
+Curvature: TypeAlias = DenseCurvature | RowCurvature
+CURVATURES: dict[str, type[Curvature]] = {"dense": DenseCurvature, "rows": RowCurvature}
 
 
 def _factor(matrix: Array) -> Tensor:

@@ -8,6 +8,8 @@ Res. 51, 240): which starts end best is plain long before the end. Among seven s
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
 
@@ -33,7 +35,7 @@ USUAL_ITERATIONS = 40
 _LARGEST_ARRAY = 2e9  # bytes
 # What calls cost in each iteration, however few rows there are: 25 ms of two cores.
 _FLOPS_BESIDE = 2e9
-_NAMES = {"dense": "the P x P matrix", "rows": "the N x N form", "products": "conjugate gradients"}
+_NAMES = {"dense": "the P x P matrix", "rows": "the N x N form"}
 
 
 class NewtonPlan(NamedTuple):
@@ -41,7 +43,7 @@ class NewtonPlan(NamedTuple):
 
     Attributes:
         num_iterations: 0 for none.
-        method: "dense", "rows" or "products".
+        method: "dense", "rows", or "" for none.
         reason: Why, in words.
         flops: Operations of one iteration.
     """
@@ -66,22 +68,23 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     """
     size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
     if spec.gauss_newton_obstacle is not None:
-        return NewtonPlan(0, "products", f"none, as {spec.gauss_newton_obstacle}")
-    costs = _costs(size, lines)
-    method = min(costs, key=costs.__getitem__)
+        return NewtonPlan(0, "", f"none, as {spec.gauss_newton_obstacle}")
+    method, flops = _cheapest(size, lines)
     about = f"N = {num_rows}, P = {size}"
     if settings.newton_iterations != "auto":
+        if not method:
+            return NewtonPlan(0, "", f"none, as no matrix for {about} fits in memory")
         reason = f"as asked, by {_NAMES[method]}"
-        return NewtonPlan(int(settings.newton_iterations), method, reason, costs[method])
+        return NewtonPlan(int(settings.newton_iterations), method, reason, flops)
     if settings.early_stopping and not settings.validation_split:
-        return NewtonPlan(0, "products", "auto: early stopping chose the point")
+        return NewtonPlan(0, "", "auto: early stopping chose the point")
     is_sample = settings.search_rows is not None and num_rows >= settings.search_rows
-    affordable = int((_BUDGET_OF_A_SAMPLE if is_sample else _BUDGET) / costs[method])
+    affordable = int((_BUDGET_OF_A_SAMPLE if is_sample else _BUDGET) / flops)
     if affordable >= FEWEST_ITERATIONS:
         count = min(affordable, _MOST_ITERATIONS)
         reason = f"auto: {_NAMES[method]} affords {count} for {about}"
-        return NewtonPlan(count, method, reason, costs[method])
-    return NewtonPlan(0, "products", f"auto: ADAM alone, too costly for {about}")
+        return NewtonPlan(count, method, reason, flops)
+    return NewtonPlan(0, "", f"auto: ADAM alone, too costly for {about}")
 
 
 def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
@@ -91,25 +94,24 @@ def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
         spec: The model.
         num_rows: Training rows N.
     """
-    costs = _costs(spec.layout.num_parameters, num_rows * spec.num_outputs)
-    method = min(costs, key=costs.__getitem__)
-    count = min(int(_BUDGET / costs[method]), _MOST_ON_ALL_ROWS)
-    return NewtonPlan(count, method, f"{count} on all rows", costs[method])
+    method, flops = _cheapest(spec.layout.num_parameters, num_rows * spec.num_outputs)
+    count = min(int(_BUDGET / flops), _MOST_ON_ALL_ROWS)
+    return NewtonPlan(count, method, f"{count} on all rows", flops)
 
 
-def _costs(size: int, lines: int) -> dict[str, float]:
-    """Operations of one iteration by every method whose arrays fit in memory.
+def _cheapest(size: int, lines: int) -> tuple[str, float]:
+    """(Method, operations of an iteration) of the methods whose arrays fit in memory; ("", inf) of none.
 
     Fitted to seconds of two cores, with the steps that are tried in vain; on another machine right within a
     factor of 2.6 (benchmarks/results/levenberg_marquardt.md).
     """
-    gradients = _FLOPS_BESIDE + 1e3 * lines * size
-    costs = {"products": 1e4 * lines * size + _FLOPS_BESIDE}
+    gradients, costs = _FLOPS_BESIDE + 1e3 * lines * size, {"": np.inf}
     if 8.0 * size**2 <= _LARGEST_ARRAY:
         costs["dense"] = gradients + 2.5 * lines * size**2 + 5.0 * size**3
     if lines < size and 8.0 * lines * size <= _LARGEST_ARRAY:
         costs["rows"] = gradients + 4.0 * lines**2 * size + 3.0 * lines**3
-    return costs
+    method = min(costs, key=costs.__getitem__)
+    return method, costs[method]
 
 
 class Halving(NamedTuple):

@@ -16,7 +16,6 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
-    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential, hessian
@@ -129,9 +128,6 @@ def test_all_forms_of_the_gauss_newton_matrix_have_them():
     inside = gauss_newton_matrices(spec, tf.constant(theta), data, tf.ones(1, tf.float64))[0]
     np.testing.assert_allclose(inside, matrix, rtol=1e-9)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta[0], data), np.diag(matrix))
-    vector = points(spec, 2)[1]
-    product = gauss_newton_product(spec, theta[0], data)(vector)
-    np.testing.assert_allclose(product, matrix @ vector, rtol=1e-8)
     lines = scaled_jacobian(spec, theta[0], data)
     weights = slice(0, spec.layout.num_weights)
     expected = (matrix - prior)[weights, weights]

@@ -18,7 +18,6 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_diagonal,
     gauss_newton_matrices,
     gauss_newton_matrix,
-    gauss_newton_product,
     scaled_jacobian,
 )
 from tfbnn.engine.density.potential import Potential
@@ -105,8 +104,6 @@ def test_the_power_is_that_of_the_likelihood_alone(name):
     spec, close = coarsened(spec), dict(rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), matrix, **close)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta, data), np.diag(matrix), **close)
-    product = gauss_newton_product(spec, theta, data)(theta)
-    np.testing.assert_allclose(product, matrix @ theta, **close)
     points = tf.constant(theta[None])
     ones = tf.ones(1, tf.float64)
     (inside,) = gauss_newton_matrices(spec, points, data, ones).numpy()

@@ -13,7 +13,6 @@ from tests.support.specs import CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import gauss_newton
 from tfbnn.engine.density.data import all_of, make_data, padded_length
-from tfbnn.engine.density.gauss_newton import gauss_newton_product
 from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
 from tfbnn.engine.density.value_and_gradient import Target
@@ -93,24 +92,18 @@ def test_networks_with_rows_of_their_own():
 @pytest.mark.parametrize("name", statistics_but(["heteroscedastic"], ["heteroscedastic", "ntk"]))
 def test_curvature_is_that_of_all_rows(name, monkeypatch):
     spec, data, theta = setting(name, rows=NUM_ROWS)
-    vector = np.random.default_rng(0).normal(size=len(theta))
     functions = (
         lambda: gauss_newton.gauss_newton_matrix(spec, theta, data),
         lambda: gauss_newton.gauss_newton_diagonal(spec, theta, data),
-        lambda: gauss_newton_product(spec, theta, data)(vector),
         lambda: gauss_newton.scaled_jacobian(spec, theta, data),
     )
     whole = [function() for function in functions]
     assert len(whole[-1]) == NUM_ROWS * spec.layer_sizes[-1]
     monkeypatch.setattr(gauss_newton, "_BLOCK_ROWS", 16)
-    for function, expected in zip(functions[:3], whole):
+    for function, expected in zip(functions[:2], whole):
         np.testing.assert_allclose(function(), expected, rtol=1e-10, atol=1e-10)
-    lines = functions[3]()
-    np.testing.assert_allclose(lines.T @ lines, whole[3].T @ whole[3], rtol=1e-10, atol=1e-10)
-    # As of so many rows that what layers receive is not kept.
-    monkeypatch.setattr(gauss_newton, "_MOST_KEPT", 0)
-    found = gauss_newton_product(spec, theta, data)(vector)
-    np.testing.assert_allclose(found, whole[2], rtol=1e-10, atol=1e-10)
+    lines = functions[2]()
+    np.testing.assert_allclose(lines.T @ lines, whole[2].T @ whole[2], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["gaussian_learned", "categorical"])
