@@ -19,7 +19,7 @@ from tfbnn.spec.likelihoods import StudentT
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.rows import NetworkRows, TransformedRows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
-from tfbnn.system.threads import single_threaded_blas
+from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 # Rows that trials see at most, and fewest that can be compared by; every row is held out once.
 _MOST_ROWS, _FEWEST_ROWS, _NUM_FOLDS = 5000, 20, 5
@@ -82,7 +82,9 @@ def _possible(
             continue
         # With the logarithm of the targets a mean of theirs would not exist.
         has_mean = not isinstance(spec.likelihood, StudentT) or "log10" not in spec.y_transform
-        if not found or (has_mean and affords_polish(spec, len(rows.x), options)):
+        # Other noise is tried with the best layers alone.
+        has_layers = bool(found) and spec.likelihood != found[0].likelihood
+        if not found or has_mean and (has_layers or affords_polish(spec, len(rows.x), options)):
             found.append(spec)
     if not found:
         raise refusals[0]
@@ -101,7 +103,7 @@ def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
 def _obstacle(candidates: Sequence[ModelSpec], labels: Array, options: FitOptions) -> str | None:
     """Return why the first candidate is taken without a comparison, or None."""
     if len(candidates) == 1:
-        return f"the kernel {options.kernel!r} samples no other"
+        return f"kernel {options.kernel!r} and the budget leave no other"
     if options.limit is not None and options.limit < _FEWEST_SECONDS:
         return f"max_seconds={options.limit:g} leaves no time to compare others"
     count = labels.max() + 1
@@ -128,11 +130,14 @@ def _compare(
 ) -> tuple[ModelSpec, str]:
     """Return (the best of the layers with the first noise, and then of the noises; how it was found)."""
 
-    def trial(spec: ModelSpec, steps: int, before: Trial | None = None) -> Trial:
-        return fit_trial(spec, rows, folds, steps, options.jit_compile, before)
+    def trials_of(specs: list[ModelSpec], steps: int, before: Trial | None = None) -> list[Trial]:
+        # Most of their time they are compiled, each by one thread.
+        return on_all_cores(
+            lambda spec: fit_trial(spec, rows, folds, steps, options.jit_compile, before), specs
+        )
 
     first = candidates[0].likelihood
-    trials = [trial(spec, num_steps) for spec in candidates if spec.likelihood == first]
+    trials = trials_of([spec for spec in candidates if spec.likelihood == first], num_steps)
     best = max(trials, key=lambda one: one.log_density.mean())
     # The rule of one standard error (Breiman et al. 1984): with few units starts and chains get further.
     level = [one for one in trials if _gain(one.log_density - best.log_density) > -1.0]
@@ -143,14 +148,14 @@ def _compare(
         for spec in candidates
         if spec.likelihood != first and _hidden(spec) == _hidden(best.spec)
     ]
+    rest: list[Trial] = []
     if others:  # which go on from there, so that this one does as well
-        best = trial(best.spec, num_steps // 2, best)
+        best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
     found = best
-    for spec in others:
-        other = trial(spec, num_steps // 2, best)
-        told.append(f"{spec.likelihood_name} {other.log_density.mean():.3g}")
+    for other in rest:
+        told.append(f"{other.spec.likelihood_name} {other.log_density.mean():.3g}")
         gains = other.log_density - found.log_density
-        least = _LEAST_OF_TAILS if isinstance(spec.likelihood, StudentT) else 0.0
+        least = _LEAST_OF_TAILS if isinstance(other.spec.likelihood, StudentT) else 0.0
         is_better = _gain(gains) > 1.0 and gains.mean() >= least
         is_no_worse = other.squares.mean() <= _MOST_OF_SQUARES * best.squares.mean()
         if is_better and is_no_worse:

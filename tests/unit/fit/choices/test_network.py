@@ -1,6 +1,7 @@
 """Layers and noise are chosen by held-out rows, the same for the same rows."""
 
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -36,10 +37,12 @@ def trials(monkeypatch):
     tried = []
 
     def fit_trial(spec, rows, folds, num_steps, jit_compile, before=None):
+        """From several threads, in any order."""
         name = "-".join(map(str, spec.layer_sizes[1:-1])), type(spec.likelihood)
         tried.append((*name, num_steps, folds, before))
         level, error = fit_trial.scores.get(name, (0.5, 1.0))
-        noise = np.random.default_rng(len(tried)).normal(size=len(folds)) * fit_trial.blur
+        seed = crc32(repr(name).encode())
+        noise = np.random.default_rng(seed).normal(size=len(folds)) * fit_trial.blur
         density = level + noise - noise.mean()
         return Trial(spec, np.zeros((5, 1)), density, 0 * density + error)
 
@@ -70,9 +73,9 @@ def test_the_best_layers_are_taken_and_then_the_best_noise(trials):
     )
     # All layers with one noise, which goes on as the others do.
     steps = [(*name, count) for *name, count, _, _ in trials.tried]
-    assert steps[:3] == [(name, Gaussian, 4000) for name in ("50", "20-20", "50-50")]
+    assert set(steps[:3]) == {(name, Gaussian, 4000) for name in ("50", "20-20", "50-50")}
     kinds = (Gaussian, HeteroscedasticGaussian, StudentT)
-    assert steps[3:] == [("20-20", kind, 2000) for kind in kinds]
+    assert set(steps[3:]) == {("20-20", kind, 2000) for kind in kinds} and len(steps) == 6
 
 
 def test_other_noise_needs_a_gain_and_a_mean_that_is_no_worse(trials):
