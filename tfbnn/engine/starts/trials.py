@@ -59,8 +59,8 @@ def fit_trial(
         folds: The fold in which each row is held out [N], numbered from 0.
         num_steps: Steps of ADAM, a multiple of four.
         jit_compile: Whether XLA compiles the steps.
-        before: A trial of the same layers, and of the same noise or one scale for all rows, to go on
-            from; by default from draws of the prior.
+        before: A trial of the same layers and twice as many steps, and of the same noise or one scale for all
+            rows, to go on from; by default from draws of the prior.
     """
     num_folds, data = folds.max() + 1, make_data(*rows, spec.dtype)
     if before is None:
@@ -70,13 +70,15 @@ def fit_trial(
         if there is not None and before.spec.likelihood == there.likelihood:
             theta = with_noise_by_inputs(spec, there, theta)
     batch = np.clip(len(rows.x) // _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH)
-    indices = np.empty((num_steps, num_folds, batch), np.int32)
+    # With room for as many steps as the trial before it made, twice as many, its program serves again.
+    room = num_steps if before is None else 2 * num_steps
+    indices = np.zeros((room, num_folds, batch), np.int32)
     for fold in range(num_folds):
         generator = seeds.generator(_SEED, "trial", fold)
         fitted = np.flatnonzero(folds != fold)
         epochs = -(-num_steps * batch // len(fitted))
         orders = np.concatenate([generator.permutation(fitted) for _ in range(epochs)])
-        indices[:, fold] = orders[: num_steps * batch].reshape(num_steps, batch)
+        indices[:num_steps, fold] = orders[: num_steps * batch].reshape(num_steps, batch)
     steps = make_adam_steps(spec, _LEARNING_RATE, "cosine", int(batch), _NUM_LOOKS, jit_compile)
     control = tf.constant([0, _NUM_LOOKS, num_steps // _NUM_LOOKS, num_steps])
     _, seen = awaited(steps, start_adam(theta), data, tf.constant(indices), control)
