@@ -37,7 +37,7 @@ _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 _MOST_ROWS_OF_SEARCH = 2**16
 # For ADAM: steps of a chain, and rows in each; and times as many where it is not stopped and nothing follows.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
-_MORE_STEPS = 4
+_MORE_STEPS = 8
 
 # Share of the rows that judges starts, at least eight rows where that is no more than the largest
 # share, at most 2000; and of all epochs, those after which ADAM waits no longer for them.

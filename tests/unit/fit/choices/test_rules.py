@@ -70,7 +70,7 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     # ADAM goes on to its end where nothing follows it.
     num_steps = searches["many rows"].epochs * 50_000 / searches["many rows"].batch_size
     schedules = [name for name in TABLES if searches[name].learning_rate_schedule == "cosine"]
-    assert num_steps == pytest.approx(4 * 12_000, rel=0.05) and schedules == ["many rows"]
+    assert num_steps == pytest.approx(8 * 12_000, rel=0.05) and schedules == ["many rows"]
     # There chains are whitened, and where there is no noise to cross on, more starts are tried.
     whitened = [name for name, kernel in kernels.items() if kernel.preconditioner == "auto"]
     assert whitened == ["few parameters", "many rows, little noise"]
@@ -91,7 +91,7 @@ def test_less_effort_is_less_of_all_but_the_kernel(name):
     assert warmup == pytest.approx(max(usual / 4, 100), abs=50) and "effort 0.25" in why
     few, why = rules.pretraining(quarter, pilot_of_it)
     many, _ = rules.pretraining(whole, pilot_of_it)
-    assert few.epochs == pytest.approx(many.epochs / 4, abs=1) and "effort 0.25" in why
+    assert few.epochs == pytest.approx(many.epochs / 4, rel=0.01, abs=1) and "effort 0.25" in why
     assert few.num_starts == (many.num_starts and 4)
     assert few.newton_iterations == 0
     half, _ = rules.pretraining(whole._replace(effort=0.5), pilot_of_it)
