@@ -108,9 +108,10 @@ class Pretraining:
         newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
             end earlier when ten of them gain less than one unit of log density. One iteration takes
             0.2 s for 12 000 rows and 562 parameters on two cores, in float64 and for one chain. For
-            more parameters an N x N matrix replaces the P x P matrix where it costs less, and above some
-            15 000, with as many rows, there is room for neither: none are made. "auto" (default): as many as half a minute per chain affords, up to 200;
-            none where that is fewer than 25, or with `early_stopping` and without `validation_split`.
+            more parameters an N x N matrix replaces the P x P matrix where it costs less, and where
+            there is room for neither, above some 15 000 of both, none are made. "auto" (default): as
+            many as half a minute per chain affords, up to 200; none where that is fewer than 25, or
+            with `early_stopping` and without `validation_split`.
             Without held-out rows to judge them, starts that gain less than P units stay where ADAM
             left them, at the level that the posterior has, and of more starts than chains the best
             num_chains alone go on after 40 iterations, a little further than without the others. The

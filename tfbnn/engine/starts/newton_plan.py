@@ -6,9 +6,8 @@ Res. 51, 240): which starts end best is plain long before the end. Among seven s
 5-20-20-1 on raw inputs and with 6-20-20-1 on invariant ones.
 """
 
+from math import inf
 from typing import NamedTuple
-
-import numpy as np
 
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.settings_json import Pretraining
@@ -105,7 +104,7 @@ def _cheapest(size: int, lines: int) -> tuple[str, float]:
     Fitted to seconds of two cores, with the steps that are tried in vain; on another machine right within a
     factor of 2.6 (benchmarks/results/levenberg_marquardt.md).
     """
-    gradients, costs = _FLOPS_BESIDE + 1e3 * lines * size, {"": np.inf}
+    gradients, costs = _FLOPS_BESIDE + 1e3 * lines * size, {"": inf}
     if 8.0 * size**2 <= _LARGEST_ARRAY:
         costs["dense"] = gradients + 2.5 * lines * size**2 + 5.0 * size**3
     if lines < size and 8.0 * lines * size <= _LARGEST_ARRAY:

@@ -172,8 +172,8 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
     """Return whether a fit has time for as much of Levenberg-Marquardt as gains more than ADAM does.
 
     Without it a network of more weights is ahead in brief fits, and behind in the end: sampled with noise by
-    the inputs, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo, 20-20 -2.49,
-    -1.14 and 2.54.
+    the inputs, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo, 20-20 -2.61,
+    -1.12 and 2.53 (medians of three seeds).
     """
     if spec.gauss_newton_obstacle is not None:
         return True
