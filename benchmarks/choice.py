@@ -59,8 +59,8 @@ def trials(x, y, effort):
         began = time.perf_counter()
         trial = fit_trial(*arguments, **options)
         name = "-".join(map(str, trial.spec.layer_sizes[1:-1])), trial.spec.likelihood_name
-        scores = [float(np.mean(score)) for score in (trial.log_density, trial.crps, trial.squares)]
-        seen.append([*name, *scores, time.perf_counter() - began])
+        error = np.sqrt(np.mean(trial.squares))
+        seen.append([*name, trial.log_density.mean(), error, time.perf_counter() - began])
         return trial
 
     spec = tfbnn.BayesianMLP().asked.for_rows(x, y, "refuse")
@@ -109,7 +109,7 @@ def report(store, tables):
             cells = (
                 ["", "", ""]
                 if trial is None
-                else [f"{trial[0]:.3f}", f"{trial[1]:.4f}", f"{trial[3]:.1f}"]
+                else [f"{trial[0]:.3f}", f"{trial[1]:.4f}", f"{trial[2]:.1f}"]
             )
             if row is None:
                 cells += ["", "", ""]
@@ -124,7 +124,7 @@ def report(store, tables):
         "table",
         "candidate",
         "trial: log density",
-        "CRPS",
+        "RMSE",
         "s",
         "sampled: log density",
         "RMSE",
@@ -135,8 +135,8 @@ def report(store, tables):
     about = (
         "# What brief fits say of a network, and what sampling it gives\n\n"
         "Trials score rows in five folds, on the scale that the network sees, with their noise scaled as "
-        "these rows ask for. Seconds include compilation, those of Gaussian noise on the chosen layers are "
-        "of the part that goes on. Sampled: `fit_posterior(x, y)` of the candidate on the first split, "
+        "these rows ask for. Seconds include compilation, beside another trial; those of Gaussian noise on the "
+        "chosen layers are of the part that goes on. Sampled: `fit_posterior(x, y)` of the candidate on the first split, "
         "seed 0, scored on the test rows in their units. A cell is empty where nothing was measured.\n\n"
     )
     return f"{about}{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
