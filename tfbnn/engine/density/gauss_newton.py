@@ -291,7 +291,7 @@ def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slo
 def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
     """Return layers (input, effective kernel, its factors, that of the bias, slope), the last sum."""
     layers, hidden = [], x
-    for index, (kernel, bias, *factors) in enumerate(effective_layers(spec, theta)):
+    for index, (kernel, bias, *factors) in enumerate(_effective_layers(spec, theta)):
         total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
         received, slope = hidden, None
         if index < len(spec.activations):
@@ -301,7 +301,7 @@ def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tens
     return layers, total
 
 
-def effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
+def _effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Yield (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
     for layer, prior in zip(spec.layout.layers, spec.priors):
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)

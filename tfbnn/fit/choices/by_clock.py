@@ -173,7 +173,7 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
 
     Without it a network of more weights is ahead in brief fits, and behind in the end: sampled with noise by
     the inputs, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo, 20-20 -2.61,
-    -1.12 and 2.53 (medians of three seeds).
+    -1.12 and 2.53 (medians of three seeds, of 50-50 one or two).
     """
     if spec.gauss_newton_obstacle is not None:
         return True

@@ -83,8 +83,8 @@ def _possible(
         # With the logarithm of the targets a mean of theirs would not exist.
         has_mean = not isinstance(spec.likelihood, StudentT) or "log10" not in spec.y_transform
         # Other noise is tried with the best layers alone.
-        has_layers = bool(found) and spec.likelihood != found[0].likelihood
-        if not found or has_mean and (has_layers or affords_polish(spec, len(rows.x), options)):
+        is_other = bool(found) and spec.likelihood != found[0].likelihood
+        if not found or has_mean and (is_other or affords_polish(spec, len(rows.x), options)):
             found.append(spec)
     if not found:
         raise refusals[0]
