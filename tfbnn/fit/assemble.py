@@ -15,6 +15,7 @@ from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.process import GivenRows
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED, Provenance
 from tfbnn.run.config import FitConfig
 from tfbnn.run.description import read_fit_config
@@ -23,6 +24,7 @@ from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.result import Result
 from tfbnn.run.stores import committed_result
 from tfbnn.run.until import Until
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import (
     MAX_REFERENCE_ROWS,
     Rows,
@@ -237,6 +239,7 @@ def _described(config: FitConfig) -> dict[str, Any]:
         "classes": rows.classes,
         "vector_target": rows.vector_target,
         "coding": rows.coding,
+        "given": GivenRows(*transformed.train) if isinstance(config.spec, InfiniteSpec) else None,
     }
 
 

@@ -43,7 +43,7 @@ from tfbnn.run.report import Run
 from tfbnn.run.result import Result
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, rows_of_chains
 from tfbnn.spec.settings_json import describe_settings
 from tfbnn.system.words import warn
 
@@ -166,7 +166,8 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str
             notify.progress.say(time_to_take(config, settings))
         return starts_of(config, data, notify)
 
-    data = partial(make_data, *config.transformed.train, config.spec.dtype)
+    seen = rows_of_chains(config.spec, config.transformed.train)
+    data = partial(make_data, *seen, config.spec.dtype)
     starts, result = run(config, settings, options, notify, job.rule, data, find, backend)
     return starts, result, notify.history
 

@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
-from tfbnn.posterior.prediction import inverse_draws, output_tiles, scale_at
+from tfbnn.posterior.prediction import inverse_draws, sampled_functions, scale_at
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
 
@@ -79,7 +79,7 @@ def at_rows(
     functions = np.empty((*shape, spec.num_predicted))
     observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)
     log_likelihood = np.empty(shape) if with_density else None
-    for rows, outputs in output_tiles(ensemble, points.inputs):
+    for rows, outputs in sampled_functions(ensemble, points.inputs, seed):
         function = inverse_draws(ensemble, spec.likelihood.location(outputs))
         functions[:, rows] = function
         levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))

@@ -16,7 +16,9 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.process import Conditioned, GivenRows, condition_all, num_averaged
 from tfbnn.posterior.provenance import Provenance
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
@@ -90,6 +92,7 @@ class Ensemble(ReadOnlyArrays):
         calibration: Of the predictive distribution with noise, or None. It is about these draws
             under these weights, and does not follow them where they change.
         basins: Where the chains are, as `BayesianMLP.basins` found, or None.
+        given: Rows on which the functions of infinite width are conditioned; None of networks.
         coding: How the columns of users' tables become inputs where some hold no numbers, or None.
             All arrays in here are of inputs.
     """
@@ -114,6 +117,7 @@ class Ensemble(ReadOnlyArrays):
     calibration: Calibration | None = None
     basins: Basins | None = None
     coding: Coding | None = None
+    given: GivenRows | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -366,10 +370,30 @@ class Ensemble(ReadOnlyArrays):
         draws = np.concatenate([self.draws, images], axis=1)
         return replace(self, draws=draws, sample_stats={}, readouts=None)
 
+    @cached_property
+    def few(self) -> Ensemble:
+        """Evenly spaced draws of infinite width, without statistics: each is a whole distribution."""
+        given = 0 if self.given is None else len(self.given.x)
+        most = max(1, num_averaged(given, self.spec.num_targets) // self.num_chains)
+        if self.num_results <= most:
+            return self
+        chosen = np.linspace(0, self.num_results - 1, most).round().astype(int)
+        return replace(self, draws=self.draws[:, chosen], sample_stats={})
+
+    @cached_property
+    def conditioned_draws(self) -> list[Conditioned]:
+        """Every draw of infinite width given the rows."""
+        return condition_all(self)
+
+    @property
+    def averaged(self) -> Ensemble:
+        """The draws that averages are over: with mirror images, or of infinite width a few."""
+        return self.few if isinstance(self.spec, InfiniteSpec) else self.mirrored
+
     @property
     def for_averages(self) -> Ensemble:
-        """Return `weighted` with mirror images: averages over the posterior are over these networks."""
-        return self.weighted.mirrored
+        """Return the `averaged` of the chains that have a weight."""
+        return self.weighted.averaged
 
     def picked(self, pick: Callable[[Array], Array]) -> Self:
         """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""

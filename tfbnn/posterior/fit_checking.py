@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from tfbnn.posterior.calibration.left_out import (
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
-from tfbnn.posterior.prediction import function_draws, function_of_chains
+from tfbnn.posterior.prediction import function_of_chains, functions_together
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
@@ -142,7 +143,7 @@ def _look_at(
     chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
     rows = rows.taken(chosen)
     ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
-    ensemble = ensemble.mirrored
+    ensemble = ensemble.averaged
     affordable = int(_MAX_WORK / (len(chosen) * ensemble.spec.layout.num_parameters))
     step = -(-ensemble.num_draws // min(max(affordable, _MIN_DRAWS), _MAX_DRAWS))
     ensemble = ensemble.picked(lambda values: values[:, ::step])
@@ -170,7 +171,7 @@ def _numbers(
     function = function_of_chains(ensemble)
     groups = group_chains(function)
     for tile, left_out in left_out_tiles(ensemble, rows, groups, row_groups):
-        place, location, fitted, _ = tile
+        place, location, fitted, *_ = tile
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
@@ -298,7 +299,7 @@ def _prior_spread(ensemble: Ensemble) -> float:
     count = min(_PRIOR_DRAWS, max(1, _PRIOR_VALUES // spec.layout.num_parameters))
     generator = np.random.default_rng(0)
     theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
-    prior = ensemble.with_draws(theta[None].astype(spec.dtype))
+    prior = replace(ensemble.with_draws(theta[None].astype(spec.dtype)), given=None)
     with np.errstate(over="ignore", invalid="ignore"):  # a wide prior may overflow: wide it is
-        function = function_draws(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
+        function = functions_together(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
         return float(np.nan_to_num(np.median(function.std(axis=1), axis=0), nan=np.inf).min())

@@ -15,7 +15,9 @@ from functools import partial
 import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.process import process_outputs
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.system.arrays import Array, row_slices, with_ones
 
@@ -39,6 +41,8 @@ def forward_pass(ensemble: Ensemble, num_rows: int) -> Callable[[Array], Array]:
             return _forward_of_tensorflow(ensemble)
         # Cached now, or every thread would compute them.
         ensemble.effective_weights if are_networks else ensemble.effective_tangents  # noqa: B018
+    elif isinstance(ensemble.spec, InfiniteSpec):
+        ensemble.conditioned_draws  # noqa: B018
     return partial(network_outputs, ensemble)
 
 
@@ -71,6 +75,8 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     """
     if ensemble.mode is not None:
         return linearised_outputs(ensemble, x)
+    if isinstance(ensemble.spec, InfiniteSpec):
+        return process_outputs(ensemble, x)
     if not isinstance(ensemble.spec, ModelSpec):
         return _forward_of_tensorflow(ensemble)(x)
     spec, weights = ensemble.spec, weights or ensemble.effective_weights

@@ -74,7 +74,7 @@ def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetwor
     ensemble = ensemble.weighted
     is_affine = space == "transformed" or ensemble.y_pipeline.is_affine
     in_closed_form = is_affine and ensemble.stacked_weights is not None
-    return MomentNetworks(ensemble if in_closed_form else ensemble.mirrored, in_closed_form)
+    return MomentNetworks(ensemble if in_closed_form else ensemble.averaged, in_closed_form)
 
 
 def noise_spread(scale: Array, weights: Array) -> Array:

@@ -251,13 +251,16 @@ def _plain(
     centre, stddev = moments(location, weights)
     log_density = np.full(len(y), np.nan)
     mean = expected = np.einsum("s,snk->nk", weights, inverse(location))
-    if not include_noise:
-        points, point_weights = location, weights
-    else:
-        stddev = np.hypot(stddev, noise_spread(tile.predicted, weights))
+    if tile.spread is not None:
+        mean = expected = mean_of_target(ensemble, location, tile.spread)
+    scale = tile.predicted if include_noise else tile.spread
+    points, point_weights = location, weights
+    if scale is not None:
+        stddev = np.hypot(stddev, noise_spread(scale, weights))
+        points, point_weights = sample_noisy(ensemble, location, scale)
+    if include_noise:
         densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
         log_density = log_mean_exp(densities, weights)
-        points, point_weights = sample_noisy(ensemble, location, tile.predicted)
         if rows.noise is None and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
             expected = mean_of_target(ensemble, location, tile.predicted)
     return RowScores(

@@ -22,6 +22,8 @@ from tfbnn.posterior.function_moments import (
     sample_noisy,
 )
 from tfbnn.posterior.prediction_frame import Prediction
+from tfbnn.posterior.process import means_of_chains, sampled_outputs
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.threads import on_all_cores
@@ -66,7 +68,33 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
     """
     if x is None:
         x = ensemble.x_pipeline.forward(ensemble.x_reference)
+    if isinstance(ensemble.spec, InfiniteSpec):
+        return ensemble.by_chains(means_of_chains(ensemble, x))
     return ensemble.by_chains(function_draws(ensemble, x))
+
+
+def functions_together(ensemble: Ensemble, x: Array) -> Array:
+    """Functions of all draws, as `function_draws`, of infinite width drawn at all inputs x [N, D] together."""
+    if isinstance(ensemble.spec, InfiniteSpec):
+        ((_, outputs),) = sampled_functions(ensemble, x)
+        location: Array = ensemble.spec.likelihood.location(outputs)
+        return location
+    tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
+    return np.concatenate(tiles, axis=1)
+
+
+def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[tuple[slice, Array]]:
+    """Iterate over tiles of rows as `output_tiles` does; functions of infinite width are drawn, at all rows together.
+
+    Args:
+        ensemble: Ensemble.
+        x: Inputs [N, D], transformed.
+        seed: Of these.
+    """
+    if isinstance(ensemble.spec, InfiniteSpec):
+        yield slice(0, len(x)), _by_rows(sampled_outputs(ensemble, x, seed))
+    else:
+        yield from output_tiles(ensemble, x)
 
 
 def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
@@ -92,12 +120,15 @@ class TargetTile(NamedTuple):
         predicted: Those of a prediction, which knows no target: at each draw's own.
             Both are broadcastable to `location`, and the same where the transform is affine; None of
             classes.
+        spread: Standard deviations of each draw's function, which are part of both, or None where it
+            has none.
     """
 
     place: slice | Array
     location: Array
     fitted: Any
     predicted: Any
+    spread: Any = None
 
 
 def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
@@ -118,7 +149,7 @@ def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
         predicted = fitted
         if original is not None:
             predicted = scale_at(ensemble, outputs, location, original[place])
-        yield TargetTile(place, location, fitted, predicted)
+        yield TargetTile(place, location, fitted, predicted, likelihood.spread(outputs))
 
 
 def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
@@ -159,10 +190,12 @@ def predict(
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
-            of_rows, scale = _by_rows(outputs[..., places]), None
+            of_rows = _by_rows(outputs[..., places])
             location = ensemble.spec.likelihood.location(of_rows)
             if wanted.include_noise:
                 scale = scale_at(ensemble, of_rows, location, noise)
+            else:
+                scale = ensemble.spec.likelihood.spread(of_rows)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
             tile = _Tile(location, scale, known)
             if trust is None or factors is None:
@@ -187,7 +220,7 @@ class _Tile(NamedTuple):
 
     Attributes:
         location: Of every draw [C * S, n, K].
-        scale: Noise scales that fit it, or None where noise is not wanted.
+        scale: Scales around it, of noise and of each draw's function, or None without either.
         known: Mean and standard deviation of the function [n, K] where they are known in closed
             form, or None.
     """

@@ -24,10 +24,9 @@ from tfbnn.posterior.checks import (
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import (
     Summary,
-    function_draws,
+    functions_together,
     inverse_draws,
     predict,
-    row_tiles,
 )
 from tfbnn.posterior.prediction_frame import Prediction, value_names
 from tfbnn.posterior.provenance import Compression, Provenance
@@ -316,8 +315,7 @@ class SampledModel(ExplainsAttributes):
         ensemble = self._fitted(allow_unsampled=False)
         x = checked_inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
-        tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
-        draws = np.concatenate(tiles, axis=1)
+        draws = functions_together(ensemble, x)
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
     def predict_gradient(self, x: ArrayLike) -> Gradient:

@@ -106,7 +106,7 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     """
     found = np.empty((ensemble.num_chains, len(rows.x)))
     equal = np.full(ensemble.num_results, 1.0 / ensemble.num_results)
-    for part, location, scale, _ in target_tiles(ensemble, rows):
+    for part, location, scale, *_ in target_tiles(ensemble, rows):
         with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
             values = ensemble.spec.likelihood.log_density(rows.y[part], location, scale)
         found[:, part] = [log_mean_exp(of_chain, equal) for of_chain in ensemble.by_chains(values)]

@@ -4,6 +4,7 @@ Functions named default_* return (setting, why), the reason in half a line for t
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from tfbnn.spec.choices import Choice
@@ -20,9 +21,10 @@ def default_scale_prior(likelihood: Likelihood) -> ScalePrior:
     return HalfNormal(3.0 if likelihood.has_classes else 1.0)
 
 
-def default_prior(layer_sizes: Sequence[int], likelihood: Likelihood) -> tuple[Any, str]:
+def default_prior(layer_sizes: Sequence[float], likelihood: Likelihood) -> tuple[Any, str]:
     """Return the prior of the weights, as `resolve_priors` takes it."""
-    of_scales = default_scale_prior(likelihood)
+    # The smooth functions that erf units stand for have a large scale behind units that hardly bend.
+    of_scales = HalfNormal(3.0) if inf in layer_sizes else default_scale_prior(likelihood)
     sampled = HierarchicalNormal(of_scales)
     first = {"kernel": ARD(of_scales), "bias": sampled}
     why = "the data choose a scale for each input and each layer"

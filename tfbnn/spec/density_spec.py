@@ -39,6 +39,7 @@ class DensitySpec:
     widest: ClassVar[int] = 1
     is_smooth: ClassVar[bool] = True
     likelihood_power: ClassVar[float] = 1.0
+    gains_from_xla: ClassVar[bool] = True
     gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
 
     @property

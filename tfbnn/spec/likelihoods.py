@@ -120,6 +120,10 @@ class Likelihood(ABC):
         """
         return outputs[..., : self.num_targets(outputs.shape[-1])]
 
+    def spread(self, outputs: Any) -> Any:
+        """Standard deviations of each draw's function around its location; None where it is known."""
+        return None
+
     def inverse_link(self, location: Array) -> Array:
         """Predictions out of locations of the same shape, before the y transform is undone."""
         return LINKS[self.link].numpy(location)

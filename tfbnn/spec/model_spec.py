@@ -163,7 +163,7 @@ def make_spec(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpe
     )
     spec = ModelSpec(
         layer_sizes=sizes,
-        activations=_activations(activation, num_hidden=len(sizes) - 2),
+        activations=activations_of(activation, num_hidden=len(sizes) - 2),
         priors=layer_priors,
         **common,
     )
@@ -193,7 +193,7 @@ def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _activations(activation: Any, num_hidden: int) -> tuple[str, ...]:
+def activations_of(activation: Any, num_hidden: int) -> tuple[str, ...]:
     if not isinstance(activation, (list, tuple)):
         return (_activation(activation),) * num_hidden
     if len(activation) != num_hidden:

@@ -74,6 +74,7 @@ class NetworkSpec(ABC):
     """
 
     what_it_computes: ClassVar[tuple[str, ...]]
+    gains_from_xla: ClassVar[bool] = True
 
     likelihood: likelihoods.Likelihood
     parameterization: str
@@ -130,6 +131,15 @@ class NetworkSpec(ABC):
     def samples_input_scales(self) -> bool:
         """Tell whether the scale of such a kernel is sampled."""
         return any(scales.stop > scales.start for _, _, scales in self.input_groups()[:1])
+
+    def places_of_chains(self, num_rows: int) -> Array | None:
+        """Return the places of the rows that theta is sampled on, or None: all of them."""
+        return None
+
+    def num_of_chains(self, num_rows: int) -> int:
+        """Return the number of these rows."""
+        places = self.places_of_chains(num_rows)
+        return num_rows if places is None else len(places)
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.infinite_spec import InfiniteSpec, has_infinite, make_infinite_spec
 from tfbnn.spec.likelihoods import (
     Bernoulli,
     Categorical,
@@ -187,7 +188,7 @@ def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
     )
 
 
-def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> ModelSpec | OpenSpec:
+def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> ModelSpec | InfiniteSpec | OpenSpec:
     """Check the arguments of `BayesianMLP` and make the spec that they describe.
 
     Raises:
@@ -196,6 +197,8 @@ def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> Mode
     if is_open(layer_sizes):
         return OpenSpec.make(layer_sizes, likelihood=likelihood, **settings)
     likelihood = Gaussian() if is_auto(likelihood) else likelihood
+    if has_infinite(layer_sizes):
+        return make_infinite_spec(layer_sizes, likelihood=likelihood, **settings)
     return make_spec(layer_sizes, likelihood=likelihood, **settings)
 
 

@@ -85,6 +85,12 @@ class NetworkRows(NamedTuple):
         return NetworkRows(self.x[places], self.y[places], noise)
 
 
+def rows_of_chains(spec: NetworkSpec, rows: NetworkRows) -> NetworkRows:
+    """The rows that the parameters of a model are sampled on."""
+    places = spec.places_of_chains(len(rows.x))
+    return rows if places is None else rows.taken(places)
+
+
 def rows_to_fit(
     spec: NetworkSpec,
     x: Any,

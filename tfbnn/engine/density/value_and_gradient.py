@@ -18,7 +18,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, make_data
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.network import network_tiles
-from tfbnn.engine.density.potential import Density, Potential
+from tfbnn.engine.density.potential import Density, density_of
 from tfbnn.spec.density_spec import Function, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -62,7 +62,7 @@ def compiled_value_and_gradient(potential: Density) -> Any:
 
 
 @lru_cache(maxsize=32)
-def compiled_log_likelihoods(potential: Potential) -> Any:
+def compiled_log_likelihoods(potential: Density) -> Any:
     """Compiled function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
 
     The first m batches of C networks one after the other, so that how many there are changes no bit.
@@ -145,7 +145,7 @@ def make_log_prob(spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None
         spec: The model.
         x, y, row_noise: As in `log_prob_terms`.
     """
-    potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
+    potential, data = density_of(spec), make_data(x, y, row_noise, spec.dtype)
 
     def log_prob(theta: Any) -> Any:
         theta = tf.convert_to_tensor(theta)
@@ -172,7 +172,7 @@ def log_prob_terms(
     Returns:
         Dict with log_prior and log_likelihood, the latter to the power of the spec, float64 [M] each.
     """
-    potential, data = Potential(spec), make_data(x, y, row_noise, spec.dtype)
+    potential, data = density_of(spec), make_data(x, y, row_noise, spec.dtype)
     terms: dict[str, list[Array]] = {"log_prior": [], "log_likelihood": []}
     for tile in network_tiles(spec, theta, len(x)):
         tile = tf.constant(tile, spec.dtype)

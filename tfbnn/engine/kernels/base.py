@@ -170,7 +170,7 @@ class Kernel(ABC):
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""
-        return True
+        return spec.gains_from_xla
 
     def work(self, spec: Sampled) -> float:
         """About how many gradients a transition costs, by which the time of a run is estimated."""

@@ -14,7 +14,7 @@ from tfbnn.run.config import FitConfig, Layout, RunConfig
 from tfbnn.run.counters import Clock
 from tfbnn.run.description import read_beginning, read_config, refuse_differences
 from tfbnn.run.stores import FolderStore, committed_counters
-from tfbnn.spec.rows import learn_transforms
+from tfbnn.spec.rows import learn_transforms, rows_of_chains
 from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.threads import single_threaded_blas
 
@@ -79,6 +79,6 @@ def _program_of(config: RunConfig, layout: Layout) -> Program:
     data = no_rows(config.spec.dtype)
     if isinstance(config, FitConfig):
         # Not `config.transformed`, which would stay in memory while the chains advance.
-        rows = learn_transforms(config.spec, config.rows, None).train
+        rows = rows_of_chains(config.spec, learn_transforms(config.spec, config.rows, None).train)
         data = make_data(*rows, config.spec.dtype)
     return make_program(settings, config, data, plan_chains(settings, config, layout))

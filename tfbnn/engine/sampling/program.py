@@ -14,7 +14,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, num_pieces
-from tfbnn.engine.density.potential import Density, Potential
+from tfbnn.engine.density.potential import Density, density_of
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import (
     ValueAndGradient,
@@ -230,7 +230,7 @@ def _compiled_completion(potential: Density) -> Callable[..., Any]:
     def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
         theta, found = potential.complete(coordinates, normals, data)
         spec = cast(NetworkSpec, potential.spec)
-        return theta, found, Potential(spec).log_prob(theta, data)
+        return theta, found, density_of(spec).log_prob(theta, data)
 
     # Factorisations of float64 matrices take XLA up to 25 times as long on a CPU.
     return compiled(complete, jit_compile=False)

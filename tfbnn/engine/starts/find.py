@@ -19,6 +19,7 @@ from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.potential import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
+from tfbnn.engine.starts.evidence import starts_at_maximum
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_halving, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
@@ -29,6 +30,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import TransformedRows
@@ -60,6 +62,8 @@ def find_starts(
     Raises:
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
+    if isinstance(spec, InfiniteSpec):
+        return starts_at_maximum(spec, data, sampling, notify)
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
     of_one_noise = one_noise(spec)

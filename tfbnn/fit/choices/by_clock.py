@@ -34,7 +34,7 @@ from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows
+from tfbnn.spec.rows import NetworkRows, rows_of_chains
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import num_cores
 
@@ -64,7 +64,7 @@ def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) 
     """Wall-clock seconds in which every chain of a run makes a gradient."""
     settings, _ = resolve_kernel(options.kernel).resolve(spec, len(rows.x))
     groups = chain_groups(options.num_chains)
-    data = make_data(*rows, spec.dtype)
+    data = make_data(*rows_of_chains(spec, rows), spec.dtype)
     data, jit_compile = rows_of_program(settings, spec, data, options.jit_compile)
     num_threads = 1 if in_pieces(data) else min(len(groups), num_cores())
     potential, theta = settings.potential(spec), draw_prior(spec, options.seed, len(groups[0]))

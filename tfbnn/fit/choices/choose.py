@@ -21,6 +21,7 @@ from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
@@ -68,6 +69,8 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
+    if isinstance(spec, InfiniteSpec):
+        check_infinite(options, len(rows.x))
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
     options, choices = settle_options(
@@ -81,6 +84,28 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     else:  # what it says of itself, which is all there is where nothing is open here
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices, begun is not None)
+
+
+def check_infinite(options: FitOptions, num_rows: int) -> None:
+    """Refuse what a network of infinite width has no use for, and more rows than memory is for.
+
+    Raises:
+        ValueError: Says so.
+    """
+    if options.likelihood_power != 1.0:
+        raise ValueError(
+            f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
+        )
+    if isinstance(options.pretraining, Pretraining):
+        raise ValueError(
+            "Infinite width has no weights to train, received a Pretraining: its chains start at the maximum "
+            "of the evidence. Leave pretraining out."
+        )
+    if num_rows > MOST_ROWS:
+        raise ValueError(
+            f"Infinite width takes up to {MOST_ROWS} rows, each of which is in the covariance of every draw, "
+            f"received {num_rows}. Use finite widths, such as [D, 50, K], or some of the rows."
+        )
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
@@ -217,10 +242,11 @@ def settle_calibration(
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """Return the sizes of a fit of so many rows."""
     return Sizes(
-        num_rows=num_rows + spec.num_earlier,
+        num_rows=spec.num_of_chains(num_rows) + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,
+        is_infinite=isinstance(spec, InfiniteSpec),
     )
 
 

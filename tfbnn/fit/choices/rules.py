@@ -32,6 +32,8 @@ _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
 # For warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
+# The same of the scales of a network of infinite width.
+_WARMUP_OF_SCALES = 200
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
@@ -98,12 +100,14 @@ class Sizes(NamedTuple):
         num_parameters: P, which D and K are part of.
         num_chains: C.
         effort: Share of the usual steps of warm-up and of ADAM, and of starts.
+        is_infinite: Whether the network has infinite width, and so no weights.
     """
 
     num_rows: int
     num_parameters: int
     num_chains: int = 4
     effort: float = 1.0
+    is_infinite: bool = False
 
     @property
     def work(self) -> float:
@@ -144,6 +148,8 @@ class Sizes(NamedTuple):
 
 def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
     """Settings of the kernel."""
+    if sizes.is_infinite:
+        return NUTS(preconditioner="gauss_newton"), "whitened by the curvature, a few steps are a draw"
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
     noise, accept = _noise_of(pilot), _ACCEPT
@@ -192,7 +198,7 @@ class Budget(NamedTuple):
 
 def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
     """The Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
-    for most, seconds in _BUDGETS if is_short else ():
+    for most, seconds in _BUDGETS if is_short and not sizes.is_infinite else ():
         if sizes.num_rows <= most:
             return Budget(seconds, *(_SHARES_OF_NARROW if sizes.has_many_rows else _SHARES))
     return None
@@ -200,6 +206,8 @@ def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
 
 def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
     """Transitions of warm-up, for a kernel that takes so many gradients per transition."""
+    if sizes.is_infinite:
+        return _WARMUP_OF_SCALES, "chains start at the maximum, whitened by the curvature there"
     affordable = sizes.effort * _WARMUP_WORK / (sizes.work * gradients)
     told = f"N P = {sizes.work:.2g} with {gradients} gradients each{sizes.effort_note}"
     usual = max(_LEAST_WARMUP, 50 * round(sizes.effort * _WARMUP / 50))
@@ -211,6 +219,8 @@ def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
 
 def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Settings of the search for starts."""
+    if sizes.is_infinite:
+        return Pretraining(epochs=0, newton_iterations=0), "no weights; the maximum of the evidence"
     if sizes.num_rows < _FEW_ROWS:
         why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_rows} can spare none to judge by"
         return Pretraining(epochs=_FEW_STEPS_OF_ADAM, newton_iterations=0), why

@@ -11,6 +11,8 @@ from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
+from tfbnn.posterior.process import exactly_left_out
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -93,13 +95,20 @@ def left_out_tiles(
         rows, row_groups: As in `left_out_moments`; a tile is then a group of rows.
         groups: Number of the group of each chain [C].
     """
+    if isinstance(ensemble.spec, InfiniteSpec) and ensemble.given is not None:
+        places = ensemble.given.places_of(rows.x, rows.y)
+        exact = exactly_left_out(ensemble, places, row_groups)
+        for tile in target_tiles(ensemble, rows):
+            mean, stddev = (values[tile.place] for values in exact)
+            yield tile, (mean, stddev, np.ones(mean.shape, bool))
+        return
     weights, power = ensemble.chain_weights, ensemble.spec.likelihood_power
     tiles = target_tiles(ensemble, rows)
     if row_groups is not None:
         tiles = _group_tiles(ensemble, rows, row_groups)
     together = row_groups is not None
     for tile in tiles:
-        place, location, fitted, predicted = tile
+        place, location, fitted, predicted, _ = tile
         target = rows.y[place]
         yield tile, left_out(target, location, fitted, weights, groups, power, predicted, together)
 
@@ -111,7 +120,7 @@ def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> It
     for place in np.split(order, first[1:]):
         if len(place) <= _MOST_TOGETHER:
             tiles = target_tiles(ensemble, rows.taken(place))
-            parts = (np.broadcast_arrays(*tile[1:]) for tile in tiles)
+            parts = (np.broadcast_arrays(*tile[1:4]) for tile in tiles)
             yield TargetTile(place, *(np.concatenate(part, axis=1) for part in zip(*parts)))
 
 

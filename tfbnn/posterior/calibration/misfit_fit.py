@@ -41,7 +41,7 @@ def fit_misfit(
     """
     networks = misfit_networks(ensemble)
     noise = np.empty((networks.num_draws, *rows.y.shape))
-    for place, location, scale, _ in target_tiles(networks, rows):
+    for place, location, scale, *_ in target_tiles(networks, rows):
         noise[:, place] = np.broadcast_to(scale, location.shape)
     count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
     directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)

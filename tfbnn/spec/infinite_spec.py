@@ -1,0 +1,303 @@
+"""The description of a network whose hidden layers have infinite width: a Gaussian process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfbnn.data.validation import check_integer
+from tfbnn.spec import priors
+from tfbnn.spec.choices import is_auto
+from tfbnn.spec.defaults import default_prior
+from tfbnn.spec.layout import Layout, Slot
+from tfbnn.spec.likelihoods import Gaussian, Likelihood
+from tfbnn.spec.limit_kernels import LIMITS
+from tfbnn.spec.model_spec import activations_of
+from tfbnn.spec.network_parts import NetworkFacts
+from tfbnn.spec.network_spec import NetworkSpec, Readout, check_priors, common_settings
+from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
+from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.system.arrays import Array
+
+# Rows that the hyper-parameters are sampled on, whose covariance each gradient inverts; and the most that
+# predictions are conditioned on.
+MOST_SAMPLED, MOST_ROWS = 400, 4000
+# Standard deviation of noise that is there in any case, on the scale that the network sees: with less,
+# covariances cannot be factorised in float64.
+NOISE_FLOOR = 1e-4
+INFINITE = "inf"
+_MOST_LAYERS = 16
+
+
+@dataclass(frozen=True)
+class FunctionGaussian(Gaussian):
+    """Gaussian noise around functions that are normal at each row for every draw.
+
+    Outputs are K means of such a function, then K standard deviations. Users see the Gaussian alone.
+    """
+
+    def num_targets(self, num_outputs: int) -> int:
+        return num_outputs // 2
+
+    def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
+        return 2 * num_targets
+
+    def num_noise_parameters(self, num_outputs: int) -> int:
+        return super().num_noise_parameters(num_outputs // 2)
+
+    def spread(self, outputs: Array) -> Array:
+        """Standard deviations [S, n, K] of the functions out of outputs [S, n, 2 K]."""
+        return outputs[..., outputs.shape[-1] // 2 :]
+
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
+        noise = super().scale(outputs, log_noise_scale, row_noise)
+        return np.hypot(np.hypot(noise, NOISE_FLOOR), self.spread(outputs))
+
+    def check_outputs(self, num_outputs: int) -> None:
+        super().check_outputs(num_outputs // 2)
+
+    def __repr__(self) -> str:
+        return f"Gaussian(noise_scale={self.noise_scale!r}, scale_prior={self.scale_prior!r})"
+
+
+class LayerVariances(NamedTuple):
+    """Prior variances of a layer: those of the kernel, over its number of inputs, and of the bias.
+
+    The first kernel has one for each input [D], or one for all.
+    """
+
+    kernel: Any
+    bias: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfiniteSpec(NetworkSpec):
+    """A multilayer perceptron of infinite width. Build it with `make_infinite_spec`.
+
+    Its weights are integrated out: theta has the log scales of noise and priors alone. Everything is computed
+    in float64.
+
+    Attributes besides those of `NetworkSpec`:
+        layer_sizes: Inputs, an infinite number for each hidden layer, targets.
+        activations, priors: As in `ModelSpec`.
+    """
+
+    layer_sizes: tuple[float, ...]
+    activations: tuple[str, ...]
+    priors: tuple[LayerPrior, ...]
+
+    what_it_computes = ("layer_sizes", "activations")
+    gains_from_xla = False
+
+    @property
+    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
+        """As in `NetworkSpec`, without weights: shapes are those of the scales."""
+        found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
+        for number, layer in enumerate(self.priors, start=1):
+            num_inputs = int(self.layer_sizes[0]) if number == 1 else 1
+            found.append((f"layer {number} kernel", (num_inputs, 1), layer.kernel))
+            found.append((f"layer {number} bias", (1,), layer.bias))
+        return found
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Places of the log noise scales, then of the log prior scales."""
+        end = num_noise = self.likelihood.num_noise_parameters(self.num_outputs)
+        slots = []
+        for name, shape, prior in self.variables:
+            begin, end = end, end + prior.num_scales(shape[0])
+            slots.append(Slot(name, shape, slice(0, 0), slice(begin, end)))
+        return Layout(tuple(slots), 0, num_noise, end)
+
+    def layer_variances(self, xp: Any, theta: Any) -> list[LayerVariances]:
+        """The LayerVariances of parameters theta [P], an array or tensor of the module xp."""
+        return [
+            LayerVariances(
+                self._variance(xp, theta, index, layer.kernel) / self._fan_in(index),
+                self._variance(xp, theta, index + 1, layer.bias),
+            )
+            for index, layer in zip(range(0, 2 * len(self.priors), 2), self.priors)
+        ]
+
+    def _variance(self, xp: Any, theta: Any, index: int, prior: WeightPrior) -> Any:
+        if prior.scale_prior is None:
+            return float(prior.scale or 0.0) ** 2
+        scales = xp.exp(2.0 * theta[self.layout.slots[index].scales])
+        return scales if prior.per_input else scales[0]
+
+    def _fan_in(self, index: int) -> float:
+        """Inputs of the first layer; of the others the mean over units takes them out."""
+        return float(self.layer_sizes[0]) if index == 0 else 1.0
+
+    def may_see_inputs(self, slot: Slot) -> bool:
+        return slot.name == "layer 1 kernel"
+
+    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
+        return tuple(self.weight_groups())[:2]
+
+    @property
+    def readout(self) -> Readout | None:
+        return None
+
+    @cached_property
+    def network(self) -> NetworkFacts:
+        num_outputs = 2 * int(self.layer_sizes[-1])
+        return NetworkFacts(
+            input_shape=(int(self.layer_sizes[0]),),
+            num_outputs=num_outputs,
+            num_units=num_outputs,
+            widest=num_outputs,
+            # A covariance is inverted for each gradient.
+            num_products=MOST_SAMPLED**2,
+            is_smooth=True,
+            no_jacobian=None,
+        )
+
+    @property
+    def num_outputs(self) -> int:
+        return 2 * int(self.layer_sizes[-1])  # not out of `network`, which the layout has no need of
+
+    @property
+    def architecture_text(self) -> str:
+        """Layers and activations: "5-inf-1, tanh"."""
+        widths = "-".join(INFINITE if size == inf else str(size) for size in self.layer_sizes)
+        return ", ".join([widths, *dict.fromkeys(self.activations)])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        said = (
+            "Infinite width: weights are integrated out, and the scales of noise and priors are sampled. "
+            f"Noise of {NOISE_FLOOR:g} of the spread of the targets is there in any case."
+        )
+        stands = sorted({"tanh", "sigmoid"} & set(self.activations))
+        if stands:
+            said += f" An erf of the same slope stands for {' and '.join(stands)}."
+        return (said,)
+
+    def places_of_chains(self, num_rows: int) -> Array | None:
+        """Return the places of 400 rows, drawn by a fixed seed, where there are more."""
+        if num_rows <= MOST_SAMPLED:
+            return None
+        places: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
+        return places
+
+    def after(self, earlier: EarlierRows) -> InfiniteSpec:
+        raise ValueError(
+            "FromPosterior needs networks with weights, received infinite width. Fit all rows together."
+        )
+
+    def with_priors_of(self, other: NetworkSpec) -> InfiniteSpec:
+        if not isinstance(other, InfiniteSpec):
+            raise ValueError(f"The priors are those of another network, {other.architecture_text}.")
+        return replace(self, priors=other.priors)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
+        entry = settings_to_json(self)
+        for name in ("choices", "others", "likelihood_power", "earlier"):
+            del entry[name]
+        entry["layer_sizes"] = _sizes_to_json(self.layer_sizes)
+        entry["likelihood"]["name"] = Gaussian.__name__
+        return entry
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> InfiniteSpec:
+        """Rebuild and validate a spec. Raises KeyError, TypeError or ValueError for any other entry."""
+        del custom  # there are none of the user's own
+        given = {name: value for name, value in entry.items() if name != "name"}
+        given["activation"] = given.pop("activations")
+        given["prior"] = [
+            settings_from_json(one, priors.REGISTRY) for one in given.pop("priors")
+        ]
+        given["likelihood"] = settings_from_json(given["likelihood"], {**priors.REGISTRY, "Gaussian": Gaussian})
+        spec = make_infinite_spec(**given)
+        if spec.is_open or spec.choices:
+            raise ValueError("a setting of the model is 'auto': files say what was chosen")
+        return spec
+
+
+def _sizes_to_json(sizes: Iterable[float]) -> list[Any]:
+    return [INFINITE if size == inf else int(size) for size in sizes]
+
+
+def config_of_infinite(spec: InfiniteSpec) -> dict[str, Any]:
+    """Arguments that describe the model besides those that were "auto"."""
+    entry = spec.to_json()
+    del entry["name"]
+    entry["activation"], entry["prior"] = entry.pop("activations"), entry.pop("priors")
+    return entry
+
+
+def has_infinite(layer_sizes: Any) -> bool:
+    """Tell whether a layer is infinite. Raises ValueError where another is not, or an end is."""
+    if isinstance(layer_sizes, np.ndarray):
+        layer_sizes = layer_sizes.tolist()
+    if not isinstance(layer_sizes, (list, tuple)):
+        return False
+    infinite = [size in (INFINITE, inf) for size in layer_sizes]
+    if not any(infinite):
+        return False
+    if len(infinite) < 3 or infinite[0] or infinite[-1] or not all(infinite[1:-1]):
+        raise ValueError(
+            "layer_sizes must have hidden layers that are all finite or all infinite, such as [5, inf, 1], "
+            f"received {list(layer_sizes)}."
+        )
+    if len(infinite) > _MOST_LAYERS:
+        raise ValueError(
+            f"layer_sizes must have at most {_MOST_LAYERS} entries where layers are infinite, received "
+            f"{len(infinite)}."
+        )
+    return True
+
+
+def make_infinite_spec(
+    layer_sizes: Any, *, activation: Any, likelihood: Likelihood, prior: Any, **settings: Any
+) -> InfiniteSpec:
+    """Check the arguments of `BayesianMLP` with infinite hidden layers, and build the spec they describe.
+
+    Raises:
+        TypeError, ValueError: For settings that have no such limit.
+    """
+    has_infinite(layer_sizes)
+    ends = [check_integer("layer_sizes", layer_sizes[end], minimum=1) for end in (0, -1)]
+    sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])
+    if type(likelihood) is not Gaussian:
+        raise ValueError(
+            f"Infinite width needs likelihood=Gaussian(), received {likelihood!r}. Use finite widths for "
+            "other noise and for classes."
+        )
+    if is_auto(settings["parameterization"]):
+        settings["parameterization"] = "ntk"
+    if settings["parameterization"] != "ntk":
+        raise ValueError(
+            "Infinite width needs parameterization='ntk', received "
+            f"{settings['parameterization']!r}: with weights of a fixed scale outputs would be infinite."
+        )
+    of_function = FunctionGaussian(likelihood.noise_scale, likelihood.scale_prior)
+    layer_priors, common = common_settings(
+        2 * ends[1],
+        partial(default_prior, sizes),
+        partial(priors.resolve_priors, num_layers=len(sizes) - 1),
+        likelihood=of_function,
+        prior=prior,
+        **{**settings, "dtype": "float64"},
+    )
+    for one in (prior for layer in layer_priors for prior in (layer.kernel, layer.bias)):
+        if not (one.is_normal and one.has_scale):
+            raise ValueError(
+                f"Infinite width needs normal priors, received {one!r}. Use Normal, HierarchicalNormal or ARD."
+            )
+    activations = activations_of(activation, num_hidden=len(sizes) - 2)
+    for name in activations:
+        if name not in LIMITS:
+            raise ValueError(
+                f"Infinite width has closed forms for {', '.join(LIMITS)}, received activation={name!r}."
+            )
+    spec = InfiniteSpec(layer_sizes=sizes, activations=activations, priors=layer_priors, **common)
+    check_priors(spec)
+    return spec
