@@ -18,6 +18,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec, LayerVariances
 from tfbnn.spec.limit_kernels import covariance
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 from tfbnn.system.threads import on_all_cores
+from tfbnn.system.triangular import triangular_inverse, triangular_product
 
 if TYPE_CHECKING:
     from tfbnn.posterior.ensemble import Ensemble
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 MOST_AVERAGED, _MOST_BYTES = 64, 2e9
 # Points for which functions are drawn together.
 MOST_TOGETHER = 4000
-# Triangular matrices are inverted, and multiplied with, by halves down to so many rows.
-_BLOCK = 128
 # Powers of ten: the first with which there is a factor, of the largest variance of the prior, is added to
 # those of functions drawn together, which are smooth.
 _JITTERS = range(-12, -5)
@@ -83,17 +82,14 @@ class Conditioned(NamedTuple):
 
 def conditioned(spec: InfiniteSpec, theta: Array, given: GivenRows) -> Conditioned:
     """Return a draw theta [P] given the rows."""
-    layers = spec.layer_variances(np, theta)
-    prior = covariance(np, spec.activations, layers, given.x, given.x).c
+    layers = spec.layer_variances(theta)
+    prior = covariance(spec.activations, layers, given.x, given.x).c
     roots, white = [], np.empty((spec.num_targets, len(given.x)))
-    nothing = np.zeros((1, len(given.x), 2 * spec.num_targets))
-    log_scales = theta[None, spec.layout.log_noise_scale]
-    scales = spec.regression_likelihood.scale(nothing, log_scales, given.noise)
-    scales = np.broadcast_to(scales, (1, len(given.x), spec.num_targets))[0]
+    scales = spec.noise_scales(theta[None], given.noise, len(given.x))[0]
     for target in range(spec.num_targets):
         noisy = prior.copy()
         noisy[np.diag_indices(len(noisy))] += scales[:, target] ** 2
-        roots.append(_inverse(np.linalg.cholesky(noisy)))
+        roots.append(triangular_inverse(np.linalg.cholesky(noisy)))
         white[target] = roots[-1] @ given.y[:, target]
     return Conditioned(layers, roots, white)
 
@@ -101,9 +97,9 @@ def conditioned(spec: InfiniteSpec, theta: Array, given: GivenRows) -> Condition
 def moments(spec: InfiniteSpec, draw: Conditioned, given: GivenRows, x: Array) -> Array:
     """Means, then standard deviations, of the functions at transformed inputs x [n, D]: [2 K, n]."""
     found = np.empty((2 * spec.num_targets, len(x)))
-    prior = covariance(np, spec.activations, draw.layers, given.x, x)
+    prior = covariance(spec.activations, draw.layers, given.x, x)
     for target, root in enumerate(draw.roots):
-        across = _times(root, prior.c)
+        across = triangular_product(root, prior.c)
         found[target] = draw.white[target] @ across
         left = prior.b - np.einsum("ij,ij->j", across, across)
         found[spec.num_targets + target] = np.sqrt(np.maximum(left, 0.0))
@@ -129,7 +125,7 @@ def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
 
     def means(theta: Array) -> Array:
         draw = conditioned(spec, theta, seen)
-        prior = covariance(np, spec.activations, draw.layers, seen.x, x).c
+        prior = covariance(spec.activations, draw.layers, seen.x, x).c
         whole = [white @ root @ prior for white, root in zip(draw.white, draw.roots)]
         return np.stack(whole, axis=1)
 
@@ -199,15 +195,15 @@ def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
 
     def function(item: tuple[int, Array]) -> Array:
         number, theta = item
-        layers = spec.layer_variances(np, theta)
-        prior = covariance(np, spec.activations, layers, x, x).c
+        layers = spec.layer_variances(theta)
+        prior = covariance(spec.activations, layers, x, x).c
         draw = None if given is None else conditioned(spec, theta, given)
-        across = None if given is None else covariance(np, spec.activations, layers, given.x, x).c
+        across = None if given is None else covariance(spec.activations, layers, given.x, x).c
         values = []
         for target in range(spec.num_targets):
             mean, left = zeros[target], prior
             if draw is not None and across is not None:
-                white = _times(draw.roots[target], across)
+                white = triangular_product(draw.roots[target], across)
                 mean, left = draw.white[target] @ white, prior - white.T @ white
             root = _root(left, float(np.diagonal(prior).max()))
             normals = np.random.default_rng([seed, number, target]).standard_normal(len(x))
@@ -261,32 +257,6 @@ def _stacked(function: Callable[[Any], Array], items: Sequence[Any]) -> Array:
         found[index] = function(items[index])
 
     on_all_cores(fill, range(1, len(items)))
-    return found
-
-
-def _inverse(factor: Array) -> Array:
-    """Return the inverse of a lower triangular matrix."""
-    size = len(factor)
-    if size <= _BLOCK:
-        return np.linalg.inv(factor)
-    half = size // 2
-    found = np.zeros_like(factor)
-    found[:half, :half] = _inverse(factor[:half, :half])
-    found[half:, half:] = _inverse(factor[half:, half:])
-    found[half:, :half] = -found[half:, half:] @ (factor[half:, :half] @ found[:half, :half])
-    return found
-
-
-def _times(root: Array, columns: Array) -> Array:
-    """Return a lower triangular matrix times a matrix, without most of the products with zeros."""
-    size = len(root)
-    if size <= 2 * _BLOCK:
-        return root @ columns
-    half = size // 2
-    found = np.empty(columns.shape)
-    found[:half] = _times(root[:half, :half], columns[:half])
-    found[half:] = root[half:, :half] @ columns[:half]
-    found[half:] += _times(root[half:, half:], columns[half:])
     return found
 
 

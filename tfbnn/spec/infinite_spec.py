@@ -114,20 +114,27 @@ class InfiniteSpec(NetworkSpec):
             slots.append(Slot(name, shape, slice(0, 0), slice(begin, end)))
         return Layout(tuple(slots), 0, num_noise, end)
 
-    def layer_variances(self, xp: Any, theta: Any) -> list[LayerVariances]:
-        """The LayerVariances of parameters theta [P], an array or tensor of the module xp."""
+    def layer_variances(self, theta: Array) -> list[LayerVariances]:
+        """The LayerVariances of parameters theta [P]."""
         return [
             LayerVariances(
-                self._variance(xp, theta, index, layer.kernel) / self._fan_in(index),
-                self._variance(xp, theta, index + 1, layer.bias),
+                self._variance(theta, index, layer.kernel) / self._fan_in(index),
+                self._variance(theta, index + 1, layer.bias),
             )
             for index, layer in zip(range(0, 2 * len(self.priors), 2), self.priors)
         ]
 
-    def _variance(self, xp: Any, theta: Any, index: int, prior: WeightPrior) -> Any:
+    def noise_scales(self, theta: Array, row_noise: Array | None, num_rows: int) -> Array:
+        """Standard deviations of the noise of every row for parameters theta [S, P]: [S, N, K]."""
+        nothing = np.zeros((len(theta), num_rows, 2 * self.num_targets))
+        log_scales = theta[:, self.layout.log_noise_scale]
+        scales = self.regression_likelihood.scale(nothing, log_scales, row_noise)
+        return np.broadcast_to(scales, (len(theta), num_rows, self.num_targets))
+
+    def _variance(self, theta: Array, index: int, prior: WeightPrior) -> Any:
         if prior.scale_prior is None:
             return float(prior.scale or 0.0) ** 2
-        scales = xp.exp(2.0 * theta[self.layout.slots[index].scales])
+        scales = np.exp(2.0 * theta[self.layout.slots[index].scales])
         return scales if prior.per_input else scales[0]
 
     def _fan_in(self, index: int) -> float:
