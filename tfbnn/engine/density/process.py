@@ -68,8 +68,7 @@ class Marginal(Potential):
         from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
         steps = _STEP * np.eye(len(coordinates))
-        around = np.concatenate([coordinates + steps, coordinates - steps])
-        _, gradients = make_value_and_gradient(self, data)(around)
+        _, gradients = make_value_and_gradient(self, data)(coordinates + np.concatenate([steps, -steps]))
         above, below = np.split(gradients, 2)
         matrix = (below - above) / (2.0 * _STEP)
         values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
@@ -92,6 +91,7 @@ def _keep_freed_memory() -> None:
     del del_soon
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where a trajectory diverges
 def log_marginal(
     spec: InfiniteSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> tuple[float, Array]:
@@ -114,9 +114,9 @@ def log_marginal(
         noisy[np.diag_indices(len(x))] += scales[:, target] ** 2
         try:
             factor = np.linalg.cholesky(noisy)
+            root = triangular_inverse(factor)
         except np.linalg.LinAlgError:
             return -np.inf, np.zeros(spec.num_parameters)
-        root = triangular_inverse(factor)
         white = root @ y[:, target]
         value -= 0.5 * (white @ white + len(x) * np.log(2.0 * np.pi))
         value -= np.log(np.diagonal(factor)).sum()
@@ -131,4 +131,4 @@ def log_marginal(
         count = slot.scales.stop - slot.scales.start
         if count:
             gradient[slot.scales] = part if count > 1 else np.sum(part)
-    return float(value), gradient
+    return float(value) if np.isfinite(value) else -np.inf, gradient

@@ -20,6 +20,7 @@ from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
+from tfbnn.run.until import Until
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec
@@ -70,7 +71,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
     if isinstance(spec, InfiniteSpec):
-        check_infinite(options, len(rows.x))
+        options = options_of_infinite(options, len(rows.x))
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
     options, choices = settle_options(
@@ -86,8 +87,8 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     return Chosen(spec, options, transformed, choices, begun is not None)
 
 
-def check_infinite(options: FitOptions, num_rows: int) -> None:
-    """Refuse what a network of infinite width has no use for, and more rows than memory is for.
+def options_of_infinite(options: FitOptions, num_rows: int) -> FitOptions:
+    """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
 
     Raises:
         ValueError: Says so.
@@ -106,6 +107,9 @@ def check_infinite(options: FitOptions, num_rows: int) -> None:
             f"Infinite width takes up to {MOST_ROWS} rows, each of which is in the covariance of every draw, "
             f"received {num_rows}. Use finite widths, such as [D, 50, K], or some of the rows."
         )
+    if is_auto(options.num_results) and options.is_short:
+        return replace(options, until=Until(max_seconds=options.limit))
+    return options
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
