@@ -28,6 +28,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import seconds_text
 from tfbnn.run.result import nothing_sampled
+from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
@@ -112,6 +113,7 @@ def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
     Raises:
         ValueError: Says what.
     """
+    require_weights(spec, name)
     size, pretraining = spec.layout.num_parameters, options.pretraining
     if name == LAPLACE and size > MOST_PARAMETERS:
         raise ValueError(

@@ -11,7 +11,7 @@ from tfbnn.data.validation import check_flag, check_integer
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import BayesianMLP, SampledNetwork
 from tfbnn.spec.habits import explains_keywords
-from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom
 from tfbnn.system.atomic import StrPath
 
@@ -94,7 +94,7 @@ def load(
 
 def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
     """The class of models with such a spec."""
-    if isinstance(spec, ModelSpec):
+    if not isinstance(spec, KerasSpec):
         return BayesianMLP
     from tfbnn.fit.keras_model import BayesianModel
 

@@ -25,6 +25,7 @@ from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, hint
+from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
 from tfbnn.spec.open_spec import OpenSpec, make_any_spec
@@ -373,6 +374,7 @@ class SampledNetwork(SampledModel):
             FileExistsError: When there is something at `path`.
         """
         ensemble, path = self._fitted("to_savedmodel", allow_unsampled=False), os.fspath(path)
+        require_weights(ensemble.spec, "to_savedmodel")
         if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
             raise FileExistsError(
                 f"{path!r} exists and is not an empty folder. Choose another path."

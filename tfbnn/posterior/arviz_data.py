@@ -15,6 +15,7 @@ from tfbnn.data.labels import label_array
 from tfbnn.data.validation import check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.rows import Rows, num_known
@@ -283,6 +284,11 @@ def _named_slots(ensemble: Ensemble) -> Iterator[tuple[str, tuple[str, ...]]]:
             name = one.path.replace("/", "_")
             yield name, tuple(f"{name}_axis_{axis}" for axis in range(len(one.shape)))
         return
+    if isinstance(ensemble.spec, InfiniteSpec):
+        for number in range(1, len(ensemble.spec.layer_sizes)):
+            yield f"dense_{number}_kernel", ()
+            yield f"dense_{number}_bias", ()
+        return
     spec = perceptron(ensemble.spec, "to_arviz")
     hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
     last = prediction_side(ensemble) if spec.num_outputs == spec.num_predicted else "output"
@@ -295,6 +301,8 @@ def _weights(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
     draws, note = ensemble.draws, ""
     if ensemble.spec.is_ntk:
         note = ", which the network multiplies with prior scales and a width"
+    if not ensemble.spec.layout.num_weights:
+        return
     for (name, dims), slot in zip(_named_slots(ensemble), ensemble.spec.layout.slots):
         values = draws[..., slot.weights].reshape(*draws.shape[:2], *slot.shape)
         yield name, variable((*SAMPLE, *dims), values, f"{slot.name}{note}")

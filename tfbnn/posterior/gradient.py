@@ -8,7 +8,9 @@ import numpy as np
 
 from tfbnn.posterior.averages import moments
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.process import process_gradients
 from tfbnn.spec.activations import ACTIVATIONS
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array, row_slices, with_ones
 from tfbnn.system.threads import on_all_cores
@@ -38,14 +40,24 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
     """
     ensemble = ensemble.for_averages
     spec = ensemble.spec
+    is_infinite = isinstance(spec, InfiniteSpec)
+    if is_infinite:
+        ensemble.conditioned_draws  # noqa: B018 - as below
     if isinstance(spec, ModelSpec):
         ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
     shape = (len(x), spec.num_predicted, spec.num_inputs)
     mean, stddev = np.empty(shape), np.empty(shape)
 
     def summarise(rows: slice) -> None:
-        slopes = _of_draws(ensemble, x[rows])
-        mean[rows], stddev[rows] = moments(slopes, ensemble.draw_weights)
+        slopes, variances = (
+            process_gradients(ensemble, x[rows])
+            if is_infinite
+            else (_of_draws(ensemble, x[rows]), np.zeros((ensemble.num_draws, 1, 1, 1)))
+        )
+        inputs = ensemble.x_pipeline.derivative(ensemble.x_pipeline.inverse(x[rows]))[:, None]
+        mean[rows], between = moments(slopes * inputs, ensemble.draw_weights)
+        within = np.einsum("s,snkd->nkd", ensemble.draw_weights, variances) * np.square(inputs)
+        stddev[rows] = np.hypot(between, np.sqrt(within))
 
     # The widest array has for each draw and row an entry per output and unit of a layer.
     step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.widest))
@@ -56,15 +68,14 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
 
 
 def _of_draws(ensemble: Ensemble, x: Array) -> Array:
-    """Derivatives of all draws' predictions in the inputs, both in original units: [M, n, K, D]."""
+    """Derivatives of all draws' predictions, original units, in transformed inputs x [n, D]: [M, n, K, D]."""
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     outputs, slopes = network_gradients(ensemble, x)
     linked = likelihood.inverse_link(likelihood.location(outputs))
     # The location is linear in the outputs, and so are tangents: [M, n, D, K].
     tangents = likelihood.link_tangent(linked[:, :, None], likelihood.location(slopes))
     by_inputs = tangents / pipeline.derivative(pipeline.inverse(linked))[:, :, None]
-    inputs = ensemble.x_pipeline.derivative(ensemble.x_pipeline.inverse(x))
-    return np.moveaxis(by_inputs, 3, 2) * inputs[:, None]
+    return np.moveaxis(by_inputs, 3, 2)
 
 
 def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:

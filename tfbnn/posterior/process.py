@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from tfbnn.spec.infinite_spec import InfiniteSpec, LayerVariances
-from tfbnn.spec.limit_kernels import covariance
+from tfbnn.spec.limit_kernels import covariance, input_slopes
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_inverse, triangular_product
@@ -211,6 +211,46 @@ def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
         return np.concatenate([np.stack(values), zeros])
 
     return _stacked(function, list(enumerate(_flat(ensemble))))
+
+
+def process_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
+    """(Mean [M, n, K, D], variance) of the derivatives of each draw's targets in transformed inputs x [n, D].
+
+    Of targets in original units. Those that are affine in the function f have derivatives that are normal; of
+    exp(k f), which "log10" makes of it, f and f' are normal together.
+    """
+    spec, given = _parts(ensemble)
+    pipeline = ensemble.y_pipeline
+
+    def slopes(draw: Conditioned) -> Array:
+        prior = covariance(spec.activations, draw.layers, x, given.x)
+        at = covariance(spec.activations, draw.layers, given.x, x)
+        inputs = input_slopes(spec.activations, draw.layers, x, given.x, prior.stages)
+        found = np.empty((2, len(x), spec.num_targets, x.shape[1]))
+        means = moments(spec, draw, given, x)
+        location, spread = (part.T for part in np.split(means, 2))
+        values = pipeline.inverse(location)
+        units = 1.0 / pipeline.derivative(values)  # of a target by the function
+        for target, (root, white) in enumerate(zip(draw.roots, draw.white)):
+            across = triangular_product(root, at.c)
+            for column, of_c in enumerate(inputs.of_c):
+                turned = triangular_product(root, of_c.T)
+                mean = white @ turned
+                variance = np.maximum(inputs.mixed[column] - np.square(turned).sum(axis=0), 0.0)
+                shared = inputs.of_value[column] - np.einsum("ij,ij->j", across, turned)
+                unit = units[:, target]
+                if not pipeline.is_affine:
+                    growth = unit / values[:, target]
+                    squares = np.square(growth * spread[:, target])
+                    mean = mean + growth * shared
+                    variance = np.exp(squares) * (variance + np.square(mean + growth * shared))
+                    variance -= np.square(mean)
+                    unit = unit * np.exp(0.5 * squares)
+                found[:, :, target, column] = unit * mean, np.square(unit) * variance
+        return found
+
+    mean, variance = np.moveaxis(_of_draws(ensemble, slopes), 1, 0)
+    return mean, variance
 
 
 def _parts(ensemble: Ensemble) -> tuple[InfiniteSpec, GivenRows]:

@@ -31,6 +31,7 @@ from tfbnn.posterior.prediction import (
 from tfbnn.posterior.prediction_frame import Prediction, value_names
 from tfbnn.posterior.provenance import Compression, Provenance
 from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
@@ -113,6 +114,8 @@ class SampledModel(ExplainsAttributes):
         """
         if isinstance(self.asked, OpenSpec):
             return self.asked.to_config()
+        if isinstance(self.asked, InfiniteSpec):
+            return config_of(self.asked)
         return config_of(perceptron(self.asked, "get_config"))
 
     @classmethod

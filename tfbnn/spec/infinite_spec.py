@@ -232,12 +232,13 @@ def _sizes_to_json(sizes: Iterable[float]) -> list[Any]:
     return [INFINITE if size == inf else int(size) for size in sizes]
 
 
-def config_of_infinite(spec: InfiniteSpec) -> dict[str, Any]:
-    """Arguments that describe the model besides those that were "auto"."""
-    entry = spec.to_json()
-    del entry["name"]
-    entry["activation"], entry["prior"] = entry.pop("activations"), entry.pop("priors")
-    return entry
+def require_weights(spec: NetworkSpec, what: str) -> None:
+    """Refuse infinite width. Raises ValueError, which begins with what needs weights."""
+    if isinstance(spec, InfiniteSpec):
+        raise ValueError(
+            f"{what} needs networks with weights, received infinite width. Use fit_posterior and predict, "
+            "which needs NumPy alone, or finite widths."
+        )
 
 
 def has_infinite(layer_sizes: Any) -> bool:

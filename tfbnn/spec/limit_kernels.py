@@ -178,6 +178,47 @@ def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) 
     return Covariance(c, b, stages)
 
 
+class InputSlopes(NamedTuple):
+    """Derivatives in the inputs x [n, D].
+
+    Attributes:
+        of_c: Of the covariances between the function at x and at z [D, n, m].
+        of_value: Covariances of the function and its derivative under the prior [D, n].
+        mixed: Variances of the derivatives under the prior [D, n].
+    """
+
+    of_c: Array
+    of_value: Array
+    mixed: Array
+
+
+def input_slopes(
+    names: Sequence[str], layers: Sequence[Any], x: Array, z: Array, stages: Sequence[Stage]
+) -> InputSlopes:
+    """The InputSlopes of a network of infinite width.
+
+    A unit's input u and its derivative u' are normal together, with the variances a and m and the covariance
+    a' / 2: so E[(phi(u)')^2] = (m - a'^2 / 4 a) E[phi'(u)^2] + (a' / 2 a)^2 E[(phi'(u) u)^2].
+
+    Args:
+        names, layers: As in `covariance`.
+        x, z: Inputs [n, D] and [m, D].
+        stages: Of the covariance there.
+    """
+    (first, _), *hidden = layers
+    first = np.broadcast_to(first, x.shape[1])[:, None]
+    of_c = np.broadcast_to((first * z.T)[:, None], (x.shape[1], len(x), len(z)))
+    of_a, mixed = 2.0 * first * x.T, np.broadcast_to(first, x.T.shape)
+    for name, stage, (kernel, _) in zip(names, stages, hidden):
+        limit, a = LIMITS[name], stage.a[:, 0]
+        slopes, own = limit.slopes(*stage[:3]), limit.slopes(a, a, a)
+        of_c = kernel * (slopes.by_c * of_c + slopes.by_a * of_a[..., None])
+        half = 0.5 * of_a / np.maximum(a, _TINY)
+        mixed = kernel * ((mixed - np.square(half) * a) * own.by_c + np.square(half) * limit.bent(a))
+        of_a = kernel * (own.by_c + 2.0 * own.by_a) * of_a
+    return InputSlopes(of_c, 0.5 * of_a, mixed)
+
+
 def layer_gradients(
     names: Sequence[str], layers: Sequence[Any], x: Array, stages: Sequence[Stage], upstream: Array
 ) -> list[tuple[Any, Any]]:

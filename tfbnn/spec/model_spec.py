@@ -229,7 +229,7 @@ def _read(arguments: Mapping[str, Any], custom: Iterable[Any]) -> dict[str, Any]
     return given
 
 
-def config_of(spec: ModelSpec) -> dict[str, Any]:
+def config_of(spec: NetworkSpec) -> dict[str, Any]:
     """The arguments that describe a model, JSON-able; "auto" where a setting was left open.
 
     Raises:
@@ -241,7 +241,7 @@ def config_of(spec: ModelSpec) -> dict[str, Any]:
             "Save the models, and build it anew with tfbnn.priors.FromPosterior."
         )
     config = _as_arguments(spec.to_json())
-    config.pop("likelihood_power", None)  # an argument of a fit
+    config = {name: value for name, value in config.items() if name in _NAMES}
     if spec.is_open:
         config["y_transform"] = AUTO
     for choice in spec.choices:

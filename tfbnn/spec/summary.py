@@ -1,10 +1,12 @@
 """The Keras-like table of a model."""
 
 from collections.abc import Sequence
-from math import prod
+from itertools import pairwise
+from math import inf, prod
 from numbers import Real
 
 from tfbnn.spec.choices import Choice
+from tfbnn.spec.infinite_spec import INFINITE, InfiniteSpec
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_parts import Place
@@ -25,6 +27,8 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
             (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
             for one in sorted(variables, key=lambda one: one.index)
         ]
+    if isinstance(spec, InfiniteSpec):
+        return _LAYER_HEADER, _infinite_layers(spec)
     spec = perceptron(spec, "summary")
     activations = [*spec.activations, "identity"]
     return _LAYER_HEADER, [
@@ -39,6 +43,22 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
         for number, ((kernel, bias), activation, prior) in enumerate(
             zip(spec.layout.layers, activations, spec.priors), start=1
         )
+    ]
+
+
+def _infinite_layers(spec: InfiniteSpec) -> list[tuple[str, ...]]:
+    sizes = [INFINITE if size == inf else str(size) for size in spec.layer_sizes]
+    kinds = zip(pairwise(sizes), [*spec.activations, "identity"], spec.priors)
+    return [
+        (
+            f"dense_{number}",
+            f"[{before}, {behind}]",
+            activation,
+            "integrated out",
+            _prior_text(prior.kernel),
+            _prior_text(prior.bias),
+        )
+        for number, ((before, behind), activation, prior) in enumerate(kinds, start=1)
     ]
 
 
@@ -71,8 +91,8 @@ def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
     ]
     rule = "-" * max(map(len, lines))
     title = f"BayesianModel of {spec.architecture_text}"
-    if isinstance(spec, ModelSpec):
-        title = f"BayesianMLP {'-'.join(map(str, spec.layer_sizes))}"
+    if isinstance(spec, (ModelSpec, InfiniteSpec)):
+        title = f"BayesianMLP {spec.architecture_text.split(',')[0]}"
     return "\n".join(
         [
             title,

@@ -14,7 +14,8 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.densities import Noise, row_log_likelihood
-from tfbnn.engine.density.gauss_newton import counted_columns, gauss_newton_matrix, output_jacobian
+from tfbnn.engine.density.gauss_newton import counted_columns, output_jacobian
+from tfbnn.engine.density.potential import density_of
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -38,7 +39,7 @@ def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:
 
     None where the matrix is not finite, or not positive definite.
     """
-    precision = gauss_newton_matrix(spec, theta, data)
+    precision = density_of(spec).curvature(theta, data)
     with single_threaded_blas():  # or the last bits would depend on the number of cores
         try:
             factor = precision_factors(precision)

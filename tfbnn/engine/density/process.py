@@ -15,7 +15,7 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Density, Draws, Potential
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
@@ -25,6 +25,8 @@ from tfbnn.system.triangular import triangular_inverse
 # Step in log scales of the second differences, and the least curvature in any direction: about that of the
 # prior of a log scale, so that one which the rows do not tell is not taken for infinitely wide.
 _STEP, _LEAST_CURVATURE = 1e-3, 0.5
+# Beside this no scale is told from zero.
+_TINY = 1e-8
 # The largest block by which it learns so.
 _FREED_BYTES = 31 * 2**20
 
@@ -34,6 +36,10 @@ class Marginal(Potential):
     """log p(theta | data) of networks of infinite width."""
 
     spec: InfiniteSpec
+
+    @property
+    def for_chains(self) -> Density:
+        return SignedScales(self.spec)
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """Log marginal likelihood [C], float64."""
@@ -79,6 +85,42 @@ class Marginal(Potential):
             f"The log density is not finite where chain {chain} starts: the covariance of the rows has no "
             "Cholesky factor. Use x_transform='standardize', priors of smaller scales or more noise."
         )
+
+
+@dataclass(frozen=True)
+class SignedScales(Marginal):
+    """The same posterior in scales u of either sign, with theta = log |u|.
+
+    The covariance is smooth and even in them. Where a scale may vanish the density of its logarithm falls off
+    on one side as slowly as exp(theta); that of the scale is about normal around zero.
+    """
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """Log prior density of u [C, P]: [C]."""
+        log_scales = _log_scales(theta)
+        return super().log_prior(log_scales) - tf.reduce_sum(log_scales, axis=-1)
+
+    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
+        """Log marginal likelihood [C], and its gradient in u [C, P]."""
+        value, gradient = super().log_likelihood_and_gradient(_log_scales(theta), data)
+        return value, gradient * theta / (theta**2 + _TINY**2)
+
+    def coordinates(self, theta: Any, data: Any) -> Array:
+        found: Array = np.exp(theta)
+        return found
+
+    def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
+        return _log_scales(coordinates), {}
+
+    def curvature(self, coordinates: Array, data: Data) -> Array:
+        """That of the logarithms, carried over to u [P, P] and at least that of the prior."""
+        sizes = np.maximum(np.abs(coordinates), _TINY)
+        matrix = Marginal(self.spec).curvature(np.log(sizes), data)
+        return matrix / np.outer(sizes, sizes)
+
+
+def _log_scales(scales: Tensor) -> Tensor:
+    return 0.5 * tf.math.log(scales**2 + _TINY**2)
 
 
 @cache

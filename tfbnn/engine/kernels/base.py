@@ -137,8 +137,8 @@ class Kernel(ABC):
         return None if self.bias_note is None else "its bias would enter every rung"
 
     def potential(self, spec: Sampled) -> Density:
-        """The density in the coordinates that the kernel samples: of theta itself."""
-        return density_of(spec)
+        """The density in the coordinates that the kernel samples: of most models theta itself."""
+        return density_of(spec).for_chains
 
     # Before anything is compiled.
 

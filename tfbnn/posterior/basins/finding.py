@@ -24,7 +24,7 @@ from tfbnn.posterior.checks import (
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import Rows, rows_of_chains
 from tfbnn.system.arrays import Array
 
 # A Gauss-Newton matrix and its factors take some 8 P^2 bytes each: 0.5 GB at this P.
@@ -54,7 +54,8 @@ def basins_of_model(
     else:
         rows = rows_of_the_fit(training_rows, noise_scale, "basins without rows", "x and y")
     function = function_of_chains(ensemble)
-    target = RowsTarget(ensemble.spec, ensemble.transform(rows))
+    seen = rows_of_chains(ensemble.spec, ensemble.transform(rows))
+    target = RowsTarget(ensemble.spec, seen)
     found = find_basins(ensemble.draws, function, target)
     return replace(found, chain_weights=ensemble.chain_weights)
 

@@ -81,6 +81,9 @@ MISFIT = {
     "squares": "constant_data/misfit_squares",
 }
 
+# Rows that functions of infinite width are conditioned on, as the network sees them.
+GIVEN = {key: f"constant_data/given_{key}" for key in ("x", "y", "noise")}
+
 DATASETS: dict[str, Description] = {
     METADATA: (("|u1",), ("byte",)),
     THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
@@ -100,10 +103,14 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     RHAT_WITHIN: (("<f8",), ("basin", "row", "predicted")),
     MISFIT["directions"]: (("<f4", "<f8"), ("network", "target", "feature", "feature")),
     MISFIT["squares"]: (("<f8",), ("network", "target", "feature")),
+    GIVEN["x"]: (("<f8",), ("given", "input")),
+    GIVEN["y"]: (("<f8",), ("given", "target")),
+    GIVEN["noise"]: (("<f8",), ("given", "target")),
 }
 # What each version added to the datasets; files of the versions before it do not have them.
 ADDED_DATASETS: dict[int, tuple[str, ...]] = {
-    2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN, *MISFIT.values())
+    2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN, *MISFIT.values()),
+    3: tuple(GIVEN.values()),
 }
 
 # Files of a run folder.

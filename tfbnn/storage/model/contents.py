@@ -20,8 +20,10 @@ from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
 from tfbnn.posterior.calibration.record import Calibration, Misfit
 from tfbnn.posterior.ensemble import Ensemble, Readouts
+from tfbnn.posterior.process import GivenRows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
+from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_classes import OwnClassError
@@ -177,6 +179,7 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         (ensemble.training_inputs, schema.TRAINING_INPUTS),
         (ensemble.readouts, schema.READOUTS),
         (calibration and calibration.misfit, schema.MISFIT),
+        (ensemble.given, schema.GIVEN),
     ):
         arrays |= {name: getattr(part, key, None) for key, name in names.items()}
     for key, dtype in schema.STATISTICS.items():
@@ -230,6 +233,11 @@ def from_arrays(
             metadata["calibration"], arrays[schema.SCORES], Misfit(**misfit) if misfit else None
         )
     readouts = _parts(arrays, schema.READOUTS, schema.READOUTS["mean"])
+    given = _parts(arrays, schema.GIVEN, schema.GIVEN["x"], schema.GIVEN["y"])
+    _require(
+        bool(given) == isinstance(metadata["spec"], InfiniteSpec),
+        f"{schema.GIVEN['x']} goes with infinite width",
+    )
     ensemble = Ensemble(
         **metadata,
         draws=arrays[schema.THETA],
@@ -239,6 +247,7 @@ def from_arrays(
         training_inputs=TrainingInputs(**_parts(arrays, schema.TRAINING_INPUTS)),
         readouts=Readouts(**readouts) if readouts else None,
         mode=arrays.get(schema.MODE),
+        given=GivenRows(**given) if given else None,
         row_digests=arrays.get(schema.ROW_DIGESTS, np.empty(0, np.uint32)),
     )
     _check_networks(ensemble)
@@ -323,6 +332,10 @@ def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
             f"The layers of {spec.architecture_text} ask for {dimension} = {allowed[0]}, found arrays "
             f"with {found}",
         )
+    _require(
+        sizes.get("given", 0) <= MOST_ROWS,
+        f"{schema.GIVEN['x']} must have at most {MOST_ROWS} rows, found {sizes.get('given')}",
+    )
     # A diagnosis takes every network at every one of them.
     _require(
         sizes["row"] <= MAX_REFERENCE_ROWS,
