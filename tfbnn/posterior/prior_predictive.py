@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ def prior_draws(
         )
     generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
     theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
-    ensemble = (fitted or _unfitted(spec, x)).with_draws(theta[None])
+    ensemble = replace((fitted or _unfitted(spec, x)).with_draws(theta[None]), given=None)
     points = Points.checked(ensemble, x, None, noise_scale, "sample_prior")
     functions, observations, _ = at_rows(ensemble, points, False, seed)
     shaped = (ensemble.as_fitted(values[0]) for values in (functions, observations))

@@ -79,6 +79,11 @@ def _gelu(x: Array, *, out: Array | None = None) -> Array:
     return np.multiply(x, normal_cdf(x), out=out, dtype=x.dtype, casting="same_kind")
 
 
+def _erf(x: Array, *, out: Array | None = None) -> Array:
+    found = 2.0 * normal_cdf(2.0**0.5 * x) - 1.0
+    return np.add(found, 0.0, out=out, dtype=x.dtype, casting="same_kind")
+
+
 def _swish(x: Array, *, out: Array | None = None) -> Array:
     return np.multiply(x, _sigmoid(x), out=out)
 
@@ -111,6 +116,11 @@ def _gelu_slope(x: Array) -> Array:
     return (normal_cdf(x) + near * density).astype(x.dtype)
 
 
+def _erf_slope(x: Array) -> Array:
+    near = np.clip(x, -_DENSITY_ENDS, _DENSITY_ENDS)
+    return (x.dtype.type(2.0 * np.pi**-0.5) * np.exp(-(near**2))).astype(x.dtype)
+
+
 def _swish_slope(x: Array) -> Array:
     value = _sigmoid(x)
     return value + x * (value * (1 - value))
@@ -141,9 +151,13 @@ def _softplus_onnx(op: Operation, x: str) -> str:
 
 
 def _gelu_onnx(op: Operation, x: str) -> str:
-    # onnxruntime has Erf for float32 alone: 6e-8 of error in a float64 network.
-    erf = op("CastLike", op("Erf", op("Cast", op("Mul", x, 0.5**0.5), to=_ONNX_FLOAT)), x)
+    erf = _erf_onnx(op, op("Mul", x, 0.5**0.5))
     return op("Mul", op("Mul", x, 0.5), op("Add", erf, 1.0))
+
+
+def _erf_onnx(op: Operation, x: str) -> str:
+    # onnxruntime has Erf for float32 alone: 6e-8 of error in a float64 network.
+    return op("CastLike", op("Erf", op("Cast", x, to=_ONNX_FLOAT)), x)
 
 
 def _leaky_relu(slope: float) -> Activation:
@@ -198,6 +212,14 @@ ACTIVATIONS = {
     "sin": Activation(
         np.sin, np.cos, lambda tf, x: tf.sin(x), lambda op, x: op("Sin", x), odd=True
     ),
+    "cos": Activation(
+        np.cos,
+        lambda x: -np.sin(x),
+        lambda tf, x: tf.cos(x),
+        # onnxruntime has Cos for float32 alone.
+        lambda op, x: op("Sin", op("Add", x, 0.5 * np.pi)),
+    ),
+    "erf": Activation(_erf, _erf_slope, lambda tf, x: tf.math.erf(x), _erf_onnx, odd=True),
     "identity": Activation(
         np.positive, np.ones_like, lambda tf, x: x, lambda op, x: op("Identity", x), odd=True
     ),

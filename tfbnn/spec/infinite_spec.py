@@ -20,7 +20,7 @@ from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.model_spec import activations_of
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import NetworkSpec, Readout, check_priors, common_settings
-from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
+from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 from tfbnn.system.arrays import Array
 
@@ -61,8 +61,9 @@ class FunctionGaussian(Gaussian):
     def check_outputs(self, num_outputs: int) -> None:
         super().check_outputs(num_outputs // 2)
 
-    def __repr__(self) -> str:
-        return f"Gaussian(noise_scale={self.noise_scale!r}, scale_prior={self.scale_prior!r})"
+
+# Files and people know it as the Gaussian that it was made of.
+FunctionGaussian.__name__ = FunctionGaussian.__qualname__ = Gaussian.__name__
 
 
 class LayerVariances(NamedTuple):
@@ -113,6 +114,18 @@ class InfiniteSpec(NetworkSpec):
             begin, end = end, end + prior.num_scales(shape[0])
             slots.append(Slot(name, shape, slice(0, 0), slice(begin, end)))
         return Layout(tuple(slots), 0, num_noise, end)
+
+    @cached_property
+    def scale_groups(self) -> list[tuple[ScalePrior, Array]]:
+        """(Prior, places in theta) of all scales, those of one prior together."""
+        layout = self.layout
+        found: list[tuple[ScalePrior, Array]] = []
+        sampled = [(self.noise_prior, layout.log_noise_scale)] if layout.num_noise else []
+        sampled += [(prior.scale_prior, place) for prior, _, place in self.weight_groups()]
+        for prior in dict.fromkeys(prior for prior, _ in sampled if prior is not None):
+            places = [np.arange(layout.num_parameters)[place] for one, place in sampled if one == prior]
+            found.append((prior, np.concatenate(places)))
+        return found
 
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
         """The LayerVariances of parameters theta [P]."""
@@ -209,7 +222,6 @@ class InfiniteSpec(NetworkSpec):
         for name in ("choices", "others", "likelihood_power", "earlier"):
             del entry[name]
         entry["layer_sizes"] = _sizes_to_json(self.layer_sizes)
-        entry["likelihood"]["name"] = Gaussian.__name__
         return entry
 
     @classmethod
@@ -274,7 +286,7 @@ def make_infinite_spec(
     has_infinite(layer_sizes)
     ends = [check_integer("layer_sizes", layer_sizes[end], minimum=1) for end in (0, -1)]
     sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])
-    if type(likelihood) is not Gaussian:
+    if not isinstance(likelihood, Gaussian):
         raise ValueError(
             f"Infinite width needs likelihood=Gaussian(), received {likelihood!r}. Use finite widths for "
             "other noise and for classes."

@@ -20,6 +20,8 @@ FORMULAS = {
     "swish": lambda x: x / (1.0 + np.exp(-x)),
     "silu": lambda x: x / (1.0 + np.exp(-x)),
     "sin": np.sin,
+    "cos": np.cos,
+    "erf": special.erf,
     "identity": lambda x: x,
 }
 POINTS = np.linspace(-8.0, 8.0, 801)

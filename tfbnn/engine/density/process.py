@@ -15,7 +15,8 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import Density, Draws, Potential
+from tfbnn.engine.density.densities import scale_log_prior
+from tfbnn.engine.density.potential import Density, Draws, Potential, Weight
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
@@ -40,6 +41,13 @@ class Marginal(Potential):
     @property
     def for_chains(self) -> Density:
         return SignedScales(self.spec)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        """Log prior of the scales, as `Potential` has it, in as few operations as there are priors."""
+        total = tf.zeros(theta.shape[:1], tf.float64)
+        for prior, places in self.spec.scale_groups:
+            total += scale_log_prior(prior, tf.gather(theta, places, axis=1))
+        return total
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """Log marginal likelihood [C], float64."""
@@ -84,6 +92,11 @@ class Marginal(Potential):
         return (
             f"The log density is not finite where chain {chain} starts: the covariance of the rows has no "
             "Cholesky factor. Use x_transform='standardize', priors of smaller scales or more noise."
+        )
+
+    def hessian(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
+        raise ValueError(
+            "Infinite width has no second derivatives in TensorFlow. Use kernel='hmc' or 'nuts'."
         )
 
 

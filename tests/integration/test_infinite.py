@@ -1,0 +1,181 @@
+"""The life of a model of infinite width: fit, file, prediction without TensorFlow, refusals."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tfbnn
+from tests.support.infinite import SCALES, model, rows
+from tfbnn.likelihoods import Gaussian, StudentT
+from tfbnn.posterior.process import GivenRows
+from tfbnn.priors import Laplace, Normal
+
+RUN = dict(num_results=40, num_burnin_steps=40, verbose=0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    x, y = rows(60)
+    network = model(activation="tanh", x_transform="standardize", y_transform="standardize")
+    with pytest.warns(tfbnn.exceptions.VerdictWarning):
+        run = network.fit_posterior(x, y[:, 0], calibrate=True, **RUN)
+    return network, run
+
+
+def test_a_fit_says_what_it_is(fitted):
+    network, run = fitted
+    report = run.report()
+    assert "maximum of the evidence" in run.report(details=True)
+    assert "An erf of the same slope stands for tanh" in report
+    assert "8 leapfrog steps" in report
+    assert run.pretraining.startswith("draws around the maximum of the evidence")
+    assert "integrated out" in network._table and "BayesianMLP 2-inf-1" in network._table
+    assert "Gaussian" in repr(network)
+
+
+def test_a_file_has_draws_and_rows_and_predicts_the_same(fitted, tmp_path):
+    network, _ = fitted
+    network.save(tmp_path / "infinite.h5")
+    loaded = tfbnn.load(tmp_path / "infinite.h5")
+    x, _ = rows(30, seed=3)
+    for settings in ({}, {"include_noise": True, "quantiles": [0.1, 0.9]}):
+        for found, expected in zip(loaded.predict(x, **settings), network.predict(x, **settings)):
+            np.testing.assert_array_equal(found, expected)
+    assert loaded.posterior.given.x.shape == (60, 2)
+    assert (tmp_path / "infinite.h5").stat().st_size < 200_000
+
+
+def test_what_holds_of_networks_holds(fitted):
+    network, run = fitted
+    x, y = rows(30, seed=3)
+    scores = network.evaluate(x, y[:, 0])
+    assert scores["r2"] > 0.8 and 0.5 < scores["pull_width"] < 2.0
+    draws = network.predict_draws(x)
+    assert draws.shape == (160, 30)
+    spread = network.predict(x).stddev
+    assert np.median(draws.std(axis=0) / spread) == pytest.approx(1.0, abs=0.2)
+    assert network.predict_gradient(x).mean.shape == (30, 2)
+    assert network.relevance().median.shape == (2,)
+    assert len(run.basins().members) == 1
+    assert network.compress(20).predict(x).mean == pytest.approx(network.predict(x).mean, abs=0.1)
+    assert json.loads(json.dumps(network.get_config()))["layer_sizes"] == [2, "inf", 1]
+    again = tfbnn.BayesianMLP.from_config(network.get_config())
+    assert again.spec.architecture_text == "2-inf-1, tanh"
+    variables = network.posterior.to_arviz().posterior
+    assert variables["dense_1_kernel_scale"].shape == (4, 40, 2)
+    terms = network.log_prob(network.posterior.draws[0, :3], *_as_fitted())
+    np.testing.assert_allclose(terms, network.posterior.sample_stats["lp"][0, :3], rtol=1e-9)
+
+
+def _as_fitted():
+    x, y = rows(60)
+    return x, y[:, 0]
+
+
+@pytest.mark.parametrize("wanted", ["to_onnx", "to_savedmodel"])
+def test_exports_are_refused_in_words(fitted, tmp_path, wanted):
+    with pytest.raises(ValueError, match=f"{wanted} needs networks with weights.*predict"):
+        getattr(fitted[0], wanted)(tmp_path / "export")
+
+
+REFUSED = {
+    "mixed": ({"layer_sizes": [2, math.inf, 5, 1]}, "all finite or all infinite"),
+    "infinite end": ({"layer_sizes": [2, "inf"]}, "all finite or all infinite"),
+    "activation": ({"activation": "gelu"}, "closed forms for erf, tanh"),
+    "likelihood": ({"likelihood": StudentT()}, r"needs likelihood=Gaussian\(\)"),
+    "prior": ({"prior": Laplace()}, "needs normal priors"),
+    "standard": ({"parameterization": "standard"}, "needs parameterization='ntk'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_has_no_limit_is_refused(case):
+    settings, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        tfbnn.BayesianMLP(**{"layer_sizes": [2, math.inf, 1], **settings})
+
+
+OPTIONS = {
+    "pretraining": ({"pretraining": tfbnn.Pretraining()}, "no weights to train"),
+    "power": ({"likelihood_power": 0.5}, "needs likelihood_power=1"),
+    "curvature": ({"kernel": "smmala"}, "no second derivatives"),
+    "readout": ({"kernel": "repriorised"}, "readout"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_what_a_fit_cannot_do_is_refused(case):
+    options, message = OPTIONS[case]
+    with pytest.raises(ValueError, match=message):
+        model().fit_posterior(*rows(), verbose=0, **options)
+
+
+def test_more_rows_than_memory_is_for_are_refused():
+    x = np.random.default_rng(0).normal(size=(4001, 2))
+    with pytest.raises(ValueError, match="up to 4000 rows.*received 4001"):
+        model().fit_posterior(x, x[:, :1], verbose=0)
+
+
+def test_theta_is_sampled_on_400_rows_and_all_condition():
+    spec = model().spec
+    places = spec.places_of_chains(1000)
+    assert len(np.unique(places)) == 400 and np.array_equal(places, spec.places_of_chains(1000))
+    assert spec.places_of_chains(400) is None
+
+
+@pytest.mark.parametrize("name, depth", [("erf", 1), ("relu", 2), ("sin", 1)])
+def test_wide_networks_have_the_covariance_of_the_limit(name, depth):
+    x = np.random.default_rng(1).normal(size=(4, 2))
+    wide = tfbnn.BayesianMLP(
+        [2, *[256] * depth, 1],
+        activation=name,
+        prior=Normal(1.0),
+        parameterization="ntk",
+        likelihood=Gaussian(0.1),
+        x_transform=None,
+        y_transform=None,
+    )
+    drawn = wide.sample_prior(x, num_results=2000).f[..., 0]
+    limit = model(hidden=depth, activation=name, prior=Normal(1.0), likelihood=Gaussian(0.1))
+    functions = limit.sample_prior(x, num_results=2000, seed=1).f[..., 0]
+    largest = np.abs(np.cov(functions.T)).max()
+    # Of 2000 draws each, and some hundredths of the finite width.
+    assert np.abs(np.cov(drawn.T) - np.cov(functions.T)).max() < 0.25 * largest
+
+
+@pytest.mark.statistics
+def test_ranks_of_the_truth_among_draws_are_uniform():
+    """Simulation-based calibration (Talts et al. 2018, arXiv:1804.06788) of all hyper-parameters."""
+    num_tables, num_ranks = 60, 32
+    settings = dict(prior=SCALES, activation="erf", likelihood=Gaussian())
+    ranks = []
+    for seed in range(num_tables):
+        x = np.random.default_rng(seed).normal(size=(20, 2))
+        truth = model(**settings).sample_prior(x, num_results=1, seed=seed)
+        network = model(**settings)
+        network.fit_posterior(
+            x,
+            truth.y[0],
+            num_results=124,
+            num_burnin_steps=100,
+            verbose=0,
+            calibrate=False,
+            seed=seed,
+        )
+        draws = network.posterior.draws.reshape(-1, network.posterior.draws.shape[-1])
+        chosen = draws[:: len(draws) // (num_ranks - 1)][: num_ranks - 1]
+        ranks.append((chosen < truth.theta[0]).sum(axis=0))
+    # Eight bins; a false alarm in a thousand runs, over all parameters.
+    ranks = np.array(ranks)
+    for column in ranks.T:
+        counts = np.bincount(column // 4, minlength=8)
+        assert stats.chisquare(counts).pvalue > 1e-3 / ranks.shape[1]
+
+
+def test_rows_are_read_only():
+    given = GivenRows(*rows())
+    with pytest.raises(ValueError, match="read-only"):
+        given.x[0] = 0.0
