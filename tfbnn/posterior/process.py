@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from tfbnn.spec.infinite_spec import InfiniteSpec, LayerVariances
 from tfbnn.spec.limit_kernels import covariance, input_slopes
-from tfbnn.system.arrays import Array, ReadOnlyArrays
+from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Draws that averages are over, each of which is a whole distribution, and bytes that their matrices may take.
 MOST_AVERAGED, _MOST_BYTES = 64, 2e9
+# Draws whose means at up to 200 points are kept in mind.
+_MOST_REMEMBERED = 10_000
 # Points for which functions are drawn together.
 MOST_TOGETHER = 4000
 # Powers of ten: the first with which there is a factor, of the largest variance of the prior, is added to
@@ -120,16 +123,22 @@ def process_outputs(ensemble: Ensemble, x: Array) -> Array:
 def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
     """Means of all draws' functions given the rows that theta was sampled on: [C * S, n, K]."""
     spec, given = _parts(ensemble)
+    points = x.tobytes()
+    return _stacked(
+        lambda theta: _mean_of_draw(spec, theta.tobytes(), given, points), list(_flat(ensemble))
+    )
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)  # as a run looks at its draws again and again
+def _mean_of_draw(spec: InfiniteSpec, theta: bytes, given: GivenRows, points: bytes) -> Array:
+    """One of `means_of_chains` [n, K], of arrays as bytes."""
     places = spec.places_of_chains(len(given.x))
     seen = given if places is None else given.taken(places)
-
-    def means(theta: Array) -> Array:
-        draw = conditioned(spec, theta, seen)
-        prior = covariance(spec.activations, draw.layers, seen.x, x).c
-        whole = [white @ root @ prior for white, root in zip(draw.white, draw.roots)]
-        return np.stack(whole, axis=1)
-
-    return _stacked(means, list(_flat(ensemble)))
+    draw = conditioned(spec, np.frombuffer(theta), seen)
+    x = np.frombuffer(points).reshape(-1, seen.x.shape[1])
+    prior = covariance(spec.activations, draw.layers, seen.x, x).c
+    whole = [white @ root @ prior for white, root in zip(draw.white, draw.roots)]
+    return read_only(np.stack(whole, axis=1))
 
 
 def exactly_left_out(

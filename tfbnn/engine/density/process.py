@@ -23,9 +23,9 @@ from tfbnn.spec.limit_kernels import covariance, layer_gradients
 from tfbnn.system.arrays import Array
 from tfbnn.system.triangular import triangular_inverse
 
-# Step in log scales of the second differences, and the least curvature in any direction: about that of the
-# prior of a log scale, so that one which the rows do not tell is not taken for infinitely wide.
-_STEP, _LEAST_CURVATURE = 1e-3, 0.5
+# Step of second differences, of a scale and of the least one; the least curvature in a scale, that of the prior
+# HalfNormal(3), and the least in any direction, of what single scales have.
+_STEP, _LEAST_CURVATURE, _LEAST_SHARE = 1e-3, 0.1, 0.1
 # Beside this no scale is told from zero.
 _TINY = 1e-8
 # The largest block by which it learns so.
@@ -78,15 +78,9 @@ class Marginal(Potential):
         return value, gradient
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Second differences of the gradient at one point [P], positive definite [P, P]."""
-        from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
-
-        steps = _STEP * np.eye(len(coordinates))
-        _, gradients = make_value_and_gradient(self, data)(coordinates + np.concatenate([steps, -steps]))
-        above, below = np.split(gradients, 2)
-        matrix = (below - above) / (2.0 * _STEP)
-        values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-        return (vectors * np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
+        """That of the scales, in their logarithms."""
+        scales = np.exp(coordinates)
+        return SignedScales(self.spec).curvature(scales, data) * np.outer(scales, scales)
 
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
         return (
@@ -126,10 +120,18 @@ class SignedScales(Marginal):
         return _log_scales(coordinates), {}
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """That of the logarithms, carried over to u [P, P] and at least that of the prior."""
-        sizes = np.maximum(np.abs(coordinates), _TINY)
-        matrix = Marginal(self.spec).curvature(np.log(sizes), data)
-        return matrix / np.outer(sizes, sizes)
+        """Second differences of the gradient at one point u [P], made positive definite [P, P]."""
+        from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
+
+        steps = _STEP * np.maximum(np.abs(coordinates), _STEP)
+        around = coordinates + np.concatenate([np.diag(steps), np.diag(-steps)])
+        _, gradients = make_value_and_gradient(self, data)(around)
+        above, below = np.split(gradients, 2)
+        matrix = (below - above) / (2.0 * steps[:, None])
+        sizes = np.sqrt(np.maximum(np.abs(np.diagonal(matrix)), _LEAST_CURVATURE))
+        values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T) / np.outer(sizes, sizes))
+        found = (vectors * np.maximum(np.abs(values), _LEAST_SHARE)) @ vectors.T
+        return found * np.outer(sizes, sizes)
 
 
 def _log_scales(scales: Tensor) -> Tensor:

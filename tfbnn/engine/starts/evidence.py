@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import density_of
+from tfbnn.engine.density.potential import Potential, density_of
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
@@ -45,7 +46,8 @@ def starts_at_maximum(
         if notify.stopped:
             break
     value, mode = max(maxima, key=lambda found: found[0])
-    precision = density_of(spec).curvature(mode, data)
+    scales, of_scales = np.exp(mode), cast(Potential, density_of(spec).for_chains)
+    precision = of_scales.curvature(scales, data)
     root = np.linalg.cholesky(np.linalg.inv(precision))
     normals = [
         seeds.generator(sampling.seed, "start", chain).standard_normal(len(mode))
@@ -53,7 +55,7 @@ def starts_at_maximum(
     ]
     found = ", ".join(f"{one:.4g}" for one, _ in maxima)
     return Starts(
-        mode + np.stack(normals) @ root.T,
+        np.log(np.abs(scales + np.stack(normals) @ root.T)),
         f"draws around the maximum of the evidence, log density {value:.4g}, the best of {found}",
         Seconds(pretraining=time.perf_counter() - began),
         notify.stopped,
