@@ -594,10 +594,14 @@ class BayesianMLP(SampledNetwork):
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
             many inputs a column of text makes. "auto" (default), or [5, "auto", 1]: each fit compares
-            one hidden layer of 50 and two of 20 or 50 on held-out rows, and samples the best.
+            one hidden layer of 50 and two of 20 or 50 on held-out rows, and samples the best. [5, inf, 1],
+            with `math.inf` or "inf" for every hidden layer: the limit of infinite width, a Gaussian process
+            whose weights are integrated out and whose scales are sampled, for up to 4000 rows; see the guide
+            "Infinite width".
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as
             TensorFlow's) or leaky_relu_0.01 (as PyTorch's and JAX's), elu, selu, softplus, gelu, swish or
-            silu, sin, identity or linear. Default "tanh". Functions of these names of TensorFlow,
+            silu, sin, cos, erf, identity or linear. Default "tanh", which an erf of the same slope stands for
+            at infinite width. Functions of these names of TensorFlow,
             Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first

@@ -123,7 +123,9 @@ class InfiniteSpec(NetworkSpec):
         sampled = [(self.noise_prior, layout.log_noise_scale)] if layout.num_noise else []
         sampled += [(prior.scale_prior, place) for prior, _, place in self.weight_groups()]
         for prior in dict.fromkeys(prior for prior, _ in sampled if prior is not None):
-            places = [np.arange(layout.num_parameters)[place] for one, place in sampled if one == prior]
+            places = [
+                np.arange(layout.num_parameters)[place] for one, place in sampled if one == prior
+            ]
             found.append((prior, np.concatenate(places)))
         return found
 
@@ -180,7 +182,9 @@ class InfiniteSpec(NetworkSpec):
 
     @property
     def num_outputs(self) -> int:
-        return 2 * int(self.layer_sizes[-1])  # not out of `network`, which the layout has no need of
+        return 2 * int(
+            self.layer_sizes[-1]
+        )  # not out of `network`, which the layout has no need of
 
     @property
     def architecture_text(self) -> str:
@@ -230,10 +234,10 @@ class InfiniteSpec(NetworkSpec):
         del custom  # there are none of the user's own
         given = {name: value for name, value in entry.items() if name != "name"}
         given["activation"] = given.pop("activations")
-        given["prior"] = [
-            settings_from_json(one, priors.REGISTRY) for one in given.pop("priors")
-        ]
-        given["likelihood"] = settings_from_json(given["likelihood"], {**priors.REGISTRY, "Gaussian": Gaussian})
+        given["prior"] = [settings_from_json(one, priors.REGISTRY) for one in given.pop("priors")]
+        given["likelihood"] = settings_from_json(
+            given["likelihood"], {**priors.REGISTRY, "Gaussian": Gaussian}
+        )
         spec = make_infinite_spec(**given)
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")

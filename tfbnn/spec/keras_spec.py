@@ -12,8 +12,8 @@ import numpy as np
 
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
-from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.infinite_spec import InfiniteSpec
+from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_parts import (

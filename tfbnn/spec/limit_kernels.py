@@ -56,7 +56,9 @@ def _limit_of_erf(square: float, offset: float = 0.0, factor: float = 1.0) -> Li
     """Of functions with the covariance offset + factor * E[erf(k u) erf(k v)], `square` = k^2."""
 
     def correlation(c: Array, a: Array, b: Array) -> Array:
-        return c * (2.0 * square / np.sqrt(1.0 + 2.0 * square * a)) / np.sqrt(1.0 + 2.0 * square * b)
+        return (
+            c * (2.0 * square / np.sqrt(1.0 + 2.0 * square * a)) / np.sqrt(1.0 + 2.0 * square * b)
+        )
 
     def value(c: Array, a: Array, b: Array) -> Array:
         return np.arcsin(correlation(c, a, b)) * (2.0 * factor / pi) + offset
@@ -214,7 +216,9 @@ def input_slopes(
         slopes, own = limit.slopes(*stage[:3]), limit.slopes(a, a, a)
         of_c = kernel * (slopes.by_c * of_c + slopes.by_a * of_a[..., None])
         half = 0.5 * of_a / np.maximum(a, _TINY)
-        mixed = kernel * ((mixed - np.square(half) * a) * own.by_c + np.square(half) * limit.bent(a))
+        mixed = kernel * (
+            (mixed - np.square(half) * a) * own.by_c + np.square(half) * limit.bent(a)
+        )
         of_a = kernel * (own.by_c + 2.0 * own.by_a) * of_a
     return InputSlopes(of_c, 0.5 * of_a, mixed)
 

@@ -188,7 +188,9 @@ def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
     )
 
 
-def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> ModelSpec | InfiniteSpec | OpenSpec:
+def make_any_spec(
+    layer_sizes: Any, *, likelihood: Any, **settings: Any
+) -> ModelSpec | InfiniteSpec | OpenSpec:
     """Check the arguments of `BayesianMLP` and make the spec that they describe.
 
     Raises:
@@ -202,7 +204,7 @@ def make_any_spec(layer_sizes: Any, *, likelihood: Any, **settings: Any) -> Mode
     return make_spec(layer_sizes, likelihood=likelihood, **settings)
 
 
-def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | OpenSpec:
+def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | InfiniteSpec | OpenSpec:
     """The model that `config_of` or `OpenSpec.to_config` describes, of built-in classes and those in `custom`.
 
     Raises:

@@ -7,11 +7,14 @@ import pytest
 
 from tests.support.infinite import FLOOR, arcsine, ensemble, model
 from tfbnn.data.transforms import fit_pipeline
-from tfbnn.posterior.calibration.left_out import left_out_moments
 from tfbnn.posterior.gradient import gradient_of_model
 from tfbnn.posterior.prediction import Summary, function_of_chains, predict
-from tfbnn.posterior.process import GivenRows, num_averaged, sampled_outputs
-from tfbnn.spec.rows import NetworkRows
+from tfbnn.posterior.process import (
+    GivenRows,
+    exactly_left_out,
+    num_averaged,
+    sampled_outputs,
+)
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
 NEW = np.random.default_rng(5).normal(size=(7, 2))
@@ -77,8 +80,7 @@ def test_rows_left_out_are_predicted_by_the_others(num_together):
     found = ensemble()
     x, y = found.given.x, found.given.y
     groups = None if num_together == 1 else np.arange(len(x)) // num_together
-    mean, stddev, judged = left_out_moments(found, NetworkRows(x, y, None), groups)
-    assert judged.all()
+    mean, stddev = exactly_left_out(found, np.arange(len(x)), groups)
     thetas = found.draws.reshape(-1, found.draws.shape[-1])
     for first in (0, 10):
         out = np.arange(first, first + num_together)
@@ -102,7 +104,7 @@ def test_rows_left_out_are_predicted_by_the_others(num_together):
 def test_other_rows_are_not_left_out():
     found = ensemble()
     with pytest.raises(ValueError, match="rows of its fit"):
-        left_out_moments(found, NetworkRows(NEW, NEW[:, :1], None))
+        found.given.places_of(NEW, NEW[:, :1])
 
 
 def test_functions_are_drawn_together():

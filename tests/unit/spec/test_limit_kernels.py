@@ -98,9 +98,7 @@ def test_slopes_in_the_inputs_are_those_of_the_covariance(name, hidden):
         above, below = (covariance(names, scales, one, Z).c for one in (X + side, X - side))
         np.testing.assert_allclose(found.of_c[column], (above - below) / (2 * step), atol=1e-6)
         signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
-        both = [
-            s * t * covariance(names, scales, X + s * side, X + t * side).c for s, t in signs
-        ]
+        both = [s * t * covariance(names, scales, X + s * side, X + t * side).c for s, t in signs]
         # The kink of relu makes a difference of the size of a step.
         mixed = np.diagonal(sum(both)) / (4 * step**2)
         tolerance = 2e-4 if name == "relu" else 2e-6

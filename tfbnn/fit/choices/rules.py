@@ -154,7 +154,10 @@ def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
             target_accept_prob=_ACCEPT_OF_SCALES,
             preconditioner="gauss_newton",
         )
-        return settings, f"{_FEWEST_STEPS} leapfrog steps, as scales are whitened by their curvature"
+        return (
+            settings,
+            f"{_FEWEST_STEPS} leapfrog steps, as scales are whitened by their curvature",
+        )
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
     noise, accept = _noise_of(pilot), _ACCEPT
