@@ -2,8 +2,9 @@
 
 from tests.support.code_lines import counts, num_code_lines
 
-MOST_LINES = 28_000
-MOST_FILES = 287
+# Infinite width took 920 lines and eight files.
+MOST_LINES = 28_920
+MOST_FILES = 295
 MOST_LINES_OF_A_ROOM = 4_000
 
 

@@ -284,12 +284,9 @@ def _named_slots(ensemble: Ensemble) -> Iterator[tuple[str, tuple[str, ...]]]:
             name = one.path.replace("/", "_")
             yield name, tuple(f"{name}_axis_{axis}" for axis in range(len(one.shape)))
         return
-    if isinstance(ensemble.spec, InfiniteSpec):
-        for number in range(1, len(ensemble.spec.layer_sizes)):
-            yield f"dense_{number}_kernel", ()
-            yield f"dense_{number}_bias", ()
-        return
-    spec = perceptron(ensemble.spec, "to_arviz")
+    spec = ensemble.spec
+    if not isinstance(spec, InfiniteSpec):  # which has no weights, and the same layers
+        spec = perceptron(spec, "to_arviz")
     hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
     last = prediction_side(ensemble) if spec.num_outputs == spec.num_predicted else "output"
     for number, sides in enumerate(pairwise(("feature", *hidden, last)), start=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -383,7 +383,7 @@ class Ensemble(ReadOnlyArrays):
     @cached_property
     def conditioned_draws(self) -> list[Conditioned]:
         """Every draw of infinite width given the rows."""
-        return condition_all(self)
+        return condition_all(cast(InfiniteSpec, self.spec), self.draws, cast(GivenRows, self.given))
 
     @property
     def averaged(self) -> Ensemble:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.process import process_outputs
+from tfbnn.posterior.process_predictions import process_outputs
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import moments
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.process import process_gradients
+from tfbnn.posterior.process_predictions import process_gradients
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec

@@ -22,7 +22,7 @@ from tfbnn.posterior.function_moments import (
     sample_noisy,
 )
 from tfbnn.posterior.prediction_frame import Prediction
-from tfbnn.posterior.process import means_of_chains, sampled_outputs
+from tfbnn.posterior.process_predictions import means_of_chains, sampled_outputs
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array, row_slices

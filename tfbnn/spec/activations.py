@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.transforms import Operation
+from tfbnn.data.validation import check_choice
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import name_of
@@ -242,3 +243,18 @@ def activation_name(activation: Any) -> Any:
     is_unlike = name in ("gelu", "identity") and place.startswith(("keras.src.ops", "numpy"))
     is_known = name in ACTIVATIONS and place.startswith(("tensorflow", "keras", "numpy"))
     return name if is_known and not is_unlike else activation
+
+
+def activations_of(activation: Any, num_hidden: int) -> tuple[str, ...]:
+    if not isinstance(activation, (list, tuple)):
+        return (_activation(activation),) * num_hidden
+    if len(activation) != num_hidden:
+        raise ValueError(
+            f"activation must be one name or {num_hidden}, one per hidden layer, received "
+            f"{len(activation)}."
+        )
+    return tuple(map(_activation, activation))
+
+
+def _activation(activation: Any) -> str:
+    return check_choice("activation", activation_name(activation), ACTIVATIONS)

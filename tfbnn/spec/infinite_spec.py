@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -12,16 +11,16 @@ import numpy as np
 
 from tfbnn.data.validation import check_integer
 from tfbnn.spec import priors
+from tfbnn.spec.activations import activations_of
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.defaults import default_prior
 from tfbnn.spec.layout import Layout, Slot
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
-from tfbnn.spec.model_spec import activations_of
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import NetworkSpec, Readout, check_priors, common_settings
-from tfbnn.spec.priors import EarlierRows, LayerPrior, ScalePrior, WeightPrior
-from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
+from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
 
 # Rows that the hyper-parameters are sampled on, whose covariance each gradient inverts; and the most that
@@ -115,29 +114,15 @@ class InfiniteSpec(NetworkSpec):
             slots.append(Slot(name, shape, slice(0, 0), slice(begin, end)))
         return Layout(tuple(slots), 0, num_noise, end)
 
-    @cached_property
-    def scale_groups(self) -> list[tuple[ScalePrior, Array]]:
-        """(Prior, places in theta) of all scales, those of one prior together."""
-        layout = self.layout
-        found: list[tuple[ScalePrior, Array]] = []
-        sampled = [(self.noise_prior, layout.log_noise_scale)] if layout.num_noise else []
-        sampled += [(prior.scale_prior, place) for prior, _, place in self.weight_groups()]
-        for prior in dict.fromkeys(prior for prior, _ in sampled if prior is not None):
-            places = [
-                np.arange(layout.num_parameters)[place] for one, place in sampled if one == prior
-            ]
-            found.append((prior, np.concatenate(places)))
-        return found
-
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
         """The LayerVariances of parameters theta [P]."""
-        return [
-            LayerVariances(
-                self._variance(theta, index, layer.kernel) / self._fan_in(index),
-                self._variance(theta, index + 1, layer.bias),
-            )
-            for index, layer in zip(range(0, 2 * len(self.priors), 2), self.priors)
-        ]
+        found = []
+        for prior, _, place in self.weight_groups():
+            fixed = np.full(1, float(prior.scale or 0.0) ** 2)
+            found.append(fixed if prior.scale_prior is None else np.exp(2.0 * theta[place]))
+        first, *kernels = found[::2]
+        kernels = [first / self.layer_sizes[0], *(one[0] for one in kernels)]
+        return [LayerVariances(one, bias[0]) for one, bias in zip(kernels, found[1::2])]
 
     def noise_scales(self, theta: Array, row_noise: Array | None, num_rows: int) -> Array:
         """Standard deviations of the noise of every row for parameters theta [S, P]: [S, N, K]."""
@@ -145,16 +130,6 @@ class InfiniteSpec(NetworkSpec):
         log_scales = theta[:, self.layout.log_noise_scale]
         scales = self.regression_likelihood.scale(nothing, log_scales, row_noise)
         return np.broadcast_to(scales, (len(theta), num_rows, self.num_targets))
-
-    def _variance(self, theta: Array, index: int, prior: WeightPrior) -> Any:
-        if prior.scale_prior is None:
-            return float(prior.scale or 0.0) ** 2
-        scales = np.exp(2.0 * theta[self.layout.slots[index].scales])
-        return scales if prior.per_input else scales[0]
-
-    def _fan_in(self, index: int) -> float:
-        """Inputs of the first layer; of the others the mean over units takes them out."""
-        return float(self.layer_sizes[0]) if index == 0 else 1.0
 
     def may_see_inputs(self, slot: Slot) -> bool:
         return slot.name == "layer 1 kernel"
@@ -189,8 +164,7 @@ class InfiniteSpec(NetworkSpec):
     @property
     def architecture_text(self) -> str:
         """Layers and activations: "5-inf-1, tanh"."""
-        widths = "-".join(INFINITE if size == inf else str(size) for size in self.layer_sizes)
-        return ", ".join([widths, *dict.fromkeys(self.activations)])
+        return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -221,31 +195,12 @@ class InfiniteSpec(NetworkSpec):
         return replace(self, priors=other.priors)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
+        """Plain dicts, lists, strings and numbers; `ModelSpec.from_json` reads them back."""
         entry = settings_to_json(self)
-        for name in ("choices", "others", "likelihood_power", "earlier"):
+        for name in ("name", "choices", "others", "likelihood_power", "earlier"):
             del entry[name]
-        entry["layer_sizes"] = _sizes_to_json(self.layer_sizes)
-        return entry
-
-    @classmethod
-    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> InfiniteSpec:
-        """Rebuild and validate a spec. Raises KeyError, TypeError or ValueError for any other entry."""
-        del custom  # there are none of the user's own
-        given = {name: value for name, value in entry.items() if name != "name"}
-        given["activation"] = given.pop("activations")
-        given["prior"] = [settings_from_json(one, priors.REGISTRY) for one in given.pop("priors")]
-        given["likelihood"] = settings_from_json(
-            given["likelihood"], {**priors.REGISTRY, "Gaussian": Gaussian}
-        )
-        spec = make_infinite_spec(**given)
-        if spec.is_open or spec.choices:
-            raise ValueError("a setting of the model is 'auto': files say what was chosen")
-        return spec
-
-
-def _sizes_to_json(sizes: Iterable[float]) -> list[Any]:
-    return [INFINITE if size == inf else int(size) for size in sizes]
+        sizes = [INFINITE if size == inf else size for size in self.layer_sizes]
+        return {**entry, "layer_sizes": sizes}
 
 
 def require_weights(spec: NetworkSpec, what: str) -> None:

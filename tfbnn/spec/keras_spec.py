@@ -12,7 +12,6 @@ import numpy as np
 
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
-from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.model_spec import ModelSpec
@@ -202,5 +201,5 @@ def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> Network
         OwnClassError: For a prior or likelihood that is neither built in nor among those.
         KeyError, TypeError, ValueError: For anything else.
     """
-    kinds = {kind.__name__: kind for kind in (KerasSpec, InfiniteSpec)}
-    return kinds.get(entry.get("name", ""), ModelSpec).from_json(entry, custom)
+    kind = KerasSpec if entry.get("name") == KerasSpec.__name__ else ModelSpec
+    return kind.from_json(entry, custom)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.validation import check_choice, check_integer
+from tfbnn.data.validation import check_integer
 from tfbnn.spec import priors
-from tfbnn.spec.activations import ACTIVATIONS, activation_name
+from tfbnn.spec.activations import ACTIVATIONS, activations_of
 from tfbnn.spec.choices import AUTO
 from tfbnn.spec.defaults import default_prior
+from tfbnn.spec.infinite_spec import InfiniteSpec, has_infinite, make_infinite_spec
 from tfbnn.spec.layout import Slot
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import (
@@ -110,7 +111,9 @@ class ModelSpec(NetworkSpec):
         return entry
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> "ModelSpec":
+    def from_json(
+        cls, entry: dict[str, Any], custom: Iterable[Any] = ()
+    ) -> "ModelSpec | InfiniteSpec":
         """Rebuild and validate a spec; `custom` are classes of the user's own, see `with_custom`.
 
         Raises:
@@ -120,7 +123,7 @@ class ModelSpec(NetworkSpec):
         arguments = _as_arguments(entry)
         power = check_likelihood_power(arguments.pop("likelihood_power", 1.0))
         earlier = arguments.pop("earlier", None)
-        spec = make_spec(**_read(arguments, custom))
+        spec = make_layers(**_read(arguments, custom))
         if spec.is_open or spec.choices:
             raise ValueError("a setting of the model is 'auto': files say what was chosen")
         spec = replace(spec, likelihood_power=power)
@@ -145,6 +148,12 @@ def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
         f"{what} needs the layers of a BayesianMLP, or of a Keras model that is a plain stack of "
         f"Dense layers, received {spec.architecture_text}."
     )
+
+
+def make_layers(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpec | InfiniteSpec:
+    """`make_spec`, of infinite width where layer_sizes say so."""
+    make = make_infinite_spec if has_infinite(layer_sizes) else make_spec
+    return make(layer_sizes, activation=activation, **settings)
 
 
 def make_spec(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpec:
@@ -191,21 +200,6 @@ def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
             f"received {len(sizes) - 1} layers, the widest with {max(sizes)}."
         )
     return sizes
-
-
-def activations_of(activation: Any, num_hidden: int) -> tuple[str, ...]:
-    if not isinstance(activation, (list, tuple)):
-        return (_activation(activation),) * num_hidden
-    if len(activation) != num_hidden:
-        raise ValueError(
-            f"activation must be one name or {num_hidden}, one per hidden layer, received "
-            f"{len(activation)}."
-        )
-    return tuple(map(_activation, activation))
-
-
-def _activation(activation: Any) -> str:
-    return check_choice("activation", activation_name(activation), ACTIVATIONS)
 
 
 # Arguments by the names that `ModelSpec` has for them.

@@ -13,7 +13,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.infinite_spec import InfiniteSpec, has_infinite, make_infinite_spec
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.likelihoods import (
     Bernoulli,
     Categorical,
@@ -21,7 +21,7 @@ from tfbnn.spec.likelihoods import (
     HeteroscedasticGaussian,
     StudentT,
 )
-from tfbnn.spec.model_spec import ModelSpec, arguments_of_config, config_of, make_spec
+from tfbnn.spec.model_spec import ModelSpec, arguments_of_config, config_of, make_layers, make_spec
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, check_prior_sizes
 from tfbnn.spec.settings_json import describe_settings
 
@@ -199,9 +199,7 @@ def make_any_spec(
     if is_open(layer_sizes):
         return OpenSpec.make(layer_sizes, likelihood=likelihood, **settings)
     likelihood = Gaussian() if is_auto(likelihood) else likelihood
-    if has_infinite(layer_sizes):
-        return make_infinite_spec(layer_sizes, likelihood=likelihood, **settings)
-    return make_spec(layer_sizes, likelihood=likelihood, **settings)
+    return make_layers(layer_sizes, likelihood=likelihood, **settings)
 
 
 def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | InfiniteSpec | OpenSpec:

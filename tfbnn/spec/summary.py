@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, prod
+from math import prod
 from numbers import Real
 
 from tfbnn.spec.choices import Choice
-from tfbnn.spec.infinite_spec import INFINITE, InfiniteSpec
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_parts import Place
@@ -27,38 +27,20 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
             (one.path, str(list(one.shape)), str(prod(one.shape)), sampled.get(one.index, "fixed"))
             for one in sorted(variables, key=lambda one: one.index)
         ]
-    if isinstance(spec, InfiniteSpec):
-        return _LAYER_HEADER, _infinite_layers(spec)
-    spec = perceptron(spec, "summary")
-    activations = [*spec.activations, "identity"]
+    spec = spec if isinstance(spec, InfiniteSpec) else perceptron(spec, "summary")
+    activations, sizes = [*spec.activations, "identity"], [str(size) for size in spec.layer_sizes]
     return _LAYER_HEADER, [
         (
             f"dense_{number}",
-            str(list(kernel.shape)),
+            f"[{inputs}, {units}]",
             activation,
-            str(bias.weights.stop - kernel.weights.start),
+            str(bias.weights.stop - kernel.weights.start or "integrated out"),
             _prior_text(prior.kernel),
             _prior_text(prior.bias),
         )
-        for number, ((kernel, bias), activation, prior) in enumerate(
-            zip(spec.layout.layers, activations, spec.priors), start=1
+        for number, ((kernel, bias), (inputs, units), activation, prior) in enumerate(
+            zip(spec.layout.layers, pairwise(sizes), activations, spec.priors), start=1
         )
-    ]
-
-
-def _infinite_layers(spec: InfiniteSpec) -> list[tuple[str, ...]]:
-    sizes = [INFINITE if size == inf else str(size) for size in spec.layer_sizes]
-    kinds = zip(pairwise(sizes), [*spec.activations, "identity"], spec.priors)
-    return [
-        (
-            f"dense_{number}",
-            f"[{before}, {behind}]",
-            activation,
-            "integrated out",
-            _prior_text(prior.kernel),
-            _prior_text(prior.bias),
-        )
-        for number, ((before, behind), activation, prior) in enumerate(kinds, start=1)
     ]
 
 

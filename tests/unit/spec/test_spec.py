@@ -86,7 +86,7 @@ def test_default_scales_of_classes_may_be_larger(likelihood):
         ({"layer_sizes": [2] * 66}, ValueError, "layer_sizes .*at most 64 layers.*65 layers"),
         ({"activation": "tahn"}, ValueError, "activation .*'tanh'.*'tahn'"),
         ({"activation": None}, TypeError, "activation .*None"),
-        ({"activation": np.cos}, TypeError, "activation .*'tanh'.*'cos'"),
+        ({"activation": np.sinh}, TypeError, "activation .*'tanh'.*'sinh'"),
         ({"activation": ["tanh", "relu"]}, ValueError, "activation .*1, one per hidden.* 2"),
         ({"activation": [3]}, TypeError, "activation .*3"),
         ({"prior": "normal"}, TypeError, "prior .*Normal.*'normal'"),

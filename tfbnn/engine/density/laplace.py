@@ -14,8 +14,8 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.densities import Noise, row_log_likelihood
+from tfbnn.engine.density.density_of import density_of
 from tfbnn.engine.density.gauss_newton import counted_columns, output_jacobian
-from tfbnn.engine.density.potential import density_of
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array

@@ -6,7 +6,7 @@ Pretraining, every kernel and `model.log_prob` use this posterior and no other.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from tfbnn.engine.density.row_blocks import (
     value_and_gradient_over_rows,
 )
 from tfbnn.spec.density_spec import DensitySpec, Function, Sampled
-from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior, entries
 from tfbnn.system.arrays import Array
@@ -325,16 +324,3 @@ class FunctionDensity(Density):
     @staticmethod
     def _value(function: Function, theta: Tensor) -> Tensor:
         return tf.cast(function(theta), tf.float64)
-
-
-@overload
-def density_of(spec: NetworkSpec) -> Potential: ...
-@overload
-def density_of(spec: Sampled) -> Density: ...
-def density_of(spec: Sampled) -> Density:
-    """The density that a spec describes, in its own coordinates."""
-    if isinstance(spec, InfiniteSpec):
-        from tfbnn.engine.density.process import Marginal
-
-        return Marginal(spec)
-    return FunctionDensity(spec) if isinstance(spec, DensitySpec) else Potential(spec)

@@ -15,7 +15,6 @@ import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.densities import scale_log_prior
 from tfbnn.engine.density.potential import Density, Draws, Potential, Weight
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
@@ -43,11 +42,7 @@ class Marginal(Potential):
         return SignedScales(self.spec)
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        """Log prior of the scales, as `Potential` has it, in as few operations as there are priors."""
-        total = tf.zeros(theta.shape[:1], tf.float64)
-        for prior, places in self.spec.scale_groups:
-            total += scale_log_prior(prior, tf.gather(theta, places, axis=1))
-        return total
+        return self.scales_log_prior(theta)
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
         """Log marginal likelihood [C], float64."""
@@ -121,12 +116,10 @@ class SignedScales(Marginal):
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
         """Second differences of the gradient at one point u [P], made positive definite [P, P]."""
-        from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
-
         steps = _STEP * np.maximum(np.abs(coordinates), _STEP)
         around = coordinates + np.concatenate([np.diag(steps), np.diag(-steps)])
-        _, gradients = make_value_and_gradient(self, data)(around)
-        above, below = np.split(gradients, 2)
+        _, gradients = self.value_and_gradient(tf.constant(around), data)
+        above, below = np.split(gradients.numpy(), 2)
         matrix = (below - above) / (2.0 * steps[:, None])
         sizes = np.sqrt(np.maximum(np.abs(np.diagonal(matrix)), _LEAST_CURVATURE))
         values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T) / np.outer(sizes, sizes))

@@ -16,9 +16,10 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, make_data
+from tfbnn.engine.density.density_of import density_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices
 from tfbnn.engine.density.network import network_tiles
-from tfbnn.engine.density.potential import Density, density_of
+from tfbnn.engine.density.potential import Density
 from tfbnn.spec.density_spec import Function, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array

@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor
-from tfbnn.engine.density.potential import Density, density_of
+from tfbnn.engine.density.density_of import density_of
+from tfbnn.engine.density.potential import Density
 from tfbnn.engine.kernels.transition import (
     TransitionKernel,
     TransitionStatistics,

@@ -14,7 +14,8 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, num_pieces
-from tfbnn.engine.density.potential import Density, density_of
+from tfbnn.engine.density.density_of import density_of
+from tfbnn.engine.density.potential import Density
 from tfbnn.engine.density.row_blocks import in_pieces
 from tfbnn.engine.density.value_and_gradient import (
     ValueAndGradient,

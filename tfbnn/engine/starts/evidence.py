@@ -9,7 +9,8 @@ import numpy as np
 
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import Potential, density_of
+from tfbnn.engine.density.density_of import density_of
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds

@@ -16,7 +16,7 @@ import numpy as np
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, WeightedRows, all_rows
-from tfbnn.engine.density.potential import density_of
+from tfbnn.engine.density.density_of import density_of
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
 from tfbnn.engine.starts.evidence import starts_at_maximum

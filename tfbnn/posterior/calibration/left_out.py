@@ -11,7 +11,7 @@ from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
-from tfbnn.posterior.process import exactly_left_out
+from tfbnn.posterior.process_predictions import exactly_left_out
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array

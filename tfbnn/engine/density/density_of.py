@@ -1,0 +1,20 @@
+"""The density of each kind of spec."""
+
+from typing import overload
+
+from tfbnn.engine.density.potential import Density, FunctionDensity, Potential
+from tfbnn.engine.density.process import Marginal
+from tfbnn.spec.density_spec import DensitySpec, Sampled
+from tfbnn.spec.infinite_spec import InfiniteSpec
+from tfbnn.spec.network_spec import NetworkSpec
+
+
+@overload
+def density_of(spec: NetworkSpec) -> Potential: ...
+@overload
+def density_of(spec: Sampled) -> Density: ...
+def density_of(spec: Sampled) -> Density:
+    """The density that a spec describes, of theta."""
+    if isinstance(spec, InfiniteSpec):
+        return Marginal(spec)
+    return FunctionDensity(spec) if isinstance(spec, DensitySpec) else Potential(spec)
