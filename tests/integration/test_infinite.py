@@ -20,14 +20,12 @@ RUN = dict(num_results=40, num_burnin_steps=40, verbose=0, seed=1)
 def fitted():
     x, y = rows(60)
     network = model(activation="tanh", x_transform="standardize", y_transform="standardize")
-    with pytest.warns(tfbnn.exceptions.VerdictWarning):
-        run = network.fit_posterior(x, y[:, 0], calibrate=True, **RUN)
-    return network, run
+    return network, network.fit_posterior(x, y[:, 0], calibrate=True, **RUN)
 
 
 def test_a_fit_says_what_it_is(fitted):
     network, run = fitted
-    report = run.report()
+    report = " ".join(run.report().split())
     assert "maximum of the evidence" in run.report(details=True)
     assert "An erf of the same slope stands for tanh" in report
     assert "8 leapfrog steps" in report
@@ -59,7 +57,7 @@ def test_what_holds_of_networks_holds(fitted):
     assert np.median(draws.std(axis=0) / spread) == pytest.approx(1.0, abs=0.2)
     assert network.predict_gradient(x).mean.shape == (30, 2)
     assert network.relevance().median.shape == (2,)
-    assert len(run.basins().members) == 1
+    assert "4 chains in 1 basin" in repr(run.basins())
     assert network.compress(20).predict(x).mean == pytest.approx(network.predict(x).mean, abs=0.1)
     assert json.loads(json.dumps(network.get_config()))["layer_sizes"] == [2, "inf", 1]
     again = tfbnn.BayesianMLP.from_config(network.get_config())
@@ -143,7 +141,7 @@ def test_wide_networks_have_the_covariance_of_the_limit(name, depth):
     functions = limit.sample_prior(x, num_results=2000, seed=1).f[..., 0]
     largest = np.abs(np.cov(functions.T)).max()
     # Of 2000 draws each, and some hundredths of the finite width.
-    assert np.abs(np.cov(drawn.T) - np.cov(functions.T)).max() < 0.25 * largest
+    assert np.abs(np.cov(drawn.T) - np.cov(functions.T)).max() < 0.2 * largest
 
 
 @pytest.mark.statistics

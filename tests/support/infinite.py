@@ -17,9 +17,8 @@ FLOOR = 1e-4
 def rows(num_rows=25, num_targets=1, seed=0):
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(num_rows, 2))
-    y = np.sin(x @ generator.normal(size=(2, num_targets))) + 0.1 * generator.normal(
-        size=(num_rows, num_targets)
-    )
+    direction = np.random.default_rng(9).normal(size=(2, num_targets))
+    y = np.sin(x @ direction) + 0.1 * generator.normal(size=(num_rows, num_targets))
     return x, y
 
 

@@ -185,7 +185,7 @@ def _parts(ensemble: Ensemble) -> tuple[InfiniteSpec, GivenRows]:
 
 
 def _flat(ensemble: Ensemble) -> list[Array]:
-    return list(ensemble.draws.reshape(-1, ensemble.draws.shape[-1]))
+    return list(ensemble.draws.reshape(ensemble.num_draws, ensemble.draws.shape[-1]))
 
 
 def _of_draws(ensemble: Ensemble, function: Callable[[Conditioned], Array]) -> Array:

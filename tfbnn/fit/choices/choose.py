@@ -71,7 +71,7 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
     if isinstance(spec, InfiniteSpec):
-        options = options_of_infinite(options, len(rows.x))
+        options = options_of_infinite(spec, options, len(rows.x))
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
     options, choices = settle_options(
@@ -87,12 +87,17 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     return Chosen(spec, options, transformed, choices, begun is not None)
 
 
-def options_of_infinite(options: FitOptions, num_rows: int) -> FitOptions:
+def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) -> FitOptions:
     """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
 
     Raises:
         ValueError: Says so.
     """
+    if not spec.num_parameters:
+        raise ValueError(
+            "Infinite width has nothing to sample where all scales are fixed. Leave the noise or a prior "
+            "open, such as likelihood=Gaussian()."
+        )
     if options.likelihood_power != 1.0:
         raise ValueError(
             f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
