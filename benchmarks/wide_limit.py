@@ -26,6 +26,7 @@ from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Repriorised
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
+from tfbnn.spec.limit_kernels import covariance
 
 __all__ = ["Case", "direct_draws", "limit", "nngp_kernel", "step_at"]
 
@@ -34,8 +35,9 @@ LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
 STEP_SIZES = np.geomspace(0.003, 1.0, 18)
 # Half the side of a slice, in units of the coordinates, along two random directions of length one.
 REACH, NUM_GRID = 3.0, 41
-# Direct draws that are in memory at a time: of each a matrix of width times width.
-BATCH = 20
+# Direct draws that are in memory at a time, of each a matrix of width times width; and above which width a tenth
+# of the draws is made.
+BATCH, NARROW = 20, 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Size:
 
     Attributes:
         networks: (width, depth) of those whose direct draws are compared with the limit.
-        num_draws: Direct draws of each.
+        num_draws: Direct draws of each; of wide ones a tenth.
         widths: Of which step sizes are found.
         num_transitions: Of the chains that lead to where steps begin.
     """
@@ -63,7 +65,9 @@ class Size:
 
 
 QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3)
-FULL = Size(((16, 1), (64, 1), (256, 1), (16, 3), (64, 3)), 1000, (16, 64, 256), 25)
+FULL = Size(
+    ((16, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (16, 3), (64, 3)), 1000, (16, 64, 256), 25
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,19 +103,9 @@ class Case:
 
 
 def nngp_kernel(x, z, depth):
-    """Covariance [n, m] of the outputs at inputs x [n, D] and z [m, D] in the limit of infinite width.
-
-    Cho and Saul's arc-cosine kernel of degree one, a layer after the other; of every layer bias
-    and kernel have variance one, the latter over its number of inputs.
-    """
-    mixed = x @ z.T / x.shape[1] + 1.0
-    own, others = ((rows**2).sum(axis=1) / x.shape[1] + 1.0 for rows in (x, z))
-    for _ in range(depth):
-        lengths = np.sqrt(np.outer(own, others))
-        angle = np.arccos(np.clip(mixed / lengths, -1.0, 1.0))
-        mixed = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2.0 * np.pi) + 1.0
-        own, others = own / 2.0 + 1.0, others / 2.0 + 1.0
-    return mixed
+    """Covariance [n, m] of the outputs at inputs x [n, D] and z [m, D] in the limit of infinite width."""
+    layers = [(1.0 / x.shape[1], 1.0), *[(1.0, 1.0)] * depth]
+    return covariance(["relu"] * depth, layers, x, z).c
 
 
 def limit(case):
@@ -121,32 +115,39 @@ def limit(case):
     root = np.linalg.cholesky(noisy)
     across = np.linalg.solve(root, nngp_kernel(x, test, case.depth))
     seen = np.linalg.solve(root, y[:, 0])
-    covariance = nngp_kernel(test, test, case.depth) - across.T @ across
+    left = nngp_kernel(test, test, case.depth) - across.T @ across
     evidence = -0.5 * (seen @ seen + len(x) * np.log(2.0 * np.pi)) - np.log(np.diag(root)).sum()
-    return across.T @ seen, covariance, float(evidence)
+    return across.T @ seen, left, float(evidence)
 
 
 def direct_draws(case, count):
-    """(outputs at the test inputs [count, n], log marginal likelihoods given the hidden layers [count])."""
+    """(outputs [count, n], log marginal likelihoods given the hidden layers [count], gradient differences [count]).
+
+    Outputs are at the test inputs; gradient differences squared lengths of the gradient of the log posterior less
+    that of the prior, which is minus the coordinates.
+    """
     potential, data = Repriorised(case.spec), case.data
     inputs = tf.constant(case.rows[2].T)
     found = []
-    for number in range(count // BATCH):
-        phi = case.normals((1, number), BATCH)
+    batch = BATCH if case.width <= NARROW else 2
+    for number in range(count // batch):
+        phi = case.normals((1, number), batch)
         theta, _ = potential.complete(tf.constant(phi), None, data)
         # All coordinates are N(0, 1) under the prior: what is left says how far the posterior is from it.
         of_prior = -0.5 * (phi**2).sum(axis=1) - 0.5 * phi.shape[1] * np.log(2.0 * np.pi)
-        marginal = potential.log_prob(tf.constant(phi), data).numpy() - of_prior
-        found.append((network_outputs(case.spec, theta, inputs).numpy()[:, 0], marginal))
-    outputs, marginals = zip(*found)
-    return np.concatenate(outputs), np.concatenate(marginals)
+        value, gradient = potential.value_and_gradient(tf.constant(phi), data)
+        outputs = network_outputs(case.spec, theta, inputs).numpy()[:, 0]
+        difference = np.square(gradient.numpy() + phi).sum(axis=1)
+        found.append((outputs, value.numpy() - of_prior, difference))
+    return tuple(map(np.concatenate, zip(*found)))
 
 
 def limit_row(case, count):
     """How far direct draws are from the process, and from the posterior of the network."""
-    mean, covariance, evidence = limit(case)
-    outputs, marginals = direct_draws(case, count)
-    stddev = np.sqrt(np.diag(covariance))
+    mean, spread, evidence = limit(case)
+    count = count if case.width <= NARROW else count // 10
+    outputs, marginals, differences = direct_draws(case, count)
+    stddev = np.sqrt(np.diag(spread))
     largest = marginals.max()
     weights = np.exp(marginals - largest)
     return {
@@ -154,11 +155,10 @@ def limit_row(case, count):
         "depth": case.depth,
         "mean": float(np.sqrt(np.mean(((outputs.mean(axis=0) - mean) / stddev) ** 2))),
         "stddev": float(np.mean(outputs.std(axis=0) / stddev)),
-        "covariance": float(
-            np.linalg.norm(np.cov(outputs.T) - covariance) / np.linalg.norm(covariance)
-        ),
+        "covariance": float(np.linalg.norm(np.cov(outputs.T) - spread) / np.linalg.norm(spread)),
         # KL(prior || posterior) in these coordinates; the evidence by the same draws.
         "divergence": float(largest + np.log(weights.mean()) - marginals.mean()),
+        "gradient": float(differences.mean()),
         "evidence": float(largest + np.log(weights.mean()) - evidence),
         "effective": float(weights.sum() ** 2 / (weights**2).sum() / count),
     }

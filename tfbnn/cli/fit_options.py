@@ -38,6 +38,7 @@ from tfbnn.run.until import WORDS, Until, until_of_text
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.infinite_spec import INFINITE
 from tfbnn.spec.likelihoods import LEARNED
 from tfbnn.spec.network_spec import DTYPES, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
@@ -127,11 +128,12 @@ def _one_or_list(text: str) -> str | list[str]:
     return entries[0] if len(entries) == 1 else entries
 
 
-def _widths(text: str) -> list[int] | str:
+def _widths(text: str) -> list[int | str] | str:
     if is_auto(text):
         return text
-    wanted = "auto, widths such as 20,20, or none"
-    return [number(entry, int, wanted) for entry in comma_list(text)]
+    wanted = "auto, widths such as 20,20, inf, or none"
+    entries = comma_list(text)
+    return [one if one == INFINITE else number(one, int, wanted) for one in entries]
 
 
 def _transforms(text: str) -> str | list[str] | None:
@@ -155,8 +157,8 @@ class _Network:
     """The model; what is not given, `BayesianMLP` has defaults for.
 
     Attributes:
-        layers: Widths of the hidden layers, for example 20,20; 'none' for a linear model; auto (default):
-            by held-out rows.
+        layers: Widths of the hidden layers, for example 20,20; inf for infinite width; 'none' for a linear
+            model; auto (default): by held-out rows.
         activation: Default tanh; or one per hidden layer: tanh,relu.
         parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
             is given.

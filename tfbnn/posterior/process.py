@@ -16,7 +16,7 @@ import numpy as np
 
 from tfbnn.spec.infinite_spec import InfiniteSpec, LayerVariances
 from tfbnn.spec.limit_kernels import covariance
-from tfbnn.system.arrays import Array, ReadOnlyArrays
+from tfbnn.system.arrays import Array, ReadOnlyArrays, keep_freed_memory
 from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
@@ -74,6 +74,7 @@ class Conditioned(NamedTuple):
 
 def conditioned(spec: InfiniteSpec, theta: Array, given: GivenRows) -> Conditioned:
     """Return a draw theta [P] given the rows."""
+    keep_freed_memory()
     layers = spec.layer_variances(theta)
     prior = covariance(spec.activations, layers, given.x, given.x).c
     roots, white = [], np.empty((spec.num_targets, len(given.x)))

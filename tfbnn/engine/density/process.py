@@ -8,7 +8,6 @@ triangular products are slow, and XLA on a CPU takes up to 25 times as long as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from tfbnn.engine.density.potential import Density, Draws, Potential, Weight
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, keep_freed_memory
 from tfbnn.system.triangular import triangular_inverse
 
 # Step of second differences, of a scale and of the least one; the least curvature in a scale, that of the prior
@@ -27,8 +26,6 @@ from tfbnn.system.triangular import triangular_inverse
 _STEP, _LEAST_CURVATURE, _LEAST_SHARE = 1e-3, 0.1, 0.1
 # Beside this no scale is told from zero.
 _TINY = 1e-8
-# The largest block by which it learns so.
-_FREED_BYTES = 31 * 2**20
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Marginal(Potential):
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """The same and its gradient [C, P]."""
-        _keep_freed_memory()
+        keep_freed_memory()
         noise = tf.zeros([0, 0], tf.float64) if data.row_noise is None else data.row_noise
         rows = [array[:, data.first : data.last] for array in (data.x, data.y, noise)]
 
@@ -129,16 +126,6 @@ class SignedScales(Marginal):
 
 def _log_scales(scales: Tensor) -> Tensor:
     return 0.5 * tf.math.log(scales**2 + _TINY**2)
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """Have the C library of Linux keep what arrays of a megabyte leave, as it does once it has freed a larger one.
-
-    Else the system gives each of them empty pages again: 32 ms for a gradient of 400 rows, not 12.
-    """
-    del_soon: Array = np.ones(_FREED_BYTES // 8)
-    del del_soon
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where a trajectory diverges
