@@ -82,11 +82,6 @@ class Density(ABC):
     spec: Sampled
 
     @property
-    def for_chains(self) -> "Density":
-        """The density in the coordinates that kernels without others sample: theta itself."""
-        return self
-
-    @property
     def num_normals(self) -> int:
         """Standard normal numbers that `complete` needs for a draw."""
         return 0

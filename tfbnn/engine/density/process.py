@@ -7,25 +7,34 @@ triangular products are slow, and XLA on a CPU takes up to 25 times as long as t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.potential import Density, Draws, Potential, Weight
+from tfbnn.engine.density.data import Data, all_of
+from tfbnn.engine.density.potential import Potential, Weight
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
+from tfbnn.spec.priors import FrozenArray
 from tfbnn.system.arrays import Array, keep_freed_memory
 from tfbnn.system.triangular import triangular_inverse
 
-# Step of second differences, of a scale and of the least one; the least curvature in a scale, that of the prior
-# HalfNormal(3), and the least in any direction, of what single scales have.
-_STEP, _LEAST_CURVATURE, _LEAST_SHARE = 1e-3, 0.1, 0.1
-# Beside this no scale is told from zero.
-_TINY = 1e-8
+# Searches, from scales around these, the logarithms of which have this standard deviation: units that hardly
+# bend, as those that bend at every row explain nothing and stay there.
+_NUM_SEARCHES, _SCALE, _NOISE, _SPREAD = 3, 0.7, 0.1, 0.5
+# Log scales stay between these, and iterations below this.
+_LOW, _HIGH, _MOST_ITERATIONS = -12.0, 6.0, 300
+# Minus a log density where a covariance has no factor; no other is as large.
+_NOWHERE = 1e12
+# Step of second differences; and the least curvature, about that of the prior of a log scale, so that one which
+# the rows do not tell is not taken for infinitely wide.
+_STEP, _LEAST_CURVATURE = 1e-3, 0.3
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,6 @@ class Marginal(Potential):
     """log p(theta | data) of networks of infinite width."""
 
     spec: InfiniteSpec
-
-    @property
-    def for_chains(self) -> Density:
-        return SignedScales(self.spec)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return self.scales_log_prior(theta)
@@ -70,9 +75,11 @@ class Marginal(Potential):
         return value, gradient
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """That of the scales, in their logarithms."""
-        scales = np.exp(coordinates)
-        return SignedScales(self.spec).curvature(scales, data) * np.outer(scales, scales)
+        """That at the maximum, whatever the point [P, P].
+
+        Where chains are the curvature of a scale that may vanish says nothing of its spread.
+        """
+        return maximum(self.spec, data).curvature
 
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
         return (
@@ -86,46 +93,66 @@ class Marginal(Potential):
         )
 
 
-@dataclass(frozen=True)
-class SignedScales(Marginal):
-    """The same posterior in scales u of either sign, with theta = log |u|.
+class Maximum(NamedTuple):
+    """Where a posterior of scales is largest.
 
-    The covariance is smooth and even in them. Where a scale may vanish the density of its logarithm falls off
-    on one side as slowly as exp(theta); that of the scale is about normal around zero.
+    Attributes:
+        theta: The place [P].
+        log_prob: Log density there.
+        others: Those where other searches ended, best first.
+        curvature: Of minus the log density there, made positive definite [P, P].
     """
 
-    def log_prior(self, theta: Tensor) -> Tensor:
-        """Log prior density of u [C, P]: [C]."""
-        log_scales = _log_scales(theta)
-        return super().log_prior(log_scales) - tf.reduce_sum(log_scales, axis=-1)
-
-    def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """Log marginal likelihood [C], and its gradient in u [C, P]."""
-        value, gradient = super().log_likelihood_and_gradient(_log_scales(theta), data)
-        return value, gradient * theta / (theta**2 + _TINY**2)
-
-    def coordinates(self, theta: Any, data: Any) -> Array:
-        found: Array = np.exp(theta)
-        return found
-
-    def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
-        return _log_scales(coordinates), {}
-
-    def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Second differences of the gradient at one point u [P], made positive definite [P, P]."""
-        steps = _STEP * np.maximum(np.abs(coordinates), _STEP)
-        around = coordinates + np.concatenate([np.diag(steps), np.diag(-steps)])
-        _, gradients = self.value_and_gradient(tf.constant(around), data)
-        above, below = np.split(gradients.numpy(), 2)
-        matrix = (below - above) / (2.0 * steps[:, None])
-        sizes = np.sqrt(np.maximum(np.abs(np.diagonal(matrix)), _LEAST_CURVATURE))
-        values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T) / np.outer(sizes, sizes))
-        found = (vectors * np.maximum(np.abs(values), _LEAST_SHARE)) @ vectors.T
-        return found * np.outer(sizes, sizes)
+    theta: Array
+    log_prob: float
+    others: tuple[float, ...]
+    curvature: Array
 
 
-def _log_scales(scales: Tensor) -> Tensor:
-    return 0.5 * tf.math.log(scales**2 + _TINY**2)
+def maximum(spec: InfiniteSpec, data: Data) -> Maximum:
+    """The Maximum of the posterior of scales given rows, the best of three searches by L-BFGS of SciPy."""
+    arrays = (None if one is None else one.numpy() for one in data.rows()[:3])
+    return _maximum(spec, *(None if one is None else FrozenArray.of(one) for one in arrays))
+
+
+@lru_cache(maxsize=8)  # starts and all chains ask for it
+def _maximum(
+    spec: InfiniteSpec, x: FrozenArray, y: FrozenArray, noise: FrozenArray | None
+) -> Maximum:
+    known = None if noise is None else noise.values
+    data = all_of(
+        *(one if one is None else tf.constant(one) for one in (x.values, y.values, known))
+    )
+    function = compiled(Marginal(spec).value_and_gradient, jit_compile=False)
+
+    def minus(theta: Array) -> tuple[float, Array]:
+        value, gradient = (array.numpy()[0] for array in function(tf.constant(theta[None]), data))
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return _NOWHERE, np.zeros_like(theta)
+        return -float(value), -gradient
+
+    found = sorted(
+        (_search(spec, minus, number) for number in range(_NUM_SEARCHES)), key=lambda one: one.fun
+    )
+    theta, values = found[0].x, tuple(-float(one.fun) for one in found)
+    steps = _STEP * np.eye(len(theta))
+    matrix = np.stack([minus(theta + step)[1] - minus(theta - step)[1] for step in steps]) / (
+        2 * _STEP
+    )
+    lengths, axes = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    curvature = (axes * np.maximum(np.abs(lengths), _LEAST_CURVATURE)) @ axes.T
+    return Maximum(theta, values[0], values[1:], curvature)
+
+
+def _search(spec: InfiniteSpec, minus: Callable[[Array], tuple[float, Array]], number: int) -> Any:
+    """Return what SciPy says of the end of a search."""
+    from scipy.optimize import minimize
+
+    generator = np.random.default_rng(number)
+    first = np.log(_SCALE) + _SPREAD * generator.standard_normal(spec.num_parameters)
+    first[spec.layout.log_noise_scale] = np.log(_NOISE)
+    bounds, options = [(_LOW, _HIGH)] * len(first), {"maxiter": _MOST_ITERATIONS}
+    return minimize(minus, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where a trajectory diverges

@@ -138,8 +138,8 @@ class Kernel(ABC):
         return None if self.bias_note is None else "its bias would enter every rung"
 
     def potential(self, spec: Sampled) -> Density:
-        """The density in the coordinates that the kernel samples: of most models theta itself."""
-        return density_of(spec).for_chains
+        """The density in the coordinates that the kernel samples: of theta itself."""
+        return density_of(spec)
 
     # Before anything is compiled.
 

@@ -63,7 +63,7 @@ def find_starts(
         KeyboardInterrupt: Before there is anything better than draws of the prior.
     """
     if isinstance(spec, InfiniteSpec):
-        return starts_at_maximum(spec, data, sampling, notify)
+        return starts_at_maximum(spec, data, sampling)
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
     of_one_noise = one_noise(spec)

@@ -8,7 +8,7 @@ import tfbnn
 from tests.support.infinite import FLOOR, arcsine, model, rows
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.density_of import density_of
-from tfbnn.engine.density.process import log_marginal
+from tfbnn.engine.density.process import log_marginal, maximum
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
 STEP = 1e-5
@@ -45,19 +45,15 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("signed", [False, True], ids=["log scales", "scales"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_gradient_is_that_of_the_density(case, signed):
+def test_the_gradient_is_that_of_the_density(case):
     settings, noise = CASES[case]
     spec = model(**settings).spec
     x, y = rows(num_targets=spec.num_targets)
     row_noise = None if noise is None else np.full(y.shape, noise)
-    density = density_of(spec)
     points = thetas(spec)
-    if signed:
-        density = density.for_chains
-        points = np.where(np.arange(spec.num_parameters) % 2, 1.0, -1.0) * np.exp(points)
-    function = make_value_and_gradient(density, make_data(x, y, row_noise, "float64"))
+    data = make_data(x, y, row_noise, "float64")
+    function = make_value_and_gradient(density_of(spec), data)
     _, gradient = function(points)
     for index, step in enumerate(STEP * np.eye(spec.num_parameters)):
         expected = (function(points + step)[0] - function(points - step)[0]) / (2 * STEP)
@@ -74,15 +70,20 @@ def test_known_noise_of_rows_adds_to_the_learned():
     assert value == pytest.approx(log_marginal(spec, louder, x, y, None)[0], abs=1e-8)
 
 
-def test_scales_and_their_logarithms_have_one_posterior():
+def test_the_maximum_is_one_and_its_curvature_is_what_gradients_say():
     spec, data = model().spec, make_data(*rows(), None, "float64")
-    points = thetas(spec)
-    of_logs, _ = make_value_and_gradient(density_of(spec), data)(points)
-    of_scales, _ = make_value_and_gradient(density_of(spec).for_chains, data)(np.exp(points))
-    np.testing.assert_allclose(of_scales, of_logs - points.sum(axis=1), rtol=1e-10)
-    theta, found = density_of(spec).for_chains.complete(-np.exp(points), None, data)
-    assert not found
-    np.testing.assert_allclose(theta, points, atol=1e-12)
+    found = maximum(spec, data)
+    function = make_value_and_gradient(density_of(spec), data)
+    value, gradient = function(found.theta[None])
+    assert value[0] == pytest.approx(found.log_prob) and np.abs(gradient).max() < 0.05
+    assert max(found.others) <= found.log_prob
+    lengths, axes = np.linalg.eigh(found.curvature)
+    assert lengths.min() >= 0.3 - 1e-9
+    steep, step = axes[:, -1], 1e-4
+    values, _ = function(found.theta + step * np.array([steep, -steep, 0 * steep]))
+    second = (2 * values[2] - values[0] - values[1]) / step**2
+    assert second == pytest.approx(lengths[-1], rel=1e-2)
+    assert maximum(spec, data) is found  # which every chain asks for
 
 
 def test_nowhere_is_a_density_not_a_number():
