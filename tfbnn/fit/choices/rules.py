@@ -149,15 +149,8 @@ class Sizes(NamedTuple):
 def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
     """Settings of the kernel."""
     if sizes.is_infinite:
-        settings = HMC(
-            num_leapfrog_steps=_FEWEST_STEPS,
-            target_accept_prob=_ACCEPT_OF_SCALES,
-            preconditioner="gauss_newton",
-        )
-        return (
-            settings,
-            f"{_FEWEST_STEPS} leapfrog steps, as scales are whitened by their curvature",
-        )
+        whitened = NUTS(target_accept_prob=_ACCEPT_OF_SCALES, preconditioner="gauss_newton")
+        return whitened, "trees are short, as scales are whitened by the curvature at their maximum"
     if sizes.num_parameters <= _FEW_PARAMETERS:
         return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
     noise, accept = _noise_of(pilot), _ACCEPT
