@@ -61,7 +61,7 @@ def measure(name, activation, quick):
         "chains": run.chains.text,
         "seconds": seconds,
         "draws": run.num_results,
-        "gradients": int(np.sum(run.num_gradients)),
+        "gradients": sum(int(np.sum(counts)) for counts in run.num_gradients.values()),
         "rmse": float(scores["rmse"]),
         "relative_rmse": float(scores["rmse"]) / float(np.std(y_test)),
         "log_density": float(scores["log_predictive_density"]),

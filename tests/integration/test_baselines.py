@@ -215,7 +215,7 @@ def test_a_signal_during_the_last_step_leaves_the_network(monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tfbnn.engine.density.laplace.gauss_newton_matrix", interrupted)
+    monkeypatch.setattr("tfbnn.engine.density.potential.gauss_newton_matrix", interrupted)
     model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
     with pytest.raises(KeyboardInterrupt):
         fitted("fit_laplace", model)
@@ -226,7 +226,7 @@ def test_a_signal_during_the_last_step_leaves_the_network(monkeypatch):
 
 def test_a_matrix_that_is_not_finite_is_refused(monkeypatch):
     monkeypatch.setattr(
-        "tfbnn.engine.density.laplace.gauss_newton_matrix",
+        "tfbnn.engine.density.potential.gauss_newton_matrix",
         lambda spec, theta, data: np.full([len(theta)] * 2, np.nan),
     )
     with pytest.raises(tfbnn.StartError, match="not positive definite and finite"):

@@ -775,7 +775,7 @@ class SampledModel(ExplainsAttributes):
         "upper", too, are those of `to_savedmodel`; names of
         inputs, codes of text and classes are in the file's metadata, as JSON. Operations are of operator set 17.
         All draws of all rows of a call are computed at once, so memory grows with draws x widest
-        layer x N: pass large tables in pieces. "gelu" of a float64 network is exact to 1e-7, as
+        layer x N: pass large tables in pieces. "gelu" and "erf" of a float64 network are exact to 1e-7, as
         runtimes have its error function for float32 alone.
 
         Args:

@@ -60,9 +60,12 @@ class FunctionGaussian(Gaussian):
     def check_outputs(self, num_outputs: int) -> None:
         super().check_outputs(num_outputs // 2)
 
+    def __repr__(self) -> str:
+        return repr(Gaussian(self.noise_scale, self.scale_prior))
 
-# Files and people know it as the Gaussian that it was made of.
-FunctionGaussian.__name__ = FunctionGaussian.__qualname__ = Gaussian.__name__
+
+# Files and people know it as the Gaussian that it was made of; pickles go by the qualified name.
+FunctionGaussian.__name__ = Gaussian.__name__
 
 
 class LayerVariances(NamedTuple):
@@ -157,9 +160,7 @@ class InfiniteSpec(NetworkSpec):
 
     @property
     def num_outputs(self) -> int:
-        return 2 * int(
-            self.layer_sizes[-1]
-        )  # not out of `network`, which the layout has no need of
+        return 2 * int(self.layer_sizes[-1])
 
     @property
     def architecture_text(self) -> str:
@@ -170,7 +171,7 @@ class InfiniteSpec(NetworkSpec):
     def notes(self) -> tuple[str, ...]:
         said = (
             "Infinite width: weights are integrated out, and the scales of noise and priors are sampled. "
-            f"Noise of {NOISE_FLOOR:g} of the spread of the targets is there in any case."
+            f"Noise of {NOISE_FLOOR:g}, on the scale that the network sees, is there in any case."
         )
         stands = sorted({"tanh", "sigmoid"} & set(self.activations))
         if stands:

@@ -91,7 +91,7 @@ def test_onnx_has_every_activation(activation, dtype, synthetic_ensemble, onnx_r
     )
     x = rows_of(model)
     found, expected = onnx_results(model, x), model.predict(x)
-    tight = dtype == "float64" and activation != "gelu"
+    tight = dtype == "float64" and activation not in ("gelu", "erf")
     # Relative to the predictions as a whole: one of them may be close to zero.
     for values, wanted in zip(found, expected):
         atol = (1e-12 if tight else 3e-6) * wanted.max()
