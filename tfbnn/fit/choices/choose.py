@@ -112,9 +112,10 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
             f"Infinite width takes up to {MOST_ROWS} rows, each of which is in the covariance of every draw, "
             f"received {num_rows}. Use finite widths, such as [D, 50, K], or some of the rows."
         )
-    if is_auto(options.num_results) and options.is_short:
-        return replace(options, until=Until(max_seconds=options.limit))
-    return options
+    if options.until is None or not is_auto(options.num_results):
+        return options
+    until = Until(max_seconds=options.limit) if options.is_short else options.until
+    return replace(options, until=until, num_results=rules.most_of_scales(options.effort))
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

@@ -16,6 +16,7 @@ from tfbnn.diagnostics.wording import percent
 from tfbnn.engine.kernels.base import Preconditioner
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
+from tfbnn.run.until import FIRST_LOOK
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
@@ -32,8 +33,8 @@ _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
 # For warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
-# Warm-up and acceptance of the scales of a network of infinite width.
-_WARMUP_OF_SCALES, _ACCEPT_OF_SCALES = 100, 0.7
+# Warm-up, acceptance and most draws per chain of the scales of a network of infinite width.
+_WARMUP_OF_SCALES, _ACCEPT_OF_SCALES, _MOST_OF_SCALES = 100, 0.7, 1200
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
@@ -216,6 +217,11 @@ def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
         return usual, f"{told} affords them"
     # In steps of 50, so that neighbouring tables share compiled programs.
     return max(_LEAST_WARMUP, 50 * int(affordable / 50)), f"{told} affords no more"
+
+
+def most_of_scales(effort: float) -> int:
+    """Draws per chain of the scales of a network of infinite width, at most."""
+    return max(FIRST_LOOK, round(effort * _MOST_OF_SCALES))
 
 
 def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
