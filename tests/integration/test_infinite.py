@@ -149,7 +149,7 @@ def test_wide_networks_have_the_covariance_of_the_limit(name, depth):
     assert np.abs(np.cov(drawn.T) - np.cov(functions.T)).max() < 0.2 * largest
 
 
-@pytest.mark.statistics
+@pytest.mark.slow
 def test_ranks_of_the_truth_among_draws_are_uniform():
     """Simulation-based calibration (Talts et al. 2018, arXiv:1804.06788) of all hyper-parameters."""
     num_tables, num_ranks = 60, 32

@@ -279,3 +279,8 @@ def test_thesis(run_quickly, tmp_path):
         assert sum(row["residuals"]) == 300 and np.isfinite(row["spread"])
     for name in ("sweeps", "points", "planes"):
         assert (tmp_path / f"thesis-{name}.png").stat().st_size > 5_000
+
+
+def test_infinite(run_quickly):
+    table, _ = run_quickly("infinite", "--tables", "buckling 20")
+    assert "| buckling 20, tanh | 80 x 4 |" in table and "triangular products" in table
