@@ -80,7 +80,7 @@ class FitConfig(RunConfig):
 
     @property
     def num_rows(self) -> int:
-        return self.spec.num_of_chains(len(self.rows.x)) + self.spec.num_earlier
+        return self.spec.num_rows_of_chains(len(self.rows.x)) + self.spec.num_earlier
 
     @cached_property
     def transformed(self) -> TransformedRows:

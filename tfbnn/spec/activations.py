@@ -246,6 +246,11 @@ def activation_name(activation: Any) -> Any:
 
 
 def activations_of(activation: Any, num_hidden: int) -> tuple[str, ...]:
+    """Return the name of each hidden layer's activation, as users pass one for all or a list.
+
+    Raises:
+        TypeError, ValueError: For other names, and a list of another length.
+    """
     if not isinstance(activation, (list, tuple)):
         return (_activation(activation),) * num_hidden
     if len(activation) != num_hidden:

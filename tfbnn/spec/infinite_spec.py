@@ -14,7 +14,7 @@ from tfbnn.spec import priors
 from tfbnn.spec.activations import activations_of
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Layout, Slot
+from tfbnn.spec.layout import Slot
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.network_parts import NetworkFacts
@@ -99,23 +99,13 @@ class InfiniteSpec(NetworkSpec):
 
     @property
     def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
-        """As in `NetworkSpec`, without weights: shapes are those of the scales."""
+        """As in `NetworkSpec`, with kernels and biases that hold no weights, only scales."""
         found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
         for number, layer in enumerate(self.priors, start=1):
             num_inputs = int(self.layer_sizes[0]) if number == 1 else 1
-            found.append((f"layer {number} kernel", (num_inputs, 1), layer.kernel))
-            found.append((f"layer {number} bias", (1,), layer.bias))
+            found.append((f"layer {number} kernel", (num_inputs, 0), layer.kernel))
+            found.append((f"layer {number} bias", (0,), layer.bias))
         return found
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Places of the log noise scales, then of the log prior scales."""
-        end = num_noise = self.likelihood.num_noise_parameters(self.num_outputs)
-        slots = []
-        for name, shape, prior in self.variables:
-            begin, end = end, end + prior.num_scales(shape[0])
-            slots.append(Slot(name, shape, slice(0, 0), slice(begin, end)))
-        return Layout(tuple(slots), 0, num_noise, end)
 
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
         """The LayerVariances of parameters theta [P]."""
@@ -243,7 +233,6 @@ def make_infinite_spec(
     Raises:
         TypeError, ValueError: For settings that have no such limit.
     """
-    has_infinite(layer_sizes)
     ends = [check_integer("layer_sizes", layer_sizes[end], minimum=1) for end in (0, -1)]
     sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])
     if not isinstance(likelihood, Gaussian):

@@ -136,7 +136,7 @@ class NetworkSpec(ABC):
         """Return the places of the rows that theta is sampled on, or None: all of them."""
         return None
 
-    def num_of_chains(self, num_rows: int) -> int:
+    def num_rows_of_chains(self, num_rows: int) -> int:
         """Return the number of these rows."""
         places = self.places_of_chains(num_rows)
         return num_rows if places is None else len(places)

@@ -1,8 +1,8 @@
 """The log density of a network of infinite width: weights are integrated out, scales are sampled.
 
 Given its scales theta the targets are normal, with the covariance of `tfbnn.spec.limit_kernels` and noise.
-NumPy computes it, in float64: of 300 rows a gradient takes a third of the time that TensorFlow needs, whose
-triangular products are slow, and XLA on a CPU takes up to 25 times as long as that.
+NumPy computes it, in float64: of 400 rows a gradient takes about half the time that TensorFlow needs, whose
+triangular products are slow. XLA on a CPU takes up to 25 times as long to factorise a matrix.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
     """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
 
     Raises:
-        ValueError: Says so.
+        ValueError: For options that need weights, and for more rows than memory is for.
     """
     if not spec.num_parameters:
         raise ValueError(
@@ -252,7 +252,7 @@ def settle_calibration(
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
     """Return the sizes of a fit of so many rows."""
     return Sizes(
-        num_rows=spec.num_of_chains(num_rows) + spec.num_earlier,
+        num_rows=spec.num_rows_of_chains(num_rows) + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,
         effort=options.effort,

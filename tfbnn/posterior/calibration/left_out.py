@@ -12,7 +12,6 @@ from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.posterior.process_predictions import exactly_left_out
-from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -95,7 +94,7 @@ def left_out_tiles(
         rows, row_groups: As in `left_out_moments`; a tile is then a group of rows.
         groups: Number of the group of each chain [C].
     """
-    if isinstance(ensemble.spec, InfiniteSpec) and ensemble.given is not None:
+    if ensemble.given is not None:
         places = ensemble.given.places_of(rows.x, rows.y)
         exact = exactly_left_out(ensemble, places, row_groups)
         for tile in target_tiles(ensemble, rows):
