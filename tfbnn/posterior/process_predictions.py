@@ -1,4 +1,4 @@
-"""What draws of infinite width predict, alone and together, at new rows and at those of the fit left out."""
+"""Predictions of draws of infinite width: alone, together, and of rows of the fit that are left out."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
 def process_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
     """(Mean [M, n, K, D], variance) of the derivatives of each draw's targets in transformed inputs x [n, D].
 
-    Of targets in original units. Those that are affine in the function f have derivatives that are normal; of
-    exp(k f), which "log10" makes of it, f and f' are normal together.
+    Targets are in original units. Where they are affine in the function f, derivatives are normal. Where "log10"
+    makes exp(k f) of it, f and its derivative are normal together.
     """
     spec, given = _parts(ensemble)
     pipeline = ensemble.y_pipeline

@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
 
 def _limit_of_erf(square: float, offset: float = 0.0, factor: float = 1.0) -> Limit:
-    """Of functions with the covariance offset + factor * E[erf(k u) erf(k v)], `square` = k^2."""
+    """Return the Limit of functions with the covariance offset + factor * E[erf(k u) erf(k v)], `square` = k^2."""
 
     def correlation(c: Array, a: Array, b: Array) -> Array:
         return (
@@ -77,7 +77,7 @@ def _limit_of_erf(square: float, offset: float = 0.0, factor: float = 1.0) -> Li
 
 
 def _limit_of_relu(slope: float) -> Limit:
-    """Of a leaky relu, slope * u + (1 - slope) relu(u)."""
+    """Return the Limit of a leaky relu, slope * u + (1 - slope) relu(u)."""
     part = (1.0 - slope) ** 2 / (2.0 * pi)
 
     def angle(c: Array, a: Array, b: Array) -> tuple[Array, Array]:
@@ -97,7 +97,7 @@ def _limit_of_relu(slope: float) -> Limit:
 
 
 def _limit_of_wave(sign: float) -> Limit:
-    """Of the sine, sign = -1, or of the cosine, sign = 1."""
+    """Return the Limit of the sine, sign = -1, or of the cosine, sign = 1."""
 
     def parts(c: Array, a: Array, b: Array) -> tuple[Array, Array]:
         middle = 0.5 * (a + b)
@@ -132,7 +132,7 @@ LIMITS = {
 
 
 class Stage(NamedTuple):
-    """What a hidden layer receives and gives.
+    """Inputs and output of a hidden layer, as covariances.
 
     Attributes:
         c: Covariances [n, m] of the inputs of its units at rows x and z.
