@@ -61,12 +61,16 @@ def _limit_of_erf(square: float, offset: float = 0.0, factor: float = 1.0) -> Li
         )
 
     def value(c: Array, a: Array, b: Array) -> Array:
-        return np.arcsin(correlation(c, a, b)) * (2.0 * factor / pi) + offset
+        found: Array = np.arcsin(correlation(c, a, b))
+        found *= 2.0 * factor / pi
+        found += offset
+        return found
 
     def slopes(c: Array, a: Array, b: Array) -> Slopes:
         of_a, of_b = 1.0 + 2.0 * square * a, 1.0 + 2.0 * square * b
-        sine = np.sqrt(1.0 - np.square(correlation(c, a, b)))
-        by_c = (4.0 * square * factor / pi / np.sqrt(of_a)) / np.sqrt(of_b) / sine
+        root = of_a * of_b
+        root -= np.square(2.0 * square * c)
+        by_c = 4.0 * square * factor / pi / np.sqrt(root, out=root)
         return Slopes(by_c, by_c * c * (-square / of_a))
 
     def bent(a: Array) -> Array:
@@ -175,7 +179,8 @@ def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) 
     for name, (kernel, bias) in zip(names, hidden):
         value = LIMITS[name].value
         stages.append(Stage(c, a[:, None], b[None], value(c, a[:, None], b[None])))
-        c = kernel * stages[-1].value + bias
+        c = kernel * stages[-1].value
+        c += bias
         a, b = (kernel * value(rows, rows, rows) + bias for rows in (a, b))
     return Covariance(c, b, stages)
 
