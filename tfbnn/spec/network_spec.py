@@ -84,7 +84,7 @@ class NetworkSpec(ABC):
     likelihood_power: float = 1.0
     earlier: EarlierRows | None = None
     choices: tuple[Choice, ...] = field(default=(), compare=False)
-    others: tuple[Self, ...] = field(default=(), compare=False)
+    others: tuple[NetworkSpec, ...] = field(default=(), compare=False)
 
     def for_rows(self, x: Any, y: Any, missing: str) -> Self:
         """Return the network for rows as users pass them: this one, which knows its sizes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.infinite_spec import InfiniteSpec
+from tfbnn.spec.infinite_spec import InfiniteSpec, make_infinite_spec
 from tfbnn.spec.likelihoods import (
     Bernoulli,
     Categorical,
@@ -135,7 +136,8 @@ class OpenSpec:
         if is_open and labels and all(isinstance(one, (str, bool)) for one in labels):
             likelihoods = (Bernoulli() if len(labels) <= 2 else Categorical(),)
         first, *others = self._candidates(num_inputs, num_targets, len(labels), likelihoods)
-        return replace(first, others=tuple(others))
+        infinite = self._infinite(first) if isinstance(first.likelihood, Gaussian) else []
+        return replace(first, others=(*others, *infinite))
 
     def to_config(self) -> dict[str, Any]:
         """The arguments, JSON-able, as `config_of` has them of a network, with one prior for all layers."""
@@ -173,6 +175,15 @@ class OpenSpec:
             for widths in HIDDEN_LAYERS:
                 found.append(make_spec([num_inputs, *widths, num_outputs], **settings))
         return found
+
+    def _infinite(self, first: ModelSpec) -> list[InfiniteSpec]:
+        """The network of infinite width beside the first one, or none where the settings have no such limit."""
+        sizes = (first.layer_sizes[0], inf, first.num_targets)
+        try:
+            settings = {**self.settings, "likelihood": first.likelihood}
+            return [make_infinite_spec(sizes, **settings)]
+        except (TypeError, ValueError):
+            return []
 
 
 def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:

@@ -17,12 +17,13 @@ import numpy as np
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.data import Data, all_of
+from tfbnn.engine.density.data import Data, all_of, make_data
 from tfbnn.engine.density.potential import Potential, Weight
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
 from tfbnn.spec.priors import FrozenArray
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array, keep_freed_memory
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 from tfbnn.system.triangular import triangular_inverse
@@ -122,23 +123,15 @@ def maximum(spec: InfiniteSpec, data: Data) -> Maximum:
         return _maximum(spec, *(None if one is None else FrozenArray.of(one) for one in arrays))
 
 
-@lru_cache(maxsize=8)  # starts and all chains ask for it
+@lru_cache(maxsize=8)  # a choice, starts and all chains ask for it
 def _maximum(
     spec: InfiniteSpec, x: FrozenArray, y: FrozenArray, noise: FrozenArray | None
 ) -> Maximum:
-    known = None if noise is None else noise.values
-    data = all_of(
-        *(one if one is None else tf.constant(one) for one in (x.values, y.values, known))
+    rows = [one if one is None else tf.constant(one.values) for one in (x, y, noise)]
+    minus = _minus_log_density(spec, all_of(*rows))
+    searches = on_all_cores(
+        lambda number: _search(minus, _first(spec, number)), range(_NUM_SEARCHES)
     )
-    function = compiled(Marginal(spec).value_and_gradient, jit_compile=False)
-
-    def minus(theta: Array) -> tuple[float, Array]:
-        value, gradient = (array.numpy()[0] for array in function(tf.constant(theta[None]), data))
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return _NOWHERE, np.zeros_like(theta)
-        return -float(value), -gradient
-
-    searches = on_all_cores(lambda number: _search(spec, minus, number), range(_NUM_SEARCHES))
     found = sorted(searches, key=lambda one: one.fun)
     theta, values = found[0].x, tuple(-float(one.fun) for one in found)
     steps = _STEP * np.eye(len(theta))
@@ -155,22 +148,46 @@ def _maximum(
     return Maximum(theta, values[0], values[1:], curvature / np.outer(widths, widths))
 
 
+def maximum_near(spec: InfiniteSpec, rows: NetworkRows, theta: Array) -> Array:
+    """Where a search from theta [P] ends, given rows [P]."""
+    found: Array = _search(_minus_log_density(spec, make_data(*rows, spec.dtype)), theta).x
+    return found
+
+
+def _minus_log_density(spec: InfiniteSpec, data: Data) -> Callable[[Array], tuple[float, Array]]:
+    """Return a function of theta [P], which returns minus the log density and its gradient."""
+    function = compiled(Marginal(spec).value_and_gradient, jit_compile=False)
+
+    def minus(theta: Array) -> tuple[float, Array]:
+        value, gradient = (array.numpy()[0] for array in function(tf.constant(theta[None]), data))
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return _NOWHERE, np.zeros_like(theta)
+        return -float(value), -gradient
+
+    return minus
+
+
+def _first(spec: InfiniteSpec, number: int) -> Array:
+    """Return where a search begins [P]."""
+    first: Array = np.random.default_rng(number).standard_normal(spec.num_parameters)
+    first = np.log(_SCALE) + _SPREAD * first
+    first[spec.layout.log_noise_scale] = np.log(_NOISE)
+    return first
+
+
+def _search(minus: Callable[[Array], tuple[float, Array]], first: Array) -> Any:
+    """Return what SciPy says of the end of a search."""
+    from scipy.optimize import minimize
+
+    bounds, options = [(_LOW, _HIGH)] * len(first), {"maxiter": _MOST_ITERATIONS}
+    return minimize(minus, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+
+
 def _width(minus_log: Array) -> float:
     """Return the standard deviation of a density at `_PLACES`, of which minus the logarithms are given."""
     weights = np.exp(minus_log.min() - minus_log) * np.gradient(_PLACES)
     weights /= weights.sum()
     return float(np.sqrt(weights @ np.square(_PLACES - weights @ _PLACES)))
-
-
-def _search(spec: InfiniteSpec, minus: Callable[[Array], tuple[float, Array]], number: int) -> Any:
-    """Return what SciPy says of the end of a search."""
-    from scipy.optimize import minimize
-
-    generator = np.random.default_rng(number)
-    first = np.log(_SCALE) + _SPREAD * generator.standard_normal(spec.num_parameters)
-    first[spec.layout.log_noise_scale] = np.log(_NOISE)
-    bounds, options = [(_LOW, _HIGH)] * len(first), {"maxiter": _MOST_ITERATIONS}
-    return minimize(minus, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where a trajectory diverges

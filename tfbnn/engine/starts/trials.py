@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tfbnn.engine.starts.adam import make_adam_steps, start_adam
 from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
@@ -31,13 +32,13 @@ class Trial(NamedTuple):
     """Networks of one spec, and what rows say that they were not fitted to.
 
     Attributes:
-        spec: ModelSpec.
+        spec: NetworkSpec.
         theta: Parameters [F, P]: a network for each of F folds.
         log_density: Of every row that was held out [n], on the scale the network sees.
         squares: Squared error of these [n], the mean over targets; 0 of classes.
     """
 
-    spec: ModelSpec
+    spec: Any
     theta: Array
     log_density: Array
     squares: Array
@@ -83,15 +84,33 @@ def fit_trial(
     control = tf.constant([0, _NUM_LOOKS, num_steps // _NUM_LOOKS, num_steps])
     _, seen = awaited(steps, start_adam(theta), data, tf.constant(indices), control)
     return max(
-        (_judged(spec, theta, rows, folds) for theta in seen.numpy()),
+        (
+            judged(
+                spec,
+                theta,
+                _outputs(spec, theta, rows.x)[folds, np.arange(len(folds))],
+                rows,
+                folds,
+            )
+            for theta in seen.numpy()
+        ),
         key=lambda trial: trial.log_density.mean(),
     )
 
 
-def _judged(spec: ModelSpec, theta: Array, rows: NetworkRows, folds: Array) -> Trial:
-    """Return what the rows of each fold say of the network [P] that has not seen them."""
+def judged(
+    spec: NetworkSpec, theta: Array, outputs: Array, rows: NetworkRows, folds: Array
+) -> Trial:
+    """Return what the rows of each fold say of the network that has not seen them.
+
+    Args:
+        spec: NetworkSpec.
+        theta: Networks of the folds [F, P].
+        outputs: At each row, of the network of its fold [n, num_outputs], float64.
+        rows: NetworkRows.
+        folds: Of each row [n].
+    """
     log_scales = theta[folds, spec.layout.log_noise_scale].astype(np.float64)
-    outputs = _outputs(spec, theta, rows.x)[folds, np.arange(len(folds))]
     if spec.has_classes:
         density = spec.likelihood.log_density(rows.y, spec.likelihood.location(outputs))
         return Trial(spec, theta, density, np.zeros(len(density)))

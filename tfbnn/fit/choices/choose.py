@@ -13,6 +13,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
+from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import Sizes
@@ -20,9 +21,8 @@ from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
 from tfbnn.run.options import FitOptions
-from tfbnn.run.until import Until
 from tfbnn.spec.choices import Choice, is_auto
-from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
@@ -70,10 +70,10 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
-    if isinstance(spec, InfiniteSpec):
-        options = options_of_infinite(spec, options, len(rows.x))
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
+    if isinstance(spec, InfiniteSpec):
+        options = options_of_infinite(spec, options, len(rows.x))
     options, choices = settle_options(
         options,
         sizes_of(spec, len(rows.x), options),
@@ -85,37 +85,6 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
     else:  # what it says of itself, which is all there is where nothing is open here
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices, begun is not None)
-
-
-def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) -> FitOptions:
-    """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
-
-    Raises:
-        ValueError: For options that need weights, and for more rows than memory is for.
-    """
-    if not spec.num_parameters:
-        raise ValueError(
-            "Infinite width has nothing to sample where all scales are fixed. Leave the noise or a prior "
-            "open, such as likelihood=Gaussian()."
-        )
-    if options.likelihood_power != 1.0:
-        raise ValueError(
-            f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
-        )
-    if isinstance(options.pretraining, Pretraining):
-        raise ValueError(
-            "Infinite width has no weights to train, received a Pretraining: its chains start at the maximum "
-            "of the evidence. Leave pretraining out."
-        )
-    if num_rows > MOST_ROWS:
-        raise ValueError(
-            f"Infinite width takes up to {MOST_ROWS} rows, each of which is in the covariance of every draw, "
-            f"received {num_rows}. Use finite widths, such as [D, 50, K], or some of the rows."
-        )
-    if options.until is None or not is_auto(options.num_results):
-        return options
-    until = Until(max_seconds=options.limit) if options.is_short else options.until
-    return replace(options, until=until, num_results=rules.most_of_scales(options.effort))
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:

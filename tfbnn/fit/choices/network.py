@@ -11,12 +11,15 @@ from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.starts.trials import Trial, fit_trial
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import affords_polish
+from tfbnn.fit.choices.infinite import can_be_infinite, infinite_trial
 from tfbnn.fit.choices.rules import Sizes
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Progress
 from tfbnn.spec.choices import Choice, is_auto
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.likelihoods import StudentT
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows, TransformedRows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
@@ -29,11 +32,13 @@ _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
 # Errors of a brief fit have heavy tails, too, which go as it goes on: on concrete and airfoil Student-t
 # noise gained .08 and .07 per row in trials, and lost .2 and .06 when sampled.
 _LEAST_OF_TAILS = 0.1
+# Sampling gains more over a trial where weights are sampled, too.
+_LEAST_OF_INFINITE = 0.1
 # A mean is worse with larger squared errors than so many times those with one noise scale.
 _MOST_OF_SQUARES = 1.2
 
 
-def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) -> ModelSpec:
+def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) -> NetworkSpec:
     """Return the network out of `spec` and its others that rows favour, with the choice.
 
     Args:
@@ -44,24 +49,33 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     Raises:
         TypeError, ValueError: Where the kernel can sample none of them.
     """
-    candidates = _possible([spec, *spec.others], rows.train, options)
+    others = [one for one in spec.others if isinstance(one, ModelSpec)]
+    candidates = _possible([spec, *others], rows.train, options)
+    is_open = can_be_infinite(options, len(rows.train.x))
+    infinite = [one for one in spec.others if isinstance(one, InfiniteSpec) and is_open]
     part, labels = _labelled(rows)
-    obstacle = _obstacle(candidates, labels, options)
+    obstacle = _obstacle(len(candidates) + len(infinite), labels, options)
     if obstacle is not None:
         return _chosen(candidates[0], obstacle)
     folds = np.random.default_rng(0).permutation(labels.max() + 1)[labels] % _NUM_FOLDS
     steps = _num_steps(Sizes(len(rows.train.x), spec.num_parameters), options)
     progress = Progress(options.verbose)
-    progress.say(f"Comparing {len(candidates)} networks by held-out rows.")
+    progress.say(f"Comparing {len(candidates) + len(infinite)} networks by held-out rows.")
     try:
         with single_threaded_blas():
-            best, why = _compare(candidates, part, folds, steps, options)
+            best, told = _compare(candidates, part, folds, steps, options)
+            for one in infinite:
+                other = infinite_trial(one, part, folds)
+                told.append(f"infinite width {other.log_density.mean():.3g}")
+                if _is_better(other, best, _LEAST_OF_INFINITE):
+                    best = other
     finally:
         progress.close()
-    return _chosen(best, why)
+    why = f"held-out log density per row {best.log_density.mean():.3g}; {', '.join(told)}"
+    return _chosen(best.spec, why)
 
 
-def _chosen(spec: ModelSpec, why: str) -> ModelSpec:
+def _chosen(spec: NetworkSpec, why: str) -> NetworkSpec:
     choice = Choice("network", f"{spec.architecture_text}, {spec.likelihood_name}", why)
     return replace(spec, choices=(choice, *spec.choices), others=())
 
@@ -100,9 +114,9 @@ def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
     return part, np.unique(rows.groups[taken], return_inverse=True)[1]
 
 
-def _obstacle(candidates: Sequence[ModelSpec], labels: Array, options: FitOptions) -> str | None:
+def _obstacle(num_candidates: int, labels: Array, options: FitOptions) -> str | None:
     """Return why the first candidate is taken without a comparison, or None."""
-    if len(candidates) == 1:
+    if num_candidates == 1:
         return f"kernel {options.kernel!r} and the budget leave no other"
     if options.limit is not None and options.limit < _FEWEST_SECONDS:
         return f"max_seconds={options.limit:g} leaves no time to compare others"
@@ -127,8 +141,8 @@ def _compare(
     folds: Array,
     num_steps: int,
     options: FitOptions,
-) -> tuple[ModelSpec, str]:
-    """Return (the best of the layers with the first noise, and then of the noises; how it was found)."""
+) -> tuple[Trial, list[str]]:
+    """Return (the best of the layers with the first noise, and then of the noises; what each scored)."""
 
     def trials_of(specs: list[ModelSpec], steps: int, before: Trial | None = None) -> list[Trial]:
         # Most of their time they are compiled, each by one thread.
@@ -154,14 +168,17 @@ def _compare(
     found = best
     for other in rest:
         told.append(f"{other.spec.likelihood_name} {other.log_density.mean():.3g}")
-        gains = other.log_density - found.log_density
         least = _LEAST_OF_TAILS if isinstance(other.spec.likelihood, StudentT) else 0.0
-        is_better = _gain(gains) > 1.0 and gains.mean() >= least
         is_no_worse = other.squares.mean() <= _MOST_OF_SQUARES * best.squares.mean()
-        if is_better and is_no_worse:
+        if is_no_worse and _is_better(other, found, least):
             found = other
-    text = f"held-out log density per row {found.log_density.mean():.3g}; {', '.join(told)}"
-    return found.spec, text
+    return found, told
+
+
+def _is_better(other: Trial, found: Trial, least: float) -> bool:
+    """Tell whether the mean log density of a trial is higher by more than its standard error, and by `least`."""
+    gains = other.log_density - found.log_density
+    return _gain(gains) > 1.0 and float(gains.mean()) >= least
 
 
 def _hidden(spec: ModelSpec) -> str:

@@ -1,6 +1,7 @@
 """Layers and noise are chosen by held-out rows, the same for the same rows."""
 
 from dataclasses import replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -11,11 +12,14 @@ from tests.support.builders import config_of_run
 from tfbnn.engine.starts.trials import Trial
 from tfbnn.fit.choices import network as module
 from tfbnn.fit.choices.choose import as_begun
+from tfbnn.fit.choices.infinite import infinite_trial
 from tfbnn.fit.choices.network import choose_network
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice
+from tfbnn.spec.infinite_spec import InfiniteSpec
+from tfbnn.spec.limit_kernels import covariance
 from tfbnn.spec.rows import learn_transforms, rows_to_fit
 
 GENERATOR = np.random.default_rng(0)
@@ -34,20 +38,29 @@ def asked(model, x=X, y=Y, groups=None):
 @pytest.fixture
 def trials(monkeypatch):
     """Stands for `fit_trial`: scores by the name of a network; a list of what was tried."""
-    tried = []
+    tried, tried_infinite = [], []
 
     def fit_trial(spec, rows, folds, num_steps, jit_compile, before=None):
         """From several threads, in any order."""
         name = "-".join(map(str, spec.layer_sizes[1:-1])), type(spec.likelihood)
         tried.append((*name, num_steps, folds, before))
+        return scored(spec, name, folds)
+
+    def infinite_trial(spec, rows, folds):
+        tried_infinite.append(spec)
+        return scored(spec, "inf", folds)
+
+    def scored(spec, name, folds):
         level, error = fit_trial.scores.get(name, (0.5, 1.0))
         seed = crc32(repr(name).encode())
         noise = np.random.default_rng(seed).normal(size=len(folds)) * fit_trial.blur
         density = level + noise - noise.mean()
         return Trial(spec, np.zeros((5, 1)), density, 0 * density + error)
 
-    fit_trial.scores, fit_trial.blur, fit_trial.tried = {}, 1e-6, tried
+    fit_trial.scores, fit_trial.blur = {}, 1e-6
+    fit_trial.tried, fit_trial.tried_infinite = tried, tried_infinite
     monkeypatch.setattr(module, "fit_trial", fit_trial)
+    monkeypatch.setattr(module, "infinite_trial", infinite_trial)
     return fit_trial
 
 
@@ -69,7 +82,8 @@ def test_the_best_layers_are_taken_and_then_the_best_noise(trials):
     assert spec.likelihood == HeteroscedasticGaussian()
     assert choice.what == "network" and choice.chosen == "2-20-20-2, tanh, HeteroscedasticGaussian"
     assert choice.why == (
-        "held-out log density per row 2; 50 0.5, 20-20 1, 50-50 0.5, HeteroscedasticGaussian 2, StudentT 1.5"
+        "held-out log density per row 2; 50 0.5, 20-20 1, 50-50 0.5, HeteroscedasticGaussian 2, StudentT 1.5, "
+        "infinite width 0.5"
     )
     # All layers with one noise, which goes on as the others do.
     steps = [(*name, count) for *name, count, _, _ in trials.tried]
@@ -85,6 +99,60 @@ def test_other_noise_needs_a_gain_and_a_mean_that_is_no_worse(trials):
     }
     assert chosen()[0].likelihood.noise_scale == "learned"
     assert isinstance(chosen()[0].likelihood, Gaussian)
+
+
+@pytest.mark.parametrize("score, is_taken", [(1.2, True), (1.05, False)])
+def test_infinite_width_is_taken_where_it_is_clearly_better(trials, score, is_taken):
+    trials.scores = {("20-20", StudentT): (1.0, 1.0), "inf": (score, 9.0)}
+    spec, choice = chosen()
+    assert (spec.architecture_text == "2-inf-1, tanh") == is_taken
+    assert f"infinite width {score}" in choice.why
+
+
+@pytest.mark.parametrize(
+    "settings, options, is_tried",
+    [
+        ({}, {}, True),
+        ({"likelihood": Gaussian()}, {"max_seconds": 60}, True),
+        ({"likelihood": StudentT()}, {}, False),
+        ({"activation": "swish"}, {}, False),
+        ({"parameterization": "standard"}, {}, False),
+        ({}, {"kernel": "nuts"}, False),
+        ({}, {"max_seconds": 59}, False),
+        ({}, {"likelihood_power": 0.5}, False),
+        ({}, {"pretraining": tfbnn.Pretraining()}, False),
+    ],
+)
+def test_infinite_width_is_tried_where_nothing_asks_for_weights(
+    trials, settings, options, is_tried
+):
+    chosen(tfbnn.BayesianMLP(**settings), FitOptions(verbose=0, **options))
+    assert len(trials.tried_infinite) == is_tried and trials.tried
+
+
+def test_infinite_width_is_not_tried_with_many_rows(trials):
+    x = np.linspace(-1.0, 1.0, 1501)[:, None]
+    chosen(x=x, y=x[:, 0])
+    assert not trials.tried_infinite
+    chosen(x=x[1:], y=x[1:, 0])
+    assert len(trials.tried_infinite) == 1
+
+
+def test_the_trial_of_infinite_width_scores_rows_that_it_has_not_seen():
+    spec, rows = asked(tfbnn.BayesianMLP(x_transform=None, y_transform=None), y=np.sin(X[:, 0]))
+    (infinite,) = (one for one in spec.others if isinstance(one, InfiniteSpec))
+    folds = np.arange(60) % 5
+    trial = infinite_trial(infinite, rows.train, folds)
+    assert trial.squares.mean() < 1e-4 and trial.theta.shape == (5, infinite.num_parameters)
+    # Of the first fold, from its own scales, in NumPy alone.
+    x, y, held = rows.train.x, rows.train.y, folds == 0
+    layers = infinite.layer_variances(trial.theta[0])
+    of = partial(covariance, infinite.activations, layers)
+    noise = np.exp(2.0 * trial.theta[0, infinite.layout.log_noise_scale]) + 1e-8
+    noisy = of(x[~held], x[~held]).c + noise * np.eye(48)
+    across = of(x[~held], x[held])
+    mean = across.c.T @ np.linalg.solve(noisy, y[~held])
+    assert trial.squares[held] == pytest.approx(((mean - y[held]) ** 2)[:, 0], abs=1e-9)
 
 
 def test_among_level_layers_the_fewest_units_are_taken(trials):

@@ -1,0 +1,96 @@
+"""Infinite width: as one of the networks that rows choose from, and the options of its fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.process import maximum, maximum_near
+from tfbnn.engine.starts.trials import Trial, judged
+from tfbnn.fit.choices import rules
+from tfbnn.posterior.process import GivenRows, conditioned, moments
+from tfbnn.run.options import FitOptions
+from tfbnn.run.until import Until
+from tfbnn.spec.choices import is_auto
+from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec
+from tfbnn.spec.rows import NetworkRows, rows_of_chains
+from tfbnn.spec.settings_json import Pretraining
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
+
+# Most rows with which infinite width is compared with others, so that a fit of it takes a few minutes; and the
+# seconds that a fit with a limit must have.
+_MOST_COMPARED, _FEWEST_SECONDS = 1500, 60.0
+
+
+def can_be_infinite(options: FitOptions, num_rows: int) -> bool:
+    """Tell whether a fit whose layers are open may have infinite width: nothing was asked for that needs weights."""
+    return (
+        num_rows <= _MOST_COMPARED
+        and is_auto(options.kernel)
+        and is_auto(options.pretraining)
+        and options.initial_state is None
+        and options.likelihood_power == 1.0
+        and (options.limit is None or options.limit >= _FEWEST_SECONDS)
+    )
+
+
+def infinite_trial(spec: InfiniteSpec, rows: NetworkRows, folds: Array) -> Trial:
+    """Judge infinite width by the rows of each fold, at the maximum of the evidence of the others.
+
+    Args:
+        spec: InfiniteSpec.
+        rows: NetworkRows.
+        folds: The fold in which each row is held out [n], numbered from 0.
+    """
+    chains = rows_of_chains(spec, rows)
+    first = maximum(spec, make_data(*chains, spec.dtype)).theta
+    found = on_all_cores(partial(_held_out, spec, rows, folds, first), list(range(folds.max() + 1)))
+    outputs = np.empty((len(folds), spec.num_outputs))
+    for fold, (_, there) in enumerate(found):
+        outputs[folds == fold] = there
+    return judged(spec, np.stack([theta for theta, _ in found]), outputs, rows, folds)
+
+
+def _held_out(
+    spec: InfiniteSpec, rows: NetworkRows, folds: Array, first: Array, fold: int
+) -> tuple[Array, Array]:
+    """Return (scales [P] given the rows outside a fold, outputs at those inside [n, num_outputs])."""
+    fitted = rows.taken(np.flatnonzero(folds != fold))
+    theta, given = maximum_near(spec, rows_of_chains(spec, fitted), first), GivenRows(*fitted)
+    draw = conditioned(spec, theta, given)
+    return theta, moments(spec, draw, given, rows.x[folds == fold]).T
+
+
+def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) -> FitOptions:
+    """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
+
+    Raises:
+        ValueError: For options that need weights, and for more rows than memory is for.
+    """
+    if not spec.num_parameters:
+        raise ValueError(
+            "Infinite width has nothing to sample where all scales are fixed. Leave the noise or a prior "
+            "open, such as likelihood=Gaussian()."
+        )
+    if options.likelihood_power != 1.0:
+        raise ValueError(
+            f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
+        )
+    if isinstance(options.pretraining, Pretraining):
+        raise ValueError(
+            "Infinite width has no weights to train, received a Pretraining: its chains start at the maximum "
+            "of the evidence. Leave pretraining out."
+        )
+    if num_rows > MOST_ROWS:
+        raise ValueError(
+            f"Infinite width takes up to {MOST_ROWS} rows, each of which is in the covariance of every draw, "
+            f"received {num_rows}. Use finite widths, such as [D, 50, K], or some of the rows."
+        )
+    if options.until is None or not is_auto(options.num_results):
+        return options
+    until = Until(max_seconds=options.limit) if options.is_short else options.until
+    return replace(options, until=until, num_results=rules.most_of_scales(options.effort))
