@@ -34,7 +34,7 @@ _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 
 # For warm-up: transitions of a chain, and N P times gradients that it may take at most.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Warm-up, acceptance and most draws per chain of the scales of a network of infinite width.
-_WARMUP_OF_SCALES, _ACCEPT_OF_SCALES, _MOST_OF_SCALES = 100, 0.6, 1200
+_WARMUP_OF_SCALES, _ACCEPT_OF_SCALES, _MOST_OF_SCALES = 100, 0.65, 1200
 # Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
 # above its time is that of these rows. For each weight there are ten at least.
 _MOST_ROWS_OF_SEARCH = 2**16
