@@ -22,8 +22,8 @@ from tfbnn.system.triangular import triangular_inverse, triangular_product
 
 # Draws that averages are over, each of which is a whole distribution, and bytes that their matrices may take.
 MOST_AVERAGED, _MOST_BYTES = 64, 2e9
-# Points whose covariances with a thousand rows stay in the processor's cache.
-_POINTS = 128
+# Points at a time: with fewer each of them takes longer, as a factor of a thousand rows is no longer in the cache.
+_POINTS = 512
 
 
 @dataclass(frozen=True, eq=False)

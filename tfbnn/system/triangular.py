@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
 
-# Matrices are halved down to so many rows.
+# An inverse is halved down to so many rows; products have twice as many at a time.
 _BLOCK = 64
 
 
@@ -23,12 +23,7 @@ def triangular_inverse(factor: Array) -> Array:
 
 def triangular_product(matrix: Array, columns: Array) -> Array:
     """A lower triangular matrix times others, without most of the products with zeros."""
-    size = len(matrix)
-    if size <= 2 * _BLOCK:
-        return matrix @ columns
-    half = size // 2
     found = np.empty(columns.shape)
-    found[:half] = triangular_product(matrix[:half, :half], columns[:half])
-    found[half:] = matrix[half:, :half] @ columns[:half]
-    found[half:] += triangular_product(matrix[half:, half:], columns[half:])
+    for rows in row_slices(len(matrix), 2 * _BLOCK):
+        np.matmul(matrix[rows, : rows.stop], columns[: rows.stop], out=found[rows])
     return found
