@@ -4,8 +4,8 @@
 
 Networks of ReLU units in the ntk parameterisation, whose limit of infinite width is a Gaussian process
 with a kernel in closed form. Draws of the prior in repriorised coordinates, which are posterior draws
-in that limit, against regression by that process; slices of the log posterior in both coordinates;
-the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*.
+in that limit, against regression by that process; chains of three hidden layers against it; slices of the log
+posterior in both coordinates; the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*.
 
 References: Hron et al. 2022, arXiv:2206.07673 (Theorem 2.1, Figs 3 and 5, appendix D); the kernel:
 Cho and Saul 2009.
@@ -17,10 +17,12 @@ import functools
 
 import numpy as np
 import tensorflow as tf
+from blocks import make_group
 from common import add_common_options, keep, output_folder
-from repriorisation_chains import NOISE_SCALE, ntk_spec
+from repriorisation_chains import BLOCK, NOISE_SCALE, Watch, kernel, ntk_spec
 from wide_limit_report import figure, report
 
+from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
@@ -38,6 +40,7 @@ REACH, NUM_GRID = 3.0, 41
 # Direct draws that are in memory at a time, of each a matrix of width times width; and above which width a tenth
 # of the draws is made.
 BATCH, NARROW = 20, 256
+NUM_CHAINS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +52,16 @@ class Size:
         num_draws: Direct draws of each; of wide ones a tenth.
         widths: Of which step sizes are found.
         num_transitions: Of the chains that lead to where steps begin.
+        chains: (width, depth) of those whose posterior is sampled.
+        num_sampled: Transitions of each of these chains, after a warm-up of half as many.
     """
 
     networks: tuple
     num_draws: int
     widths: tuple
     num_transitions: int
+    chains: tuple
+    num_sampled: int
 
     @property
     def cases(self):
@@ -64,9 +71,14 @@ class Size:
         return [*by_width, (middle, 1, 16), (middle, 1, 256)]
 
 
-QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3)
+QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3, ((8, 3),), 20)
 FULL = Size(
-    ((16, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (16, 3), (64, 3)), 1000, (16, 64, 256), 25
+    ((16, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (16, 3), (64, 3)),
+    1000,
+    (16, 64, 256),
+    25,
+    ((64, 3), (256, 3), (1024, 3)),
+    200,
 )
 
 
@@ -164,6 +176,47 @@ def limit_row(case, count):
     }
 
 
+def posterior_row(case, num_sampled):
+    """How far the predictions of chains by the kernel Repriorised are from those of the process."""
+    mean, spread, _ = limit(case)
+    spec, (x, y, test) = case.spec, case.rows
+    normals = tf.constant(case.normals(5, NUM_CHAINS))
+    theta, _ = Repriorised(spec).complete(normals, None, case.data)
+    inputs = tf.constant(test.T)
+
+    def outputs_of(draws):
+        flat = tf.constant(draws.reshape(-1, draws.shape[-1]))
+        return network_outputs(spec, flat, inputs).numpy()[:, 0].reshape(*draws.shape[:2], -1)
+
+    sink = Watch(outputs_of)
+    group, _ = make_group(
+        spec,
+        kernel("repriorised"),
+        x,
+        y,
+        theta.numpy(),
+        BLOCK,
+        num_sampled // BLOCK,
+        num_burnin_steps=num_sampled // 2,
+        sink=sink,
+    )
+    while group.stage is not None:
+        group.advance()
+    chains = np.concatenate(sink.kept).swapaxes(0, 1)
+    outputs = chains.reshape(-1, chains.shape[-1])
+    stddev = np.sqrt(np.diag(spread))
+    return {
+        "width": case.width,
+        "depth": case.depth,
+        "mean": float(np.sqrt(np.mean(((outputs.mean(axis=0) - mean) / stddev) ** 2))),
+        "stddev": float(np.mean(outputs.std(axis=0) / stddev)),
+        "covariance": float(np.linalg.norm(np.cov(outputs.T) - spread) / np.linalg.norm(spread)),
+        "rhat": float(split_rhat(chains).max()),
+        "ess": float(np.median(geyer_ess(chains))),
+        "step": float(group.counters.step_size[0]),
+    }
+
+
 @functools.lru_cache
 def settled(case, num_transitions):
     """Coordinates [C, P] of posterior draws: direct ones, moved on by HMC whose steps find their size."""
@@ -249,9 +302,10 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folder, size = output_folder(options), QUICK if options.quick else FULL
     limits = [limit_row(Case(*network), size.num_draws) for network in size.networks]
+    chains = [posterior_row(Case(*network), size.num_sampled) for network in size.chains]
     steps = [acceptance_row(Case(*case), size.num_transitions) for case in size.cases]
     planes = {w: slices(Case(w), size.num_transitions) for w in (size.widths[0], size.widths[-1])}
-    keep("wide_limit.md", report(limits, steps, size.num_draws), folder)
+    keep("wide_limit.md", report(limits, chains, steps, size), folder)
     figure(planes, steps, folder / "wide_limit.png")
 
 

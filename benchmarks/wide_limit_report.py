@@ -32,6 +32,15 @@ log evidence are lower bounds alone.
 
 """
 
+CHAINS = """\
+## Chains of three hidden layers
+
+Four chains of {count} transitions by the kernel `Repriorised` (HMC of 8 leapfrog steps), from direct draws, after a
+warm-up of half as many. Their predictions against the process, as above; largest R-hat and median effective
+sample size of the predictions at the test inputs.
+
+"""
+
 STEPS = """\
 ## Step sizes (appendix D)
 
@@ -55,8 +64,8 @@ at a width of no more than the rows. On the planes the repriorised log posterior
 nearly that of a standard normal distribution, and the standard one a narrow ridge."""
 
 
-def report(limits, steps, count):
-    """The whole text."""
+def report(limits, chains, steps, size):
+    """The whole text, of a Size."""
     from wide_limit import ACCEPTANCE
 
     header = [
@@ -84,10 +93,26 @@ def report(limits, steps, count):
         ]
         for row in limits
     ]
-    first = LIMIT.format(count=count) + markdown(header, lines)
+    first = LIMIT.format(count=size.num_draws) + markdown(header, lines)
+    header = ["width", "means", "standard deviations", "covariance", "step", "R-hat", "ESS"]
+    lines = [
+        [
+            row["width"],
+            f"{row['mean']:.3f}",
+            f"{row['stddev']:.3f}",
+            f"{row['covariance']:.3f}",
+            f"{row['step']:.3g}",
+            f"{row['rhat']:.3f}",
+            f"{row['ess']:.0f}",
+        ]
+        for row in chains
+    ]
+    between = CHAINS.format(count=size.num_sampled) + markdown(header, lines)
     header = ["width", "rows", "standard", "repriorised", "ratio"]
     second = STEPS.format(rate=ACCEPTANCE) + markdown(header, [_line(row) for row in steps])
-    return "\n\n".join(["# Width and repriorised coordinates", SETUP, first, second, FINDINGS])
+    return "\n\n".join(
+        ["# Width and repriorised coordinates", SETUP, first, between, second, FINDINGS]
+    )
 
 
 def _line(row):

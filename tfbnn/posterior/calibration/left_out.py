@@ -227,7 +227,7 @@ def _without_all(
         scale = np.sqrt(noise[place])
         with np.errstate(divide="ignore", invalid="ignore"):
             off = (location[..., target_number] - means[place]) / scale
-        matrix = power * (off * weights[group][:, None]).T @ off
+            matrix = power * (off * weights[group][:, None]).T @ off
         if not np.isfinite(matrix).all():  # no noise, no row that can be told
             matrix, scale = np.eye(len(scale)), np.ones_like(scale)
         leverage, vectors = np.linalg.eigh(matrix)
