@@ -594,10 +594,10 @@ class BayesianMLP(SampledNetwork):
     Args:
         layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
             many inputs a column of text makes. "auto" (default), or [5, "auto", 1]: each fit compares
-            one hidden layer of 50 and two of 20 or 50 on held-out rows, and samples the best. [5, inf, 1],
-            with `math.inf` or "inf" for every hidden layer: the limit of infinite width, a Gaussian process
-            whose weights are integrated out and whose scales are sampled, for up to 4000 rows; see the guide
-            "Infinite width".
+            one hidden layer of 50, two of 20 or 50 and, with few rows, infinite width on held-out rows, and
+            samples the best. [5, inf, 1], with `math.inf` or "inf" for every hidden layer: the limit of infinite
+            width, a Gaussian process whose weights are integrated out and whose scales are sampled, for up to
+            4000 rows; see the guide "Infinite width".
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as
             TensorFlow's) or leaky_relu_0.01 (as PyTorch's and JAX's), elu, selu, softplus, gelu, swish or
             silu, sin, cos, erf, identity or linear. Default "tanh", which an erf of the same slope stands for

@@ -1,5 +1,7 @@
 """A perceptron whose layers and noise wait for rows."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -33,8 +35,10 @@ def test_rows_say_how_many_inputs_and_targets_there_are(layer_sizes):
         for kind in NOISES
         for hidden in HIDDEN_LAYERS
     ]
+    *found, infinite = found
     assert [(type(spec.likelihood), spec.layer_sizes) for spec in found] == expected
-    assert not any(spec.others for spec in found[1:])
+    assert infinite.layer_sizes == (3, math.inf, 2) and isinstance(infinite.likelihood, Gaussian)
+    assert not any(spec.others for spec in (*found[1:], infinite))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ _MOST_COMPARED, _FEWEST_SECONDS = 1500, 60.0
 def can_be_infinite(spec: ModelSpec, options: FitOptions, num_rows: int) -> bool:
     """Tell whether a fit that begins with the network `spec` may have infinite width instead.
 
-    Its rows are fewer than the weights, and nothing was asked for that needs weights. With more rows than weights
+    Its rows are no more than the weights, and nothing was asked for that needs weights or less work. With more rows than weights
     and next to no noise sampled networks get far beyond their trials: with 80 rows per input the errors of
     buckling were 7e-7 of the spread, those of infinite width 4e-5 (benchmarks/results/infinite.md).
     """
@@ -39,7 +39,7 @@ def can_be_infinite(spec: ModelSpec, options: FitOptions, num_rows: int) -> bool
         and is_auto(options.kernel)
         and is_auto(options.pretraining)
         and options.initial_state is None
-        and options.likelihood_power == 1.0
+        and options.likelihood_power == options.effort == 1.0
         and (options.limit is None or options.limit >= _FEWEST_SECONDS)
     )
 

@@ -120,6 +120,7 @@ def test_infinite_width_is_taken_where_it_is_clearly_better(trials, score, is_ta
         ({}, {"kernel": "nuts"}, False),
         ({}, {"max_seconds": 59}, False),
         ({}, {"likelihood_power": 0.5}, False),
+        ({}, {"effort": 0.5}, False),
         ({}, {"pretraining": tfbnn.Pretraining()}, False),
     ],
 )
