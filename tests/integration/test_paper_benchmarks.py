@@ -205,7 +205,8 @@ def test_the_probabilities_of_digits(monkeypatch):
 @pytest.mark.slow  # 20 seconds
 def test_wide_limit(run_quickly, tmp_path, monkeypatch):
     table, _ = run_quickly("wide_limit")
-    assert "## Draws of the limit" in table and "## Step sizes" in table and "nan" not in table
+    sections = ("## Draws of the limit", "## Chains of three hidden layers", "## Step sizes")
+    assert all(section in table for section in sections) and "nan" not in table
     assert (tmp_path / "wide_limit.png").stat().st_size > 10_000
     monkeypatch.syspath_prepend(FOLDER)
     import wide_limit
