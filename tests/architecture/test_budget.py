@@ -2,9 +2,9 @@
 
 from tests.support.code_lines import counts, num_code_lines
 
-# Infinite width took 920 lines and eight files.
-MOST_LINES = 28_920
-MOST_FILES = 295
+# Infinite width took 990 lines and nine files.
+MOST_LINES = 28_990
+MOST_FILES = 296
 MOST_LINES_OF_A_ROOM = 4_000
 
 
