@@ -1,11 +1,12 @@
 """What width does to a posterior in repriorised coordinates: direct draws, slices and step sizes.
 
-    python benchmarks/wide_limit.py [--quick --output FOLDER]
+    python benchmarks/wide_limit.py [--quick --output FOLDER] [--fresh]
 
 Networks of ReLU units in the ntk parameterisation, whose limit of infinite width is a Gaussian process
 with a kernel in closed form. Draws of the prior in repriorised coordinates, which are posterior draws
 in that limit, against regression by that process; chains of three hidden layers against it; slices of the log
-posterior in both coordinates; the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*.
+posterior in both coordinates; the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*. Finished rows are kept, so that a killed script goes on
+where it was.
 
 References: Hron et al. 2022, arXiv:2206.07673 (Theorem 2.1, Figs 3 and 5, appendix D); the kernel:
 Cho and Saul 2009.
@@ -18,8 +19,9 @@ import functools
 import numpy as np
 import tensorflow as tf
 from blocks import make_group
-from common import add_common_options, keep, output_folder
+from common import add_common_options, keep, output_folder, revision
 from repriorisation_chains import BLOCK, NOISE_SCALE, Watch, kernel, ntk_spec
+from store import Store
 from wide_limit_report import figure, report
 
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
@@ -37,8 +39,8 @@ LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
 STEP_SIZES = np.geomspace(0.003, 1.0, 18)
 # Half the side of a slice, in units of the coordinates, along two random directions of length one.
 REACH, NUM_GRID = 3.0, 41
-# Direct draws that are in memory at a time, of each a matrix of width times width; and above which width a tenth
-# of the draws is made.
+# Direct draws that are in memory at a time, of each a matrix of width times width; above which width a tenth
+# of the draws is made, and three tenths of the transitions of chains.
 BATCH, NARROW = 20, 256
 NUM_CHAINS = 4
 
@@ -73,7 +75,7 @@ class Size:
 
 QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3, ((8, 3),), 20)
 FULL = Size(
-    ((16, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (16, 3), (64, 3)),
+    ((16, 1), (64, 1), (256, 1), (1024, 1), (16, 3), (64, 3), (4096, 1)),
     1000,
     (16, 64, 256),
     25,
@@ -179,6 +181,8 @@ def limit_row(case, count):
 def posterior_row(case, num_sampled):
     """How far the predictions of chains by the kernel Repriorised are from those of the process."""
     mean, spread, _ = limit(case)
+    is_narrow = case.width <= NARROW
+    num_sampled = num_sampled if is_narrow else 3 * num_sampled // 10
     spec, (x, y, test) = case.spec, case.rows
     normals = tf.constant(case.normals(5, NUM_CHAINS))
     theta, _ = Repriorised(spec).complete(normals, None, case.data)
@@ -199,6 +203,7 @@ def posterior_row(case, num_sampled):
         num_sampled // BLOCK,
         num_burnin_steps=num_sampled // 2,
         sink=sink,
+        jit_compile=is_narrow,  # XLA factorises large matrices slowly
     )
     while group.stage is not None:
         group.advance()
@@ -213,6 +218,7 @@ def posterior_row(case, num_sampled):
         "covariance": float(np.linalg.norm(np.cov(outputs.T) - spread) / np.linalg.norm(spread)),
         "rhat": float(split_rhat(chains).max()),
         "ess": float(np.median(geyer_ess(chains))),
+        "transitions": num_sampled,
         "step": float(group.counters.step_size[0]),
     }
 
@@ -301,11 +307,23 @@ def main(arguments=None):
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder, size = output_folder(options), QUICK if options.quick else FULL
-    limits = [limit_row(Case(*network), size.num_draws) for network in size.networks]
-    chains = [posterior_row(Case(*network), size.num_sampled) for network in size.chains]
-    steps = [acceptance_row(Case(*case), size.num_transitions) for case in size.cases]
-    planes = {w: slices(Case(w), size.num_transitions) for w in (size.widths[0], size.widths[-1])}
+    store = Store("wide_limit", options.fresh, folder)
+
+    def rows(kind, function, cases, count):
+        for case in cases:
+            key = f"{kind}, {case.depth} x {case.width}, {case.num_rows} rows"
+            if key not in store:
+                store.add(key, function(case, count) | {"commit": revision()})
+                print(key, store.rows[key], flush=True)
+            yield store.rows[key]
+
+    networks, wide = ([Case(*one) for one in some] for some in (size.networks, size.chains))
+    steps = [Case(*one) for one in size.cases]
+    steps = list(rows("steps", acceptance_row, steps, size.num_transitions))
+    chains = list(rows("chains", posterior_row, wide, size.num_sampled))
+    limits = list(rows("limit", limit_row, networks, size.num_draws))
     keep("wide_limit.md", report(limits, chains, steps, size), folder)
+    planes = {w: slices(Case(w), size.num_transitions) for w in (size.widths[0], size.widths[-1])}
     figure(planes, steps, folder / "wide_limit.png")
 
 

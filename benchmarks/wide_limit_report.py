@@ -35,7 +35,7 @@ log evidence are lower bounds alone.
 CHAINS = """\
 ## Chains of three hidden layers
 
-Four chains of {count} transitions by the kernel `Repriorised` (HMC of 8 leapfrog steps), from direct draws, after a
+Four chains by the kernel `Repriorised` (HMC of 8 leapfrog steps), from direct draws, after a
 warm-up of half as many. Their predictions against the process, as above; largest R-hat and median effective
 sample size of the predictions at the test inputs.
 
@@ -94,10 +94,20 @@ def report(limits, chains, steps, size):
         for row in limits
     ]
     first = LIMIT.format(count=size.num_draws) + markdown(header, lines)
-    header = ["width", "means", "standard deviations", "covariance", "step", "R-hat", "ESS"]
+    header = [
+        "width",
+        "transitions",
+        "means",
+        "standard deviations",
+        "covariance",
+        "step",
+        "R-hat",
+        "ESS",
+    ]
     lines = [
         [
             row["width"],
+            row["transitions"],
             f"{row['mean']:.3f}",
             f"{row['stddev']:.3f}",
             f"{row['covariance']:.3f}",
@@ -107,7 +117,7 @@ def report(limits, chains, steps, size):
         ]
         for row in chains
     ]
-    between = CHAINS.format(count=size.num_sampled) + markdown(header, lines)
+    between = CHAINS + markdown(header, lines)
     header = ["width", "rows", "standard", "repriorised", "ratio"]
     second = STEPS.format(rate=ACCEPTANCE) + markdown(header, [_line(row) for row in steps])
     return "\n\n".join(
