@@ -57,8 +57,11 @@ FINDINGS = """\
 ## What is seen
 
 Direct draws come nearer to the process and to the posterior as the network gets wider, and three hidden layers
-need more width than one. At these widths and this noise KL is still ten nats or more, so that direct draws are starts
-of chains and not yet draws of the posterior. The step of the standard chain goes as N^(-1/2) and not with the width,
+need more width than one. With one layer KL is 10 nats at 256 units, 2.0 at 1024 and .70 at 4096, and the squared
+difference of the gradients 366, 66 and 15: both vanish, as Theorem 2.1 and Proposition 3.1 have it. Up to 256 units
+direct draws are starts of chains and not yet draws of the posterior. Chains of three layers come nearer to the
+process, too. They have 15 to 30 effective draws: of the distance of the means at 1024 units, .35, some .26 is
+expected of so few. The step of the standard chain goes as N^(-1/2) and not with the width,
 as the paper has it for linear models. That of the repriorised chain grows with the width; it falls with N too,
 at a width of no more than the rows. On the planes the repriorised log posterior of the wide network is
 nearly that of a standard normal distribution, and the standard one a narrow ridge."""
