@@ -180,6 +180,15 @@ def test_ranks_of_the_truth_among_draws_are_uniform():
         assert stats.chisquare(counts).pvalue > 1e-3 / len(ranks[0])
 
 
+def test_a_run_goes_on_where_it_was(tmp_path):
+    settings = dict(num_chains=2, num_burnin_steps=10, calibrate=False, verbose=0)
+    short, long = (model() for _ in range(2))
+    short.fit_posterior(*rows(), num_results=5, output=tmp_path / "run", **settings)
+    long.fit_posterior(*rows(), num_results=10, output=tmp_path / "run", resume=True, **settings)
+    draws = long.posterior.draws
+    assert draws.shape[1] == 10 and np.array_equal(draws[:, :5], short.posterior.draws)
+
+
 def test_rows_are_read_only():
     given = GivenRows(*rows())
     with pytest.raises(ValueError, match="read-only"):

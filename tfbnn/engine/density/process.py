@@ -106,8 +106,8 @@ class Maximum(NamedTuple):
         theta: The place [P].
         log_prob: Log density there.
         others: Those where other searches ended, best first.
-        curvature: Of minus the log density there [P, P], made positive definite. Each scale is as wide as the slice
-            through the maximum along it, since scales that may vanish have long tails.
+        curvature: Curvature of minus the log density there [P, P], made positive definite. Each scale is as wide
+            as the slice through the maximum along it, since scales that may vanish have long tails.
     """
 
     theta: Array
@@ -149,7 +149,7 @@ def _maximum(
 
 
 def maximum_near(spec: InfiniteSpec, rows: NetworkRows, theta: Array) -> Array:
-    """Where a search from theta [P] ends, given rows [P]."""
+    """Return where a search from theta [P] ends, given rows: [P]."""
     found: Array = _search(_minus_log_density(spec, make_data(*rows, spec.dtype)), theta).x
     return found
 

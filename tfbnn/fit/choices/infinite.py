@@ -54,7 +54,7 @@ def infinite_trial(spec: InfiniteSpec, rows: NetworkRows, folds: Array) -> Trial
     """
     chains = rows_of_chains(spec, rows)
     first = maximum(spec, make_data(*chains, spec.dtype)).theta
-    found = on_all_cores(partial(_held_out, spec, rows, folds, first), list(range(folds.max() + 1)))
+    found = on_all_cores(partial(_held_out, spec, rows, folds, first), range(folds.max() + 1))
     outputs = np.empty((len(folds), spec.num_outputs))
     for fold, (_, there) in enumerate(found):
         outputs[folds == fold] = there
@@ -86,7 +86,12 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
         raise ValueError(
             f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
         )
-    if isinstance(options.pretraining, Pretraining):
+    pretraining = (
+        options.pretraining
+    )  # of a run that goes on what it was begun with, which trains nothing
+    if isinstance(pretraining, Pretraining) and (
+        pretraining.epochs or pretraining.newton_iterations
+    ):
         raise ValueError(
             "Infinite width has no weights to train, received a Pretraining: its chains start at the maximum "
             "of the evidence. Leave pretraining out."
