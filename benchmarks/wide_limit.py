@@ -5,8 +5,8 @@
 Networks of ReLU units in the ntk parameterisation, whose limit of infinite width is a Gaussian process
 with a kernel in closed form. Draws of the prior in repriorised coordinates, which are posterior draws
 in that limit, against regression by that process; chains of three hidden layers against it; slices of the log
-posterior in both coordinates; the step size of HMC by width and rows. Tables and figure are benchmarks/results/wide_limit.*. Finished rows are kept, so that a killed script goes on
-where it was.
+posterior in both coordinates; the step size of HMC by width and rows. Tables and figure are
+benchmarks/results/wide_limit.*. Finished rows are kept, so that a killed script goes on where it was.
 
 References: Hron et al. 2022, arXiv:2206.07673 (Theorem 2.1, Figs 3 and 5, appendix D); the kernel:
 Cho and Saul 2009.
@@ -75,7 +75,7 @@ class Size:
 
 QUICK = Size(((8, 1), (64, 1)), 400, (8, 64), 3, ((8, 3),), 20)
 FULL = Size(
-    ((16, 1), (64, 1), (256, 1), (1024, 1), (16, 3), (64, 3), (4096, 1)),
+    ((16, 1), (64, 1), (256, 1), (1024, 1), (4096, 1), (16, 3), (64, 3)),
     1000,
     (16, 64, 256),
     25,
@@ -156,20 +156,28 @@ def direct_draws(case, count):
     return tuple(map(np.concatenate, zip(*found)))
 
 
-def limit_row(case, count):
-    """How far direct draws are from the process, and from the posterior of the network."""
-    mean, spread, evidence = limit(case)
-    count = count if case.width <= NARROW else count // 10
-    outputs, marginals, differences = direct_draws(case, count)
+def distances(case, outputs):
+    """How far outputs [S, n] at the test inputs are from the process."""
+    mean, spread, _ = limit(case)
     stddev = np.sqrt(np.diag(spread))
-    largest = marginals.max()
-    weights = np.exp(marginals - largest)
     return {
         "width": case.width,
         "depth": case.depth,
         "mean": float(np.sqrt(np.mean(((outputs.mean(axis=0) - mean) / stddev) ** 2))),
         "stddev": float(np.mean(outputs.std(axis=0) / stddev)),
         "covariance": float(np.linalg.norm(np.cov(outputs.T) - spread) / np.linalg.norm(spread)),
+    }
+
+
+def limit_row(case, count):
+    """How far direct draws are from the process, and from the posterior of the network."""
+    evidence = limit(case)[2]
+    count = count if case.width <= NARROW else count // 10
+    outputs, marginals, differences = direct_draws(case, count)
+    largest = marginals.max()
+    weights = np.exp(marginals - largest)
+    return {
+        **distances(case, outputs),
         # KL(prior || posterior) in these coordinates; the evidence by the same draws.
         "divergence": float(largest + np.log(weights.mean()) - marginals.mean()),
         "gradient": float(differences.mean()),
@@ -180,7 +188,6 @@ def limit_row(case, count):
 
 def posterior_row(case, num_sampled):
     """How far the predictions of chains by the kernel Repriorised are from those of the process."""
-    mean, spread, _ = limit(case)
     is_narrow = case.width <= NARROW
     num_sampled = num_sampled if is_narrow else 3 * num_sampled // 10
     spec, (x, y, test) = case.spec, case.rows
@@ -208,14 +215,8 @@ def posterior_row(case, num_sampled):
     while group.stage is not None:
         group.advance()
     chains = np.concatenate(sink.kept).swapaxes(0, 1)
-    outputs = chains.reshape(-1, chains.shape[-1])
-    stddev = np.sqrt(np.diag(spread))
     return {
-        "width": case.width,
-        "depth": case.depth,
-        "mean": float(np.sqrt(np.mean(((outputs.mean(axis=0) - mean) / stddev) ** 2))),
-        "stddev": float(np.mean(outputs.std(axis=0) / stddev)),
-        "covariance": float(np.linalg.norm(np.cov(outputs.T) - spread) / np.linalg.norm(spread)),
+        **distances(case, chains.reshape(-1, chains.shape[-1])),
         "rhat": float(split_rhat(chains).max()),
         "ess": float(np.median(geyer_ess(chains))),
         "transitions": num_sampled,

@@ -86,9 +86,7 @@ def report(limits, chains, steps, size):
         [
             row["depth"],
             row["width"],
-            f"{row['mean']:.3f}",
-            f"{row['stddev']:.3f}",
-            f"{row['covariance']:.3f}",
+            *_distances(row),
             f"{row['divergence']:.2f}",
             f"{row['gradient']:.1f}",
             f"{row['evidence']:+.2f}",
@@ -97,23 +95,13 @@ def report(limits, chains, steps, size):
         for row in limits
     ]
     first = LIMIT.format(count=size.num_draws) + markdown(header, lines)
-    header = [
-        "width",
-        "transitions",
-        "means",
-        "standard deviations",
-        "covariance",
-        "step",
-        "R-hat",
-        "ESS",
-    ]
+    columns = ["means", "standard deviations", "covariance"]
+    header = ["width", "transitions", *columns, "step", "R-hat", "ESS"]
     lines = [
         [
             row["width"],
             row["transitions"],
-            f"{row['mean']:.3f}",
-            f"{row['stddev']:.3f}",
-            f"{row['covariance']:.3f}",
+            *_distances(row),
             f"{row['step']:.3g}",
             f"{row['rhat']:.3f}",
             f"{row['ess']:.0f}",
@@ -126,6 +114,10 @@ def report(limits, chains, steps, size):
     return "\n\n".join(
         ["# Width and repriorised coordinates", SETUP, first, between, second, FINDINGS]
     )
+
+
+def _distances(row):
+    return [f"{row[name]:.3f}" for name in ("mean", "stddev", "covariance")]
 
 
 def _line(row):
