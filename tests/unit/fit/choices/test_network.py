@@ -138,6 +138,7 @@ def test_infinite_width_is_tried_with_no_more_rows_than_weights(trials, num_rows
     assert len(trials.tried_infinite) == is_tried
 
 
+@pytest.mark.tensorflow
 def test_the_trial_of_infinite_width_scores_rows_that_it_has_not_seen():
     spec, rows = asked(tfbnn.BayesianMLP(x_transform=None, y_transform=None), y=np.sin(X[:, 0]))
     (infinite,) = (one for one in spec.others if isinstance(one, InfiniteSpec))
