@@ -48,7 +48,7 @@ def line_of(layers, num_rows, repeats):
     groups = {"plain": groups_of(layers, num_rows, "identity")}
     groups["whitened"] = groups_of(layers, num_rows, "gauss_newton")
     # Traced anew, as a program of the same settings is shared.
-    with mock.patch("tfbnn.engine.sampling.linear_map._times", tf.linalg.matvec):
+    with mock.patch("tfbnn.engine.density.linear_map._times", tf.linalg.matvec):
         groups["lone"] = groups_of(layers, num_rows, "gauss_newton", nudge=1e-9)
     count = num_cores()
     turns = {

@@ -11,12 +11,12 @@ from tests.support.kernels.cases import advance
 from tests.support.linear import closed_form, linear_model, linear_rows, short_fit
 from tests.support.marks import statistics_but
 from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.kernels.metropolis import Point
 from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
 from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, PowerPosterior, Repriorised
 from tfbnn.likelihoods import Gaussian

@@ -30,13 +30,13 @@ from tfbnn.cli.app import main
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.data import make_data
+from tfbnn.engine.density.linear_map import DiagonalMap
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels import power_posterior
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program
-from tfbnn.engine.sampling.linear_map import DiagonalMap
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import (
     HMC,

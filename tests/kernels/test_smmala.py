@@ -135,8 +135,8 @@ class TestMetricTensor:
 
 def target_at(spec, data, theta, temperatures=(1.0,)):
     """The Target of a run whose coordinates are those of theta [R, P]."""
+    from tfbnn.engine.density.linear_map import as_tensors, scaling_map
     from tfbnn.engine.density.potential import Potential
-    from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 
     linear_map = as_tensors(scaling_map(1.0, theta))
     return Target(Potential(spec), data, linear_map, tf.zeros([1]), temperatures)

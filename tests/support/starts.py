@@ -11,7 +11,7 @@ EARLY = tfbnn.Pretraining(epochs=30, batch_size=10, early_stopping=3, newton_ite
 JUDGED = replace(PRETRAINING, newton_iterations=4, early_stopping=3, validation_split=0.25)
 SHORT = dict(num_results=6, num_burnin_steps=10, jit_compile=False)
 # Searches for starts of `small_runs`: mini-batches, more starts than chains, scores that stop early,
-# rows that judge, a sample of the rows, a trial of all starts.
+# rows that judge, a sample of the rows, a population.
 SEARCHES = {
     "mini-batches": dict(pretraining=PRETRAINING, **SHORT),
     "early stopping": dict(
@@ -19,7 +19,9 @@ SEARCHES = {
     ),
     "held-out rows": dict(pretraining=JUDGED, **SHORT),
     "a sample of rows": dict(pretraining=replace(PRETRAINING, search_rows=25), **SHORT),
-    "a trial": dict(pretraining=replace(PRETRAINING, newton_iterations="auto"), **SHORT),
+    "a population": dict(
+        pretraining=tfbnn.Pretraining(num_particles=4, newton_iterations=2), **SHORT
+    ),
 }
 
 

@@ -23,15 +23,15 @@ class Event:
     """Progress of a phase of a run.
 
     Attributes:
-        phase: "pretraining", "newton", "warmup" or "sampling".
+        phase: "pretraining", "population", "newton", "warmup" or "sampling".
         transition, num_transitions: Steps of the phase so far and in all.
         num_chains: Chains that take part.
         seconds, eta_seconds: Spent in the phase, and probably left; NaN where nothing is known.
         total_eta_seconds: Probably left of the run, all later phases included; NaN until the chains
             move, as only that shows how fast they are.
         is_open: Whether the run may end before, when its draws are good enough.
-        unit: What `transition` counts: "steps" of ADAM, "iterations" of Levenberg-Marquardt,
-            "transitions" of a chain.
+        unit: What `transition` counts: "steps" of ADAM, "temperatures" of a population,
+            "iterations" of Levenberg-Marquardt, "transitions" of a chain.
     """
 
     unit: ClassVar[str] = "transitions"
@@ -75,6 +75,14 @@ class PretrainingEvent(Event):
     def remarks(self) -> Iterator[str]:
         if math.isfinite(self.validation_log_likelihood):
             yield f"validation log likelihood {self.validation_log_likelihood:.3f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopulationEvent(Event):
+    """An event of a population that is cooled, at a temperature; how many there will be is a guess."""
+
+    unit = "temperatures"
+    temperature: float
 
 
 @dataclass(frozen=True, kw_only=True)

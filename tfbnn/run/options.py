@@ -184,12 +184,13 @@ class FitOptions(Sampling):
                 "pretraining must be a tfbnn.Pretraining, 'auto' or None, received "
                 f"{self.pretraining!r}."
             )
-        tried = self.pretraining.num_starts
-        if tried is not None and tried < self.num_chains:
-            raise ValueError(
-                f"Pretraining.num_starts must be at least num_chains={self.num_chains}, received "
-                f"{tried}. Leave num_starts=None for one start per chain."
-            )
+        for name in ("num_starts", "num_particles"):
+            tried = getattr(self.pretraining, name)
+            if tried is not None and tried < self.num_chains:
+                raise ValueError(
+                    f"Pretraining.{name} must be at least num_chains={self.num_chains}, received "
+                    f"{tried}. Leave {name}=None, or ask for more."
+                )
 
     def _check_initial_state(self) -> None:
         """Leave the default pretraining out where starts are given; the model checks these."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TITLES = {
     "compile": "compiling",
     "pretraining": "pretraining",
+    "population": "cooling a population",
     "newton": "refining starts",
     "warmup": "warm-up",
     "sampling": "sampling",

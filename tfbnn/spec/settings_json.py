@@ -86,6 +86,7 @@ _LEAST = {
     "newton_iterations": 0,
     "num_starts": 1,
     "search_rows": 1,
+    "num_particles": 2,
 }
 
 
@@ -136,6 +137,10 @@ class Pretraining:
             functions that go up and down within the range of the inputs, to which networks that hardly
             bend find no way. None (default): one attempt. Classes and Keras models make one.
 
+        num_particles: Particles of a population that is cooled from the prior, in place of ADAM: at
+            least as many as chains, 16 for most models. Finds the posterior where it is narrow, as with
+            little noise. None (default): ADAM.
+
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.
     """
@@ -150,6 +155,7 @@ class Pretraining:
     validation_split: float = 0.0
     search_rows: int | None = field(default=None, metadata=ADDED)
     largest_misfit: float | None = field(default=None, metadata=ADDED)
+    num_particles: int | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         for name, minimum in _LEAST.items():

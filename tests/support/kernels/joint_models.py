@@ -12,9 +12,9 @@ from scipy import special, stats
 from tests.support.builders import plain_spec
 from tfbnn import priors
 from tfbnn.engine.density.data import all_of
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.likelihoods import Bernoulli, Gaussian
 
 __all__ = [

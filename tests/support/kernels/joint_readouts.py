@@ -9,8 +9,8 @@ from tests.support.kernels.cases import advance
 from tests.support.kernels.joint_models import X
 from tfbnn import kernels
 from tfbnn.engine.density.data import all_of
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import LogNormal

@@ -5,10 +5,10 @@ import tensorflow as tf
 from scipy import stats
 
 from tests.support.builders import plain_spec
+from tfbnn.engine.density.linear_map import DiagonalMap
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import DiagonalMap
 from tfbnn.likelihoods import Gaussian
 
 __all__ = ["Conjugate", "TwoModes", "advance", "make_target"]

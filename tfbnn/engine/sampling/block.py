@@ -16,12 +16,12 @@ from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.linear_map import LinearMap, as_tensors
 from tfbnn.engine.density.potential import Density
 from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.density.value_and_gradient import Target, of_posterior
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.transition import TransitionStatistics
-from tfbnn.engine.sampling.linear_map import LinearMap, as_tensors
 from tfbnn.spec.density_spec import Sampled
 
 _ACCEPTANCE_UNITS = 2.0**30

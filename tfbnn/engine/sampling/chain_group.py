@@ -15,10 +15,7 @@ from tfbnn.engine.basis.adaptation import (
     restart_moments,
 )
 from tfbnn.engine.basis.libraries import tf
-from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.value_and_gradient import of_posterior
-from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
-from tfbnn.engine.sampling.linear_map import (
+from tfbnn.engine.density.linear_map import (
     DiagonalMap,
     LinearMap,
     as_tensors,
@@ -26,6 +23,9 @@ from tfbnn.engine.sampling.linear_map import (
     scaling_map,
     whitening_map,
 )
+from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.value_and_gradient import of_posterior
+from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
 from tfbnn.engine.sampling.program import Program
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError

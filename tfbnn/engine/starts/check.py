@@ -61,6 +61,12 @@ def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     return theta
 
 
+def residual_scales(spec: NetworkSpec, theta: Array, data: Data) -> Array:
+    """Return the root mean square [C, K] of what starts [C, P] miss each target by."""
+    squares, _ = _sums_of_squares(spec, theta, data)
+    return np.sqrt(squares / data.total_weight)
+
+
 def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Return by how much starts [C, P] miss the rows: the worst target, in standard deviations of it.
 

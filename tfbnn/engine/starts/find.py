@@ -17,11 +17,12 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.density_of import density_of
+from tfbnn.engine.density.process import maximum
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
-from tfbnn.engine.starts.evidence import starts_at_maximum
+from tfbnn.engine.starts.cooling import cooled_starts
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
-from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_halving, plan_newton, plan_on_all_rows
+from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
 from tfbnn.engine.starts.pretraining import follow_rows, pretrain
@@ -118,6 +119,8 @@ def _candidates(
         theta = draw_prior(spec, sampling.seed, number)
         return with_residual_noise(spec, theta, ground.sought_on)
 
+    if settings.num_particles is not None:
+        return cooled_starts(spec, ground.sought_on, settings.num_particles, sampling, notify)
     if settings.epochs == 0:
         return Starts(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
@@ -155,10 +158,10 @@ def _polished(
     kept: tuple[int, ...] = ()
     if plan.num_iterations and not (adam.interrupted or notify.stopped):
         notify.announce("newton")
-        needs_gain = settings.newton_iterations == "auto" and holdout is None
+        is_open = settings.newton_iterations == "auto" or settings.num_particles is not None
+        needs_gain = is_open and holdout is None
         least = spec.layout.num_parameters if needs_gain else -np.inf
-        halving = plan_halving(plan, settings, len(adam.theta), num_chains, holdout is not None)
-        found, kept = polish_all(spec, ground, adam, plan, halving, least, notify)
+        found, kept = polish_all(spec, ground, adam, plan, least, notify)
     elif settings.newton_iterations == "auto":
         found = adam._replace(text=f"{adam.text}; no Levenberg-Marquardt ({plan.reason})")
     if len(found.theta) > num_chains:
@@ -231,3 +234,25 @@ def _sides(
         return split_rows(table, share, seed, groups)
     fitted, held_out = split_rows(WeightedRows(*new.train), share, seed, groups)
     return all_rows(spec, fitted), held_out
+
+
+def starts_at_maximum(spec: InfiniteSpec, data: Data, sampling: Sampling) -> Starts:
+    """Draws of the normal distribution at the maximum of the posterior density of the scales, one per chain.
+
+    Args:
+        spec: InfiniteSpec.
+        data: Data of the rows that theta is sampled on.
+        sampling: The seed and the number of chains.
+    """
+    began, found = time.perf_counter(), maximum(spec, data)
+    root = np.linalg.cholesky(np.linalg.inv(found.curvature))
+    normals = [
+        seeds.generator(sampling.seed, "start", chain).standard_normal(len(root))
+        for chain in range(sampling.num_chains)
+    ]
+    others = ", ".join(f"{one:.4g}" for one in found.others)
+    return Starts(
+        found.theta + np.stack(normals) @ root.T,
+        f"draws around the maximum of the evidence, log density {found.log_prob:.4g}; others {others}",
+        Seconds(pretraining=time.perf_counter() - began),
+    )

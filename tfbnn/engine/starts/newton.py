@@ -105,7 +105,6 @@ def polish(
     num_iterations: int,
     method: str,
     least: float = -np.inf,
-    state: NewtonState | None = None,
     *,
     holdout: HoldoutScore | None = None,
     noise_floor: NoiseFloor | None = None,
@@ -120,17 +119,15 @@ def polish(
         method: How to solve with the Gauss-Newton matrix: "dense" or "rows".
         least: Gain of log density below which the result is of no use: ends where it is plain that
             it will not be reached.
-        state: NewtonState of this start to go on from, None for its beginning.
         holdout: HoldoutScore of held-out rows, whose scores choose the best state and end the search; or
             None.
         noise_floor: Function theta [P] -> the smallest log noise scales [K] there, or None.
     """
     problem = _Problem(spec, data, CURVATURES[method], noise_floor)
-    if state is None:
-        theta = np.asarray(theta, np.float64)
-        value, gradient = awaited(problem.value_and_gradient, theta)
-        scores = [] if holdout is None else [holdout.score(theta)]
-        state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
+    theta = np.asarray(theta, np.float64)
+    value, gradient = awaited(problem.value_and_gradient, theta)
+    scores = [] if holdout is None else [holdout.score(theta)]
+    state = NewtonState(theta, gradient, _FIRST_DAMPING, [value], theta, scores)
     yield state
     while not _is_over(state, num_iterations, least):
         step = awaited(problem.step, state)

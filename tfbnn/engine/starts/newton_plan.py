@@ -1,10 +1,4 @@
-"""Plan of Levenberg-Marquardt: iterations of a start, rounds, and the way to solve.
-
-Starts are halved once (successive halving, Jamieson and Talwalkar 2016, AISTATS, Proc. Mach. Learn.
-Res. 51, 240): which starts end best is plain long before the end. Among seven starts on
-11746 rows of neutralinos the best four after 40 iterations were the best four after 300, with
-5-20-20-1 on raw inputs and with 6-20-20-1 on invariant ones.
-"""
+"""Plan of Levenberg-Marquardt: iterations of a start, and the way to solve."""
 
 from math import inf
 from typing import NamedTuple
@@ -26,9 +20,6 @@ FEWEST_ITERATIONS = 25
 # After those on a sample of the rows so many on all of them: the mode of all is next to that of the
 # sample, and Newton's method doubles the digits.
 _MOST_ON_ALL_ROWS = 5
-# After half as many, one of the best four on invariant inputs was another. `newton.polish` goes the same way in
-# two rounds as in one only where this is a multiple of its _SPREAD_EVERY.
-_TRIAL = 40
 # Held-out rows end a start after about so many: on yacht after 22 to 40.
 USUAL_ITERATIONS = 40
 _LARGEST_ARRAY = 2e9  # bytes
@@ -111,39 +102,3 @@ def _cheapest(size: int, lines: int) -> tuple[str, float]:
         costs["rows"] = gradients + 4.0 * lines**2 * size + 3.0 * lines**3
     method = min(costs, key=costs.__getitem__)
     return method, costs[method]
-
-
-class Halving(NamedTuple):
-    """Successive halving of starts: a first round of all, and a second one of the finalists.
-
-    Attributes:
-        num_starts: How many are polished.
-        num_finalists: How many have a second round, 0 for none.
-        first: Iterations of a start in the first round, at most.
-        last: Iterations of a finalist in both rounds, at most.
-    """
-
-    num_starts: int
-    num_finalists: int
-    first: int
-    last: int
-
-    @property
-    def num_iterations(self) -> int:
-        """Iterations of both rounds, at most."""
-        return self.num_starts * self.first + self.num_finalists * (self.last - self.first)
-
-
-def plan_halving(
-    plan: NewtonPlan, settings: Pretraining, num_starts: int, num_chains: int, has_holdout: bool
-) -> Halving:
-    """Return two rounds where there are more starts than chains; else one.
-
-    Finalists share half of the iterations that the others are spared: the other half is time. There
-    is one round where iterations were asked for by number, and where held-out rows end the search.
-    """
-    most = plan.num_iterations
-    spared = (num_starts - num_chains) * (most - _TRIAL)
-    if settings.newton_iterations != "auto" or has_holdout or min(spared, most - _TRIAL) <= 0:
-        return Halving(num_starts, 0, most, most)
-    return Halving(num_starts, num_chains, _TRIAL, most + spared // (2 * num_chains))

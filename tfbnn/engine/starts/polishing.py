@@ -11,7 +11,7 @@ import numpy as np
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.holdout import HoldoutScore
 from tfbnn.engine.starts.newton import NewtonState, NoiseFloor, polish
-from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
+from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import NewtonEvent
@@ -70,7 +70,6 @@ def polish_all(
     ground: Ground,
     adam: Starts,
     plan: NewtonPlan,
-    halving: Halving,
     least: float,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
@@ -83,16 +82,12 @@ def polish_all(
     """
     holdout, interrupted = ground.holdout, False
     reached: list[NewtonState] = []  # of each start that was tried
-    watch, ended = _watch(notify, len(adam.theta), halving.num_iterations), 0
-    count = halving.num_starts + halving.num_finalists
+    count, most = len(adam.theta), plan.num_iterations
+    watch = _watch(notify, count, count * most)
     try:
-        for turn in range(count):
+        for start in range(count):
             if notify.stopped:
                 break
-            start, before, most = turn, 0, halving.first
-            if turn >= halving.num_starts:
-                start = finalists(halving, reached)[turn - halving.num_starts]
-                before, most = halving.first, halving.last
             states = polish(
                 spec,
                 adam.theta[start],
@@ -100,35 +95,26 @@ def polish_all(
                 most,
                 plan.method,
                 least,
-                reached[start] if start < len(reached) else None,
                 holdout=holdout,
                 noise_floor=None if holdout is None else holdout.noise_floor,
             )
-            with notify.within(notify.seconds_left / (count - turn)):
+            with notify.within(notify.seconds_left / (count - start)):
                 for number, state in enumerate(states):
                     reached[start : start + 1] = [state]
-                    if number and watch(state, ended - before):
+                    if number and watch(state, start * most):
                         break
-            ended += most - before
     except KeyboardInterrupt:
         interrupted = True
     theta = adam.theta.copy()
-    kept, text = _chosen(reached, plan, halving, least, holdout is not None)
+    kept, text = _chosen(reached, plan, least, holdout is not None)
     for chain in kept:
         theta[chain] = reached[chain].best
     text = f"{adam.text}; {text}"
     return adam._replace(theta=theta, text=text, interrupted=interrupted), kept
 
 
-def finalists(halving: Halving, reached: Sequence[NewtonState]) -> list[int]:
-    """Return the numbers of the starts that had the highest log densities after the first round."""
-    scores = np.array([state.log_prob[: halving.first + 1][-1] for state in reached])
-    ranked = np.argsort(-scores, kind="stable")
-    return sorted(ranked[: halving.num_finalists].tolist())
-
-
 def _chosen(
-    results: Sequence[NewtonState], plan: NewtonPlan, halving: Halving, least: float, judged: bool
+    results: Sequence[NewtonState], plan: NewtonPlan, least: float, judged: bool
 ) -> tuple[tuple[int, ...], str]:
     """Numbers of the polished starts that are better than they were, and a line on all."""
     if not results:
@@ -142,8 +128,6 @@ def _chosen(
     elif len(kept):
         what = "score of held-out rows" if judged else "log density"
         text += f", {min(counts)} to {max(counts)} iterations"
-        if halving.num_finalists:
-            text += f" (the best {halving.num_finalists} of {halving.num_starts} went on after {halving.first})"
         text += f", {what} up by {min(gains):.4g} to {max(gains):.4g}"
         if len(kept) < len(results):
             text += f", kept for {len(kept)} of {len(results)} starts: it gained little for others"

@@ -18,11 +18,11 @@ from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.sampling.program import rows_of_program
 from tfbnn.engine.starts.check import draw_prior
+from tfbnn.engine.starts.cooling import num_operations
 from tfbnn.engine.starts.newton_plan import (
     FEWEST_ITERATIONS,
     USUAL_ITERATIONS,
     NewtonPlan,
-    plan_halving,
     plan_newton,
     plan_on_all_rows,
 )
@@ -81,13 +81,14 @@ def search_seconds(
     num_starts = pretraining.num_starts or num_chains
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
     adam = estimated_pretraining_seconds(spec, pretraining, rows_at_first)
+    if pretraining.num_particles is not None:  # in one program, on all cores
+        operations = num_operations(spec, rows_at_first, pretraining.num_particles)
+        adam, num_starts = seconds_of(operations) / cores, num_chains
     polish = plan_newton(spec, rows_at_first, pretraining)
-    has_holdout = bool(pretraining.validation_split)
-    halving = plan_halving(polish, pretraining, num_starts, num_chains, has_holdout)
-    num_iterations = halving.num_iterations
-    if has_holdout:  # which end most starts before
-        num_iterations = min(num_iterations, num_starts * USUAL_ITERATIONS)
-    flops = num_iterations * polish.flops
+    num_iterations = polish.num_iterations
+    if pretraining.validation_split:  # held-out rows end most starts before
+        num_iterations = min(num_iterations, USUAL_ITERATIONS)
+    flops = num_starts * num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops
@@ -208,6 +209,9 @@ def _in_time(
     def time_needed() -> float:
         return slowness * search_seconds(spec, pretraining, num_rows, num_chains, cores)
 
+    if time_needed() > seconds and pretraining.num_particles is not None:
+        pretraining = replace(pretraining, num_particles=None)
+        differs.append("ADAM in place of particles")
     if time_needed() > seconds and pretraining.num_starts is not None:
         pretraining = replace(pretraining, num_starts=None)
         differs.append("one start a chain")

@@ -226,12 +226,22 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
         num_chains=options.num_chains,
         effort=options.effort,
         is_infinite=isinstance(spec, InfiniteSpec),
+        can_cool=spec.gauss_newton_obstacle is None and not spec.num_earlier,
     )
 
 
 def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
-    """Return the noise [K] that a pilot finds in training rows; None of class labels, which have none."""
-    return None if spec.has_classes else pilot_noise(rows)
+    """Return the noise [K] that a pilot finds in training rows, or what is known where that is less.
+
+    In standard deviations of the targets; None of class labels, which have none.
+    """
+    if spec.has_classes:
+        return None
+    found, given = pilot_noise(rows), spec.likelihood.noise_scale
+    if given is None or isinstance(given, str):
+        return found
+    known = given if rows.noise is None else np.sqrt(np.mean(rows.noise**2, axis=0))
+    return np.minimum(found, known / np.maximum(rows.y.std(axis=0), np.finfo(float).tiny))
 
 
 def as_begun(

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfbnn.engine.basis import adaptation
-from tfbnn.engine.sampling.linear_map import DiagonalMap, diagonal_map
+from tfbnn.engine.density.linear_map import DiagonalMap, diagonal_map
 
 
 def test_dual_averaging_follows_its_formula():

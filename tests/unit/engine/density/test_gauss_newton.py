@@ -18,9 +18,9 @@ from tfbnn.engine.density.gauss_newton import (
     outputs_bend,
     scaled_jacobian,
 )
+from tfbnn.engine.density.linear_map import whitening_map
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.sampling.linear_map import whitening_map
 from tfbnn.likelihoods import Gaussian
 
 # A few of the likelihoods, for the default run.

@@ -20,10 +20,10 @@ from tfbnn.engine.density.gauss_newton import (
     gauss_newton_matrix,
     scaled_jacobian,
 )
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import Target, log_prob_terms
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.kernels import PowerPosterior
 from tfbnn.likelihoods import Gaussian
 

@@ -17,11 +17,11 @@ from tfbnn import kernels
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.regression import num_features, readout_place
 from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
 

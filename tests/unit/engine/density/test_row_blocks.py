@@ -13,10 +13,10 @@ from tests.support.specs import CONTRASTING_CASES, build, random_rows, setting
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density import gauss_newton
 from tfbnn.engine.density.data import all_of, make_data, padded_length
+from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential, hessian
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_rows
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.sampling.linear_map import as_tensors, scaling_map
 from tfbnn.engine.starts.check import with_residual_noise
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Uniform

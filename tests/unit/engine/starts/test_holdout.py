@@ -16,7 +16,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import find, newton, polishing
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
-from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan
+from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
@@ -177,8 +177,7 @@ def test_a_polish_is_kept_where_held_out_rows_are_predicted_better(monkeypatch):
     plan = NewtonPlan(5, "dense", "as asked")
     ground = polishing.Ground(None, None, HoldoutScore(SPEC, WeightedRows(*rows())))
     adam = Starts(theta, "")
-    halving = Halving(3, 0, 5, 5)
-    found, kept = polishing.polish_all(SPEC, ground, adam, plan, halving, -np.inf, Notifier())
+    found, kept = polishing.polish_all(SPEC, ground, adam, plan, -np.inf, Notifier())
     assert "kept for 2 of 3 starts" in found.text and "held-out rows" in found.text
     np.testing.assert_array_equal(found.theta, [polished[0], theta[1], polished[2]])
     assert kept == (0, 2)

@@ -18,7 +18,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import newton, polishing
 from tfbnn.engine.starts.newton import DenseCurvature, RowCurvature, polish
-from tfbnn.engine.starts.newton_plan import Halving, NewtonPlan, plan_newton
+from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton
 from tfbnn.kernels import HMC
 from tfbnn.run.config import Starts
 from tfbnn.run.progress import Notifier
@@ -317,34 +317,6 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
     assert np.all(polished > adam + 49) and "left out" not in text
 
 
-def test_after_a_trial_the_best_go_on_from_where_they_are(monkeypatch):
-    spec, theta = build("uniform"), np.arange(6.0, dtype=np.float32).reshape(3, 2)
-    heights, calls = {0: 7.0, 1: 3.0, 2: 9.0}, []
-
-    def polish_of(spec, start, data, most, method, least, state, **_):
-        number = int(start[0] / 2)
-        history = [0.0] if state is None else state.log_prob
-        calls.append((number, len(history) - 1, most))
-        history = history + [heights[number]] * (most + 1 - len(history))
-        place = start + len(history)
-        return [newton.NewtonState(place, np.zeros(2), 1.0, history, place, [])]
-
-    monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", polish_of)
-    adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
-    found, kept = polishing.polish_all(
-        spec,
-        ground,
-        adam,
-        NewtonPlan(6, "dense", "auto"),
-        Halving(num_starts=3, num_finalists=2, first=4, last=7),
-        0.0,
-        Notifier(),
-    )
-    assert calls == [(0, 0, 4), (1, 0, 4), (2, 0, 4), (0, 4, 7), (2, 4, 7)]
-    np.testing.assert_array_equal(found.theta, theta + [[8.0], [5.0], [8.0]])
-    assert "4 to 7 iterations (the best 2 of 3 went on after 4), log density up" in found.text
-
-
 def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     """A start outside of a Uniform prior has no log density that could rise."""
     spec, theta = build("uniform"), np.zeros((2, 3), np.float32)
@@ -352,9 +324,7 @@ def test_where_no_step_is_found_nothing_is_said_to_be_gained(monkeypatch):
     monkeypatch.setattr("tfbnn.engine.starts.polishing.polish", lambda *_, **__: [stays])
     plan = NewtonPlan(5, "dense", "as asked")
     adam, ground = Starts(theta, "ADAM"), polishing.Ground(None, None, None)
-    found, _ = polishing.polish_all(
-        spec, ground, adam, plan, Halving(2, 0, 5, 5), -np.inf, Notifier()
-    )
+    found, _ = polishing.polish_all(spec, ground, adam, plan, -np.inf, Notifier())
     text = "Levenberg-Marquardt (as asked) found no step that raises the log density"
     assert found.text == f"ADAM; {text}"
     np.testing.assert_array_equal(found.theta, theta)

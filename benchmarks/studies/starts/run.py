@@ -1,0 +1,245 @@
+"""Where do searches for starts end: ADAM, Levenberg-Marquardt, cooled populations, and combinations?
+
+    python benchmarks/studies/starts/run.py [--minutes 60] [--seeds 1]
+
+Cells are those of benchmarks/thermalisation.py, whose teacher is a draw of the posterior. Starts are
+judged by their log density above the teacher's: a draw of the posterior is about level with it, a
+maximum some P / 2 above. Tables are those of benchmarks/default.py (`TFBNN_DATA`) with the layers named;
+starts are judged by their log density and by the error of their mean on test rows, in standard deviations
+of the targets. Four starts each, everything with compilation, two cores. Rows are kept as they finish;
+`--minutes` begins no further one after that time.
+"""
+
+import argparse
+import math
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import numpy as np
+from chains import quiet
+from common import add_common_options, keep, markdown, output_folder, revision
+from default_tables import TABLES
+from store import Store
+from thermalisation import NOISES, Cell, outputs
+
+import tfbnn
+
+NUM_STARTS, NUM_PARTICLES, ITERATIONS = 4, 16, 100
+# Rows and width of cells, those first that have rows enough for a population.
+SIZES = ((100, 8), (1000, 8), (1000, 32), (100, 32), (1000, 128), (100, 128))
+ON_TABLES = (
+    ("neutralino raw", (20, 20)),
+    ("neutralino invariant", (20, 20)),
+    ("neutralino invariant", (3,)),
+    ("airfoil", (50,)),
+    ("yacht", (50,)),
+    ("concrete", (50,)),
+    ("kin8nm", (50,)),
+)
+HEADER = [
+    "problem",
+    "search",
+    "seed",
+    "P",
+    "log density of the starts, above the teacher in cells",
+    "error of their mean",
+    "seconds",
+]
+LEGEND = """Searches: "ADAM" is what the rules choose without particles, as many starts as they say, with
+Levenberg-Marquardt where they have it (100 iterations on tables); "prior, LM" 100 iterations of
+Levenberg-Marquardt from draws of the prior; "cooled" 16 particles, polished only where that gains P nats
+(on tables 100 iterations); "cooled to .1, LM" 16 particles at additional noise of .1, four of which are
+polished in 100 iterations. A cell is rows, width and noise. The error is that of the mean of four starts:
+to the teacher's function at 300 inputs, or on test rows, in standard deviations of the targets."""
+
+
+class Silent:
+    """A Notifier of a search that nobody watches."""
+
+    stopped, seconds_left = False, math.inf
+
+    def __call__(self, event):
+        return False
+
+    def announce(self, phase):
+        pass
+
+    def within(self, seconds):
+        return nullcontext()
+
+
+def main(arguments=None):
+    """Measures what is missing, and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no row after these")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", default="", help="problems whose name has this")
+    options = parser.parse_args(arguments)
+    folder, began = output_folder(options), time.monotonic()
+    store = Store("starts", options.fresh, folder)
+    for key, problem in problems(options.quick):
+        if options.only not in key:
+            continue
+        for search in SEARCHES:
+            for seed in range(options.seeds):
+                name = f"{key}, {search}, seed {seed}"
+                late = time.monotonic() - began > 60.0 * options.minutes
+                if late or name in store:
+                    continue
+                store.add(name, {"commit": revision()} | measure(key, problem, search, seed))
+                print(name, store.rows[name]["log_prob"], flush=True)
+    publish(store.rows.values(), folder)
+
+
+def problems(quick):
+    """(Name, Cell or (table, layers)) of all problems."""
+    cells = [Cell(noise, width, rows, 0) for rows, width in SIZES for noise in NOISES[::-1]]
+    if quick:
+        return [("cell 100, 8, 0.1", Cell(0.1, 8, 100, 0))]
+    named = [(f"cell {one.num_rows}, {one.width}, {one.noise:g}", one) for one in cells]
+    tables = [
+        (f"{name} {'-'.join(map(str, layers))}", (name, layers)) for name, layers in ON_TABLES
+    ]
+    return named + tables
+
+
+def measure(key, problem, search, seed):
+    """Starts of one search on one problem; a dict of JSON values."""
+    from tfbnn.engine.density.data import make_data
+    from tfbnn.engine.density.value_and_gradient import log_prob_terms
+
+    if isinstance(problem, Cell):
+        theta, x, y, reference, truth = problem.problem()
+        spec, rows = settled(problem.model(), x, y)
+        x_new, target = reference, truth
+    else:
+        name, layers = problem
+        table, theta = TABLES[name].load(0), None
+        x, y = table.train
+        spec, rows = settled(tfbnn.BayesianMLP([x.shape[1], *layers, 1]), x, y)
+        x_new = rows.x_pipeline.forward(table.test[0])
+        target = rows.y_pipeline.forward(np.asarray(table.test[1])[:, None])[:, 0]
+    data = make_data(*rows.train, spec.dtype)
+    began = time.perf_counter()
+    with quiet():
+        found, text = SEARCHES[search](spec, rows, data, seed, theta is None)
+    seconds = time.perf_counter() - began
+
+    def log_prob(networks):
+        terms = log_prob_terms(spec, networks.astype(spec.dtype), *rows.train)
+        return sum(terms.values())
+
+    above = 0.0 if theta is None else float(log_prob(theta[None])[0])
+    mean = np.mean([outputs(spec, one.astype(np.float64), x_new) for one in found], axis=0)
+    return {
+        "problem": key,
+        "search": search,
+        "seed": seed,
+        "num_parameters": spec.num_parameters,
+        "log_prob": sorted((log_prob(found) - above).tolist(), reverse=True),
+        "rmse": float(np.sqrt(np.mean((mean - target) ** 2))),
+        "seconds": seconds,
+        "text": text,
+    }
+
+
+def settled(model, x, y):
+    """(Spec, TransformedRows) as a fit has them."""
+    from tfbnn.fit.choices.choose import close_spec
+    from tfbnn.spec.rows import learn_transforms, rows_to_fit
+
+    spec = model.asked.for_rows(x, y, "refuse")
+    rows, _ = rows_to_fit(spec, x, y, None, None)
+    spec = close_spec(spec, rows, None)
+    return spec, learn_transforms(spec, rows, None)
+
+
+def found_by(spec, rows, data, seed, settings):
+    from tfbnn.engine.starts.find import find_starts
+    from tfbnn.run.options import Sampling
+
+    sampling = Sampling(seed=seed, num_chains=NUM_STARTS)
+    starts = find_starts(spec, rows, data, settings, sampling, Silent())
+    return starts.theta, starts.text
+
+
+def by_adam(spec, rows, data, seed, is_table):
+    """The search of the rules, without particles."""
+    from tfbnn.fit.choices import rules
+    from tfbnn.fit.choices.choose import pilot_of
+
+    sizes = rules.Sizes(len(rows.train.x), spec.num_parameters, NUM_STARTS, can_cool=False)
+    settings, _ = rules.pretraining(sizes, pilot_of(spec, rows.train))
+    if is_table and settings.newton_iterations == "auto":
+        settings = replace(settings, num_starts=None, newton_iterations=ITERATIONS)
+    return found_by(spec, rows, data, seed, settings)
+
+
+def by_newton(spec, rows, data, seed, is_table):
+    """Levenberg-Marquardt from draws of the prior."""
+    settings = tfbnn.Pretraining(epochs=0, newton_iterations=ITERATIONS)
+    return found_by(spec, rows, data, seed, settings)
+
+
+def by_cooling(spec, rows, data, seed, is_table):
+    """A population, polished where that matters."""
+    settings = tfbnn.Pretraining(
+        num_particles=NUM_PARTICLES, newton_iterations=ITERATIONS if is_table else "auto"
+    )
+    return found_by(spec, rows, data, seed, settings)
+
+
+def by_quenching(spec, rows, data, seed, is_table):
+    """A population at additional noise of .1, then Levenberg-Marquardt."""
+    from tfbnn.engine.starts import cooling
+    from tfbnn.engine.starts.newton import polish
+    from tfbnn.engine.starts.newton_plan import plan_newton
+    from tfbnn.run.options import Sampling
+
+    cooled, some = cooling.without_learned_noise(spec), cooling.some_rows(data, seed)
+    population, count = cooling.hot(cooled, some, NUM_PARTICLES, seed), 0
+    while population.temperature > 0.1:
+        population = cooling.cooler(cooled, some, population, Sampling(seed=seed), count)
+        count += 1
+    theta = population.theta[:: NUM_PARTICLES // NUM_STARTS]
+    theta = cooling.with_noise(spec, theta, data)
+    method = plan_newton(spec, int(data.num_rows), tfbnn.Pretraining()).method
+    ends = [list(polish(spec, one, data, ITERATIONS, method))[-1].theta for one in theta]
+    return np.stack(ends), f"{count} temperatures"
+
+
+SEARCHES = {
+    "ADAM": by_adam,
+    "prior, LM": by_newton,
+    "cooled": by_cooling,
+    "cooled to .1, LM": by_quenching,
+}
+
+
+def publish(rows, folder):
+    """Writes the table."""
+    lines = [
+        [
+            row["problem"],
+            row["search"],
+            row["seed"],
+            row["num_parameters"],
+            ", ".join(f"{value:.0f}" for value in row["log_prob"]),
+            f"{row['rmse']:.4g}",
+            f"{row['seconds']:.0f}",
+        ]
+        for row in rows
+    ]
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    parts = ["# Searches for starts", markdown(HEADER, lines), LEGEND, f"Commits: {commits}"]
+    keep("starts.md", "\n\n".join(parts), folder)
+
+
+if __name__ == "__main__":
+    main()

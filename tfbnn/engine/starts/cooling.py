@@ -1,0 +1,306 @@
+"""Cool a population of networks from the prior to the posterior, as starts of chains.
+
+Particles sample posteriors of rows with additional noise, whose standard deviation is the temperature; class
+labels count 1 / (1 + temperature^2) in its place. It falls from where the rows say nothing, each time to
+where the effective share of the particles' weights is a half. The particles are resampled by these weights
+and moved by Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix where each of them is. A network
+with few weights, or next to no noise, settles in a basin while noise is large, and ADAM and
+Levenberg-Marquardt hardly ever leave one: on rows of a known teacher they ended hundreds of nats below it
+in six of 24 cases, the population in one (benchmarks/results/thermalisation.md).
+
+A learned noise scale would explain what no network follows yet. So it is left out until the temperature is a
+quarter of what particles miss rows by, and then set to that. Where rows are many, particles see a sample of
+them, and miss the others, too, where cooling ends.
+
+As the matrix is that of where a particle is, moves do not leave posteriors quite as they are. Chains that
+start here do, and the log evidence of a linear model is right, whose matrix is the same everywhere.
+
+References:
+    Neal 2001, Statistics and Computing 11, 125, annealed importance sampling. Del Moral, Doucet and Jasra
+    2006, J. R. Stat. Soc. B 68, 411, resampling. Jasra et al. 2011, Scand. J. Stat. 38, 1, adaptive
+    temperatures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.engine.basis import seeds
+from tfbnn.engine.basis.compile import compiled
+from tfbnn.engine.basis.libraries import Tensor, tf, tfp
+from tfbnn.engine.density.data import Data
+from tfbnn.engine.density.density_of import density_of
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
+from tfbnn.engine.density.linear_map import DenseMap, whitening_map
+from tfbnn.engine.density.value_and_gradient import Target, compiled_log_likelihoods
+from tfbnn.engine.starts.check import draw_prior, residual_scales, with_residual_noise
+from tfbnn.run.config import Starts
+from tfbnn.run.counters import Seconds
+from tfbnn.run.events import PopulationEvent
+from tfbnn.run.options import Sampling
+from tfbnn.run.progress import Notifier
+from tfbnn.spec.likelihoods import LEARNED
+from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import awaited
+
+# Temperatures are sought between these, in units of the transformed targets; then comes none at all.
+_HOTTEST, _COLDEST = 1e3, 1e-7
+# The noise scale in place of a learned one, beside the temperature.
+_NEXT_TO_NOTHING = 1e-9
+_EFFECTIVE_SHARE = 0.5
+_LEAST_RATIO = 0.7
+_SHARE_OF_MISFIT = 0.25
+# Of Hamiltonian Monte Carlo at each temperature.
+_TRANSITIONS, _LEAPFROG_STEPS, _ACCEPTANCE, _JITTER, _FIRST_STEP = 2, 32, 0.75, 0.2, 0.3
+# Rows that particles see at most. Usual numbers of temperatures are 40 to 100.
+_MOST_ROWS, USUAL_RUNGS = 1500, 64
+
+
+class Population(NamedTuple):
+    """Particles at one temperature.
+
+    Attributes:
+        theta: [M, P].
+        temperature: Standard deviation of the additional noise.
+        log_step: Log step size of the next move.
+        log_evidence: Of the rows with noise of this temperature.
+    """
+
+    theta: Array
+    temperature: float
+    log_step: float
+    log_evidence: float
+
+
+def cooled_starts(
+    spec: NetworkSpec, data: Data, num_particles: int, sampling: Sampling, notify: Notifier
+) -> Starts:
+    """Return one particle per chain of a population that was cooled on these rows.
+
+    Args:
+        spec: NetworkSpec.
+        data: Data; of more than 1500 rows particles see so many.
+        num_particles: M, at least as many as chains.
+        sampling: The seed, the number of chains, and whether XLA compiles the moves.
+        notify: Called with an Event at each temperature; true ends the cooling where it is.
+
+    Raises:
+        ValueError: For a model without a Gauss-Newton matrix, and a prior that is an earlier posterior.
+        KeyboardInterrupt: Before the first temperature.
+    """
+    obstacle = spec.gauss_newton_obstacle
+    if spec.earlier is not None:
+        obstacle = "its prior is an earlier posterior, which gives no independent draws"
+    if obstacle is not None:
+        raise ValueError(
+            f"Pretraining.num_particles cannot be used with this model, as {obstacle}. Leave it at None."
+        )
+    notify.announce("population")
+    began, interrupted, count = time.perf_counter(), False, 0
+    cooled, rows = without_learned_noise(spec), some_rows(data, sampling.seed)
+    # What learned noise there is, or a sample of rows says no more about, is where cooling ends.
+    judge = None if cooled == spec and rows is data or spec.has_classes else data
+    population = hot(cooled, rows, num_particles, sampling.seed)
+    try:
+        while not _is_cold(cooled, population, judge):
+            population = cooler(cooled, rows, population, sampling, count)
+            count += 1
+            if notify(_event(population, count, sampling.num_chains, time.perf_counter() - began)):
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+        if not count:
+            raise
+    spread = np.arange(sampling.num_chains) * num_particles // sampling.num_chains
+    theta = with_noise(spec, population.theta[spread], data)
+    text = f"{num_particles} particles cooled from the prior at {count} temperatures"
+    if population.temperature:
+        text += f" to additional noise of {population.temperature:.2g}"
+    else:
+        text += f", log evidence {population.log_evidence:.1f}"
+    spent = Seconds(pretraining=time.perf_counter() - began)
+    return Starts(theta, text, spent, interrupted)
+
+
+def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
+    """Return the spec with next to no noise in place of a learned scale."""
+    if not spec.layout.num_noise:
+        return spec
+    quiet: Any = replace(cast(Any, spec.likelihood), noise_scale=_NEXT_TO_NOTHING)
+    return replace(spec, likelihood=quiet)
+
+
+def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
+    """Return networks [C, P] of a spec with the noise that their residuals ask for, out of others' without."""
+    place = spec.layout.log_noise_scale
+    missing = spec.num_parameters - theta.shape[1]
+    theta = np.insert(theta, [place.start] * missing, 0.0, axis=1)
+    return with_residual_noise(spec, theta, data)
+
+
+def num_operations(spec: NetworkSpec, num_rows: int, num_particles: int) -> float:
+    """Return about how many operations cooling takes."""
+    rows, size = min(num_rows, _MOST_ROWS) * spec.num_outputs, spec.num_parameters
+    gradients = _TRANSITIONS * _LEAPFROG_STEPS * (6.0 * rows * size + 4.0 * size**2)
+    return USUAL_RUNGS * num_particles * (gradients + rows * size**2 + size**3)
+
+
+def _event(population: Population, count: int, num_chains: int, seconds: float) -> PopulationEvent:
+    return PopulationEvent(
+        phase="population",
+        transition=count,
+        num_transitions=max(USUAL_RUNGS, count),
+        num_chains=num_chains,
+        seconds=seconds,
+        eta_seconds=float("nan"),
+        temperature=population.temperature,
+    )
+
+
+def some_rows(data: Data, seed: int) -> Data:
+    """Return some of the rows where there are many, each for itself or as often as beside the others."""
+    if int(data.num_rows) <= _MOST_ROWS:
+        return data
+    rows, generator = data.rows(), seeds.generator(seed, "cooled rows", 0)
+    places = np.sort(generator.choice(rows.length, _MOST_ROWS, replace=False))
+    some = rows.map(lambda array: tf.gather(array, places, axis=-1))
+    some = some._replace(last=tf.constant(_MOST_ROWS))
+    if some.weights is None:
+        return some
+    return some._replace(weights=some.weights / tf.reduce_mean(some.weights))
+
+
+def _is_cold(spec: NetworkSpec, population: Population, judge: Data | None) -> bool:
+    """Return whether no additional noise is left, or no more than what particles miss the judge's rows by."""
+    if judge is None or not population.temperature:
+        return not population.temperature
+    missed = residual_scales(spec, population.theta, judge)
+    return _SHARE_OF_MISFIT * float(np.median(missed.max(axis=1))) >= population.temperature
+
+
+def hot(spec: NetworkSpec, rows: Data, num_particles: int, seed: int) -> Population:
+    """Return the population of draws of the prior."""
+    theta = draw_prior(spec, seed, num_particles)
+    found = _log_likelihood(spec, rows, theta, _HOTTEST)
+    return Population(theta, _HOTTEST, float(np.log(_FIRST_STEP)), _log_mean(found))
+
+
+def cooler(
+    spec: NetworkSpec, rows: Data, population: Population, sampling: Sampling, index: int
+) -> Population:
+    """Return the population at the next temperature, resampled and moved; `index` numbers it from 0."""
+    log_likelihood = partial(_log_likelihood, spec, rows, population.theta)
+    here = log_likelihood(population.temperature)
+    temperature = next_temperature(lambda t: log_likelihood(t) - here, population.temperature)
+    log_weights = log_likelihood(temperature) - here
+    generator = seeds.generator(sampling.seed, "cooling", 0, index)
+    theta = population.theta[resampled(log_weights, generator.uniform())]
+    warm = warmed(spec, rows, temperature)
+    theta, log_step = awaited(
+        _make_moves(spec, sampling.jit_compile),
+        _whitened(spec, theta, warm),
+        warm,
+        tf.constant(population.log_step, tf.float32),
+        tf.constant(seeds.keys(sampling.seed, "cooling", 0, index, 1)[0]),
+    )
+    evidence = population.log_evidence + _log_mean(log_weights)
+    return Population(theta.numpy(), temperature, float(log_step), evidence)
+
+
+def _log_likelihood(spec: NetworkSpec, rows: Data, theta: Array, temperature: float) -> Array:
+    """Log likelihoods [M] of rows at a temperature."""
+    function = compiled_log_likelihoods(density_of(spec))
+    warm = warmed(spec, rows, temperature)
+    found = awaited(function, tf.constant(theta[None]), tf.constant(1), warm).numpy()[0]
+    return np.where(np.isfinite(found), spec.likelihood_power * found, -np.inf)
+
+
+def _log_mean(logs: Array) -> float:
+    """Log of the mean of what has these logs."""
+    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+
+
+def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
+    """Return rows at a temperature: with so much more noise, or class labels that count for less."""
+    if spec.has_classes:
+        counts = tf.ones([1, data.length], data.x.dtype) if data.weights is None else data.weights
+        return data._replace(weights=counts / (1.0 + temperature**2))
+    given, zeros = spec.likelihood.noise_scale, tf.zeros_like(data.y)
+    if data.row_noise is not None:
+        zeros += data.row_noise**2
+    elif given is not None and given != LEARNED:
+        zeros += tf.reshape(tf.constant(given, data.y.dtype), [-1, 1]) ** 2
+    return data._replace(row_noise=tf.sqrt(zeros + tf.constant(temperature**2, data.y.dtype)))
+
+
+def next_temperature(log_weights: Callable[[float], Array], temperature: float) -> float:
+    """Return the lower temperature at which the effective share of the particles is a half, at least 0.
+
+    Args:
+        log_weights: Temperature -> log weights [M] of particles of the temperature.
+        temperature: That temperature.
+    """
+    from scipy.optimize import brentq
+
+    def excess(log_temperature: float) -> float:
+        logs = log_weights(float(np.exp(log_temperature)))
+        weights = np.exp(logs - logs.max())
+        share: float = weights.sum() ** 2 / (weights**2).sum() / len(weights)
+        return share - _EFFECTIVE_SHARE
+
+    if excess(np.log(_COLDEST)) >= 0.0:
+        return 0.0
+    lowest = np.log(_COLDEST if temperature == _HOTTEST else _LEAST_RATIO * temperature)
+    if excess(lowest) >= 0.0:
+        return float(np.exp(lowest))
+    return float(np.exp(brentq(excess, lowest, np.log(temperature), xtol=1e-2)))
+
+
+def resampled(log_weights: Array, uniform: float) -> Array:
+    """Return which particles are kept, [M], in their order: systematic resampling by log weights [M]."""
+    ends = np.cumsum(np.exp(log_weights - log_weights.max()))
+    points = (np.arange(len(ends)) + uniform) * (ends[-1] / len(ends))
+    return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
+
+
+def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap:
+    """Return the maps that make the Gauss-Newton matrix at each particle [M, P] the identity."""
+    distinct, places = np.unique(theta, axis=0, return_inverse=True)
+    curvature = np.stack([gauss_newton_matrix(spec, one, rows) for one in distinct])
+    maps = whitening_map(distinct, curvature)
+    return DenseMap(*(tf.constant(array[places.ravel()]) for array in maps))
+
+
+@lru_cache(maxsize=32)
+def _make_moves(spec: NetworkSpec, jit_compile: bool) -> Any:
+    """Compiled (DenseMap, Data, log step size, key) -> (theta [M, P], log step size of the next move)."""
+    potential = density_of(spec)
+
+    def moves(linear_map: DenseMap, rows: Data, log_step: Tensor, key: Tensor) -> Any:
+        reference, _ = potential.value_and_gradient(linear_map.centre, rows)
+        target = Target(potential, rows, linear_map, reference, (1.0,))
+        keys = tf.random.split(key, 2 * _TRANSITIONS)
+
+        def one(index: Tensor, z: Tensor, log_step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            shape, ends = [z.shape[0], 1], (1.0 - _JITTER, 1.0 + _JITTER)
+            jitter = tf.random.stateless_uniform(shape, keys[2 * index], *ends)
+            step = tf.cast(tf.exp(log_step) * jitter, z.dtype)
+            kernel = tfp.mcmc.HamiltonianMonteCarlo(target, step, _LEAPFROG_STEPS)
+            z, results = kernel.one_step(z, kernel.bootstrap_results(z), seed=keys[2 * index + 1])
+            ratio = results.log_accept_ratio
+            accepted = tf.where(tf.math.is_nan(ratio), tf.constant(-np.inf, ratio.dtype), ratio)
+            accepted = tf.reduce_mean(tf.exp(tf.minimum(accepted, 0.0)))
+            return index + 1, z, log_step + tf.cast(accepted, log_step.dtype) - _ACCEPTANCE
+
+        start = (tf.constant(0), tf.zeros_like(linear_map.centre), log_step)
+        _, z, log_step = tf.while_loop(lambda index, *_: index < _TRANSITIONS, one, start)
+        return linear_map.forward(z), log_step
+
+    return compiled(moves, jit_compile=jit_compile)
