@@ -184,12 +184,12 @@ class FitOptions(Sampling):
                 "pretraining must be a tfbnn.Pretraining, 'auto' or None, received "
                 f"{self.pretraining!r}."
             )
-        for name in ("num_starts", "num_particles"):
-            tried = getattr(self.pretraining, name)
-            if tried is not None and tried < self.num_chains:
+        for name, each in (("num_starts", 1), ("num_particles", 2)):
+            tried, least = getattr(self.pretraining, name), -(-self.num_chains // each)
+            if tried is not None and tried < least:
                 raise ValueError(
-                    f"Pretraining.{name} must be at least num_chains={self.num_chains}, received "
-                    f"{tried}. Leave {name}=None, or ask for more."
+                    f"Pretraining.{name} must be at least {least} for num_chains={self.num_chains}, "
+                    f"received {tried}. Leave {name}=None, or ask for more."
                 )
 
     def _check_initial_state(self) -> None:

@@ -137,9 +137,9 @@ class Pretraining:
             functions that go up and down within the range of the inputs, to which networks that hardly
             bend find no way. None (default): one attempt. Classes and Keras models make one.
 
-        num_particles: Particles of a population that is cooled from the prior, in place of ADAM: at
-            least as many as chains, 16 for most models. Finds the posterior where it is narrow, as with
-            little noise. None (default): ADAM.
+        num_particles: Particles of each of two populations that are cooled from the prior, in place of
+            ADAM: at least half as many as chains, 16 for most models. Half of the chains start from
+            each. Finds the posterior where it is narrow, as with little noise. None (default): ADAM.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

@@ -52,8 +52,8 @@ HEADER = [
 ]
 LEGEND = """Searches: "ADAM" is what the rules choose without particles, as many starts as they say, with
 Levenberg-Marquardt where they have it (100 iterations on tables); "prior, LM" 100 iterations of
-Levenberg-Marquardt from draws of the prior; "cooled" 16 particles, polished only where that gains P nats
-(on tables 100 iterations); "cooled to .1, LM" 16 particles at additional noise of .1, four of which are
+Levenberg-Marquardt from draws of the prior; "cooled" two populations of 16 particles, polished only where that gains P nats
+(on tables 100 iterations); "cooled to .1, LM" the same at additional noise of .1, four of which are
 polished in 100 iterations. A cell is rows, width and noise. The error is that of the mean of four starts:
 to the teacher's function at 300 inputs, or on test rows, in standard deviations of the targets."""
 
@@ -207,7 +207,7 @@ def by_quenching(spec, rows, data, seed, is_table):
     while population.temperature > 0.1:
         population = cooling.cooler(cooled, some, population, Sampling(seed=seed), count)
         count += 1
-    theta = population.theta[:: NUM_PARTICLES // NUM_STARTS]
+    theta = population.theta[:: 2 * NUM_PARTICLES // NUM_STARTS]
     theta = cooling.with_noise(spec, theta, data)
     method = plan_newton(spec, int(data.num_rows), tfbnn.Pretraining()).method
     ends = [list(polish(spec, one, data, ITERATIONS, method))[-1].theta for one in theta]

@@ -1,4 +1,4 @@
-"""Cool a population of networks from the prior to the posterior, as starts of chains.
+"""Cool two populations of networks from the prior to the posterior, as starts of chains.
 
 Particles sample posteriors of rows with additional noise, whose standard deviation is the temperature; class
 labels count 1 / (1 + temperature^2) in its place. It falls from where the rows say nothing, each time to
@@ -7,6 +7,10 @@ and moved by Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix where 
 with few weights, or next to no noise, settles in a basin while noise is large, and ADAM and
 Levenberg-Marquardt hardly ever leave one: on rows of a known teacher they ended hundreds of nats below it
 in six of 24 cases, the population in one (benchmarks/results/thermalisation.md).
+
+Particles of a population may descend from one. So there are two, which share nothing but the temperatures: half
+of the chains start from each, and R-hat tells whether both found the same. Where one ends so far below the other
+that no chain would come back, all start from the other.
 
 A learned noise scale would explain what no network follows yet. So it is left out until the temperature is a
 quarter of what particles miss rows by, and then set to that. Where rows are many, particles see a sample of
@@ -59,35 +63,36 @@ _LEAST_RATIO = 0.7
 _SHARE_OF_MISFIT = 0.25
 # Of Hamiltonian Monte Carlo at each temperature.
 _TRANSITIONS, _LEAPFROG_STEPS, _ACCEPTANCE, _JITTER, _FIRST_STEP = 2, 32, 0.75, 0.2, 0.3
+_NUM_POPULATIONS = 2
 # Rows that particles see at most. Usual numbers of temperatures are 40 to 100.
 _MOST_ROWS, USUAL_RUNGS = 1500, 64
 
 
-class Population(NamedTuple):
-    """Particles at one temperature.
+class Populations(NamedTuple):
+    """Particles of both populations at one temperature.
 
     Attributes:
-        theta: [M, P].
+        theta: [2 M, P], one population after the other.
         temperature: Standard deviation of the additional noise.
         log_step: Log step size of the next move.
-        log_evidence: Of the rows with noise of this temperature.
+        log_evidence: Of the rows with noise of this temperature, by each population [2].
     """
 
     theta: Array
     temperature: float
     log_step: float
-    log_evidence: float
+    log_evidence: Array
 
 
 def cooled_starts(
     spec: NetworkSpec, data: Data, num_particles: int, sampling: Sampling, notify: Notifier
 ) -> Starts:
-    """Return one particle per chain of a population that was cooled on these rows.
+    """Return one particle per chain of two populations that were cooled on these rows, in turn.
 
     Args:
         spec: NetworkSpec.
         data: Data; of more than 1500 rows particles see so many.
-        num_particles: M, at least as many as chains.
+        num_particles: M of each population; half as many as chains at least.
         sampling: The seed, the number of chains, and whether XLA compiles the moves.
         notify: Called with an Event at each temperature; true ends the cooling where it is.
 
@@ -118,13 +123,17 @@ def cooled_starts(
         interrupted = True
         if not count:
             raise
-    spread = np.arange(sampling.num_chains) * num_particles // sampling.num_chains
-    theta = with_noise(spec, population.theta[spread], data)
-    text = f"{num_particles} particles cooled from the prior at {count} temperatures"
+    levels = _levels(cooled, rows, population)
+    is_kept = levels >= levels.max() - spec.num_parameters
+    theta = _in_turn(_of_each(population.theta)[is_kept], sampling.num_chains)
+    theta = with_noise(spec, theta, data)
+    text = f"two populations of {num_particles} cooled from the prior at {count} temperatures"
     if population.temperature:
         text += f" to additional noise of {population.temperature:.2g}"
     else:
-        text += f", log evidence {population.log_evidence:.1f}"
+        text += ", log evidence {:.1f} and {:.1f}".format(*population.log_evidence)
+    if not is_kept.all():
+        text += f"; one was left out, {np.ptp(levels):.0f} nats below the other"
     spent = Seconds(pretraining=time.perf_counter() - began)
     return Starts(theta, text, spent, interrupted)
 
@@ -145,14 +154,29 @@ def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     return with_residual_noise(spec, theta, data)
 
 
+def _levels(spec: NetworkSpec, rows: Data, population: Populations) -> Array:
+    """Mean log density of each population [2] at its temperature."""
+    theta, temperature = population.theta, population.temperature
+    log_prior = density_of(spec).log_prior(tf.constant(theta)).numpy()
+    log_density: Array = log_prior + _log_likelihood(spec, rows, theta, temperature)
+    return _of_each(log_density).mean(axis=1)
+
+
+def _in_turn(populations: Array, num_chains: int) -> Array:
+    """Return particles [num_chains, P] of populations [n, M, P] in turn, far apart in each."""
+    chains, count = np.arange(num_chains), len(populations)
+    places = chains // count * populations.shape[1] // -(-num_chains // count)
+    return populations[chains % count, places]
+
+
 def num_operations(spec: NetworkSpec, num_rows: int, num_particles: int) -> float:
     """Return about how many operations cooling takes."""
     rows, size = min(num_rows, _MOST_ROWS) * spec.num_outputs, spec.num_parameters
     gradients = _TRANSITIONS * _LEAPFROG_STEPS * (6.0 * rows * size + 4.0 * size**2)
-    return USUAL_RUNGS * num_particles * (gradients + rows * size**2 + size**3)
+    return USUAL_RUNGS * _NUM_POPULATIONS * num_particles * (gradients + rows * size**2 + size**3)
 
 
-def _event(population: Population, count: int, num_chains: int, seconds: float) -> PopulationEvent:
+def _event(population: Populations, count: int, num_chains: int, seconds: float) -> PopulationEvent:
     return PopulationEvent(
         phase="population",
         transition=count,
@@ -177,7 +201,7 @@ def some_rows(data: Data, seed: int) -> Data:
     return some._replace(weights=some.weights / tf.reduce_mean(some.weights))
 
 
-def _is_cold(spec: NetworkSpec, population: Population, judge: Data | None) -> bool:
+def _is_cold(spec: NetworkSpec, population: Populations, judge: Data | None) -> bool:
     """Return whether no additional noise is left, or no more than what particles miss the judge's rows by."""
     if judge is None or not population.temperature:
         return not population.temperature
@@ -185,23 +209,25 @@ def _is_cold(spec: NetworkSpec, population: Population, judge: Data | None) -> b
     return _SHARE_OF_MISFIT * float(np.median(missed.max(axis=1))) >= population.temperature
 
 
-def hot(spec: NetworkSpec, rows: Data, num_particles: int, seed: int) -> Population:
-    """Return the population of draws of the prior."""
-    theta = draw_prior(spec, seed, num_particles)
+def hot(spec: NetworkSpec, rows: Data, num_particles: int, seed: int) -> Populations:
+    """Return populations of draws of the prior."""
+    theta = draw_prior(spec, seed, _NUM_POPULATIONS * num_particles)
     found = _log_likelihood(spec, rows, theta, _HOTTEST)
-    return Population(theta, _HOTTEST, float(np.log(_FIRST_STEP)), _log_mean(found))
+    return Populations(theta, _HOTTEST, float(np.log(_FIRST_STEP)), _log_mean(_of_each(found)))
 
 
 def cooler(
-    spec: NetworkSpec, rows: Data, population: Population, sampling: Sampling, index: int
-) -> Population:
-    """Return the population at the next temperature, resampled and moved; `index` numbers it from 0."""
+    spec: NetworkSpec, rows: Data, population: Populations, sampling: Sampling, index: int
+) -> Populations:
+    """Return populations at the next temperature, resampled and moved; `index` numbers it from 0."""
     log_likelihood = partial(_log_likelihood, spec, rows, population.theta)
     here = log_likelihood(population.temperature)
     temperature = next_temperature(lambda t: log_likelihood(t) - here, population.temperature)
-    log_weights = log_likelihood(temperature) - here
-    generator = seeds.generator(sampling.seed, "cooling", 0, index)
-    theta = population.theta[resampled(log_weights, generator.uniform())]
+    log_weights = _of_each(log_likelihood(temperature) - here)
+    uniform = seeds.generator(sampling.seed, "cooling", 0, index).uniform(size=_NUM_POPULATIONS)
+    kept = [resampled(*of_one) for of_one in zip(log_weights, uniform)]
+    each = _of_each(population.theta)
+    theta = np.concatenate([one[places] for one, places in zip(each, kept)])
     warm = warmed(spec, rows, temperature)
     theta, log_step = awaited(
         _make_moves(spec, sampling.jit_compile),
@@ -211,7 +237,7 @@ def cooler(
         tf.constant(seeds.keys(sampling.seed, "cooling", 0, index, 1)[0]),
     )
     evidence = population.log_evidence + _log_mean(log_weights)
-    return Population(theta.numpy(), temperature, float(log_step), evidence)
+    return Populations(theta.numpy(), temperature, float(log_step), evidence)
 
 
 def _log_likelihood(spec: NetworkSpec, rows: Data, theta: Array, temperature: float) -> Array:
@@ -222,9 +248,15 @@ def _log_likelihood(spec: NetworkSpec, rows: Data, theta: Array, temperature: fl
     return np.where(np.isfinite(found), spec.likelihood_power * found, -np.inf)
 
 
-def _log_mean(logs: Array) -> float:
-    """Log of the mean of what has these logs."""
-    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+def _of_each(values: Array) -> Array:
+    """Return values of particles [2 M, ...] by population [2, M, ...]."""
+    return values.reshape(_NUM_POPULATIONS, -1, *values.shape[1:])
+
+
+def _log_mean(logs: Array) -> Array:
+    """Log of the mean of what has these logs, over the last axis."""
+    found: Array = np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
+    return found
 
 
 def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
@@ -241,19 +273,19 @@ def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
 
 
 def next_temperature(log_weights: Callable[[float], Array], temperature: float) -> float:
-    """Return the lower temperature at which the effective share of the particles is a half, at least 0.
+    """Return the lower temperature at which the effective share of one population is a half, at least 0.
 
     Args:
-        log_weights: Temperature -> log weights [M] of particles of the temperature.
+        log_weights: Temperature -> log weights [2 M] of particles of the temperature.
         temperature: That temperature.
     """
     from scipy.optimize import brentq
 
     def excess(log_temperature: float) -> float:
-        logs = log_weights(float(np.exp(log_temperature)))
-        weights = np.exp(logs - logs.max())
-        share: float = weights.sum() ** 2 / (weights**2).sum() / len(weights)
-        return share - _EFFECTIVE_SHARE
+        logs = _of_each(log_weights(float(np.exp(log_temperature))))
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        share = weights.mean(axis=1) ** 2 / (weights**2).mean(axis=1)
+        return float(share.min()) - _EFFECTIVE_SHARE
 
     if excess(np.log(_COLDEST)) >= 0.0:
         return 0.0

@@ -259,7 +259,7 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     noise = _noise_of(pilot)
     if noise < _NEARLY_NO_NOISE and sizes.has_particles and sizes.effort >= _EFFORT_OF_POLISH:
         return replace(settings, num_particles=_PARTICLES), (
-            f"{_PARTICLES} particles cooled from the prior, as N = {sizes.num_rows} rows that the pilot "
+            f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows that the pilot "
             f"misses by {noise:.2g} determine P = {sizes.num_parameters} parameters"
         )
     is_narrow = sizes.are_narrow(noise)
