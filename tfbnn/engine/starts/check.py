@@ -72,14 +72,13 @@ def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 
     Targets are numbers. One that is constant is missed by nothing.
     """
-    squares, _ = _sums_of_squares(spec, theta, data)
     rows = data.rows()
     y = rows.y.numpy().astype(np.float64)
     weights = np.ones_like(y[:1]) if rows.weights is None else rows.weights.numpy()
     mean = np.average(y, axis=1, weights=weights[0])
     variance = np.average((y - mean[:, None]) ** 2, axis=1, weights=weights[0])
-    missed = squares / data.total_weight / np.where(variance > 0.0, variance, np.inf)
-    return np.sqrt(missed).max(axis=1)
+    spread = np.sqrt(np.where(variance > 0.0, variance, np.inf))
+    return (residual_scales(spec, theta, data) / spread).max(axis=1)
 
 
 def _sums_of_squares(spec: NetworkSpec, theta: Array, data: Data) -> list[Array]:
