@@ -139,7 +139,8 @@ class Pretraining:
 
         num_particles: Particles of each of two populations that are cooled from the prior, in place of
             ADAM: at least half as many as chains, 16 for most models. Half of the chains start from
-            each. Finds the posterior where it is narrow, as with little noise. None (default): ADAM.
+            each. Finds the posterior where it is narrow, as with little noise. What is said of ADAM,
+            and rows to judge by, count for nothing then. None (default): ADAM.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

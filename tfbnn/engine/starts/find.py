@@ -67,6 +67,8 @@ def find_starts(
         return starts_at_maximum(spec, data, sampling)
     if settings is None:
         return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
+    if settings.num_particles is not None:  # draws of the posterior need no judge
+        settings = replace(settings, early_stopping=None, validation_split=0.0)
     of_one_noise = one_noise(spec)
     if of_one_noise is not None:
         found = find_starts(of_one_noise, rows, data, settings, sampling, notify)

@@ -239,6 +239,18 @@ def most_of_scales(effort: float) -> int:
 
 def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Settings of the search for starts."""
+    settings, why = _adam(sizes, pilot)
+    noise = _noise_of(pilot)
+    if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
+        return settings, why
+    return replace(settings, num_particles=_PARTICLES), (
+        f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows that the "
+        f"pilot misses by {noise:.2g} determine P = {sizes.num_parameters}"
+    )
+
+
+def _adam(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
+    """Settings of a search by ADAM and Levenberg-Marquardt."""
     if sizes.is_infinite:
         return Pretraining(epochs=0, newton_iterations=0), "no weights; the maximum of the evidence"
     if sizes.num_rows < _FEW_ROWS:
@@ -257,11 +269,6 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
         why = f"{why}, a sample of {num_rows} of them"
     why += sizes.effort_note
     noise = _noise_of(pilot)
-    if noise < _NEARLY_NO_NOISE and sizes.has_particles and sizes.effort >= _EFFORT_OF_POLISH:
-        return replace(settings, num_particles=_PARTICLES), (
-            f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows that the pilot "
-            f"misses by {noise:.2g} determine P = {sizes.num_parameters} parameters"
-        )
     is_narrow = sizes.are_narrow(noise)
     told = f"the pilot misses rows by {noise:.2g}"
     is_small = pilot is not None and not sizes.is_large

@@ -222,3 +222,13 @@ def test_noise_by_the_inputs_begins_with_one_noise():
     found = search(table, spec, share=0.0, num_particles=4)
     assert found.text.startswith("with one noise scale: two populations of 4 cooled")
     assert found.theta.shape == (2, spec.num_parameters)
+
+
+def test_a_baseline_is_optimised_where_a_fit_has_particles():
+    model = tfbnn.BayesianMLP([2, 3, 1], prior=Normal(1.0), likelihood=Gaussian(0.01))
+    baseline = model.fit_map(X2, CURVE, verbose=0)
+    assert "ADAM" in baseline.start and "populations" not in baseline.start
+    run = model.fit_posterior(
+        X2, CURVE, kernel="hmc", num_results=2, num_burnin_steps=2, jit_compile=False, verbose=0
+    )
+    assert run.pretraining.startswith("two populations of 16 cooled")

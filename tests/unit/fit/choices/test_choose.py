@@ -22,7 +22,7 @@ from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import EarlierRows
-from tfbnn.spec.rows import Rows
+from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.spec.settings_json import Pretraining
 
 GENERATOR = np.random.default_rng(0)
@@ -41,6 +41,17 @@ def chosen(spec, options=FitOptions(), y=WIDE, validation=None):
 
 def names(choices):
     return {choice.what for choice in choices}
+
+
+@pytest.mark.parametrize("given, row_noise", [(0.001, None), ("learned", None), (0.5, 0.001)])
+def test_known_noise_counts_where_it_is_less_than_what_a_pilot_finds(given, row_noise):
+    x = np.linspace(-1.0, 1.0, 60)[:, None]
+    y = 3.0 * np.sin(20.0 * x)
+    spec = BayesianMLP([1, 3, 1], likelihood=Gaussian(given)).spec
+    noise = None if row_noise is None else np.full_like(y, row_noise)
+    found = module.pilot_of(spec, NetworkRows(x, y, noise))
+    (alone,) = module.pilot_noise(NetworkRows(x, y, noise))
+    assert found == pytest.approx(alone if given == "learned" else 0.001 / y.std())
 
 
 def test_all_that_is_open_is_settled_and_told():

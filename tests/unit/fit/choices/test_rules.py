@@ -1,6 +1,7 @@
 """The rules of what is "auto": they see sizes and noise, and say what decided."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,3 +191,26 @@ def test_chains_of_many_rows_take_the_steps_that_a_count_of_arithmetic_affords()
 def test_no_rule_can_read_a_clock():
     assert not {"time", "datetime", "perf_counter"} & set(vars(rules))
     assert "import time" not in inspect.getsource(rules)
+
+
+@pytest.mark.parametrize(
+    "different, has_particles",
+    [
+        ({}, True),
+        ({"noise": 0.1}, False),
+        ({"num_rows": 1501}, False),
+        ({"num_rows": 399}, False),
+        ({"can_cool": False}, False),
+        ({"effort": 0.4}, False),
+    ],
+)
+def test_a_population_is_cooled_where_rows_with_next_to_no_noise_determine_the_weights(
+    different, has_particles
+):
+    noise = different.pop("noise", 0.01)
+    some = Sizes(num_rows=400, num_parameters=200)._replace(**different)
+    found, why = rules.pretraining(some, pilot(noise))
+    assert (found.num_particles is not None) == has_particles == ("cooled" in why)
+    # Beside it stands the search by ADAM, for fits that have no time for particles.
+    adam, _ = rules.pretraining(some._replace(can_cool=False), pilot(noise))
+    assert found == replace(adam, num_particles=found.num_particles)
