@@ -18,7 +18,7 @@ from tfbnn.diagnostics.verdict import NO_CHAINS, NOT_SAMPLED, Chains, Prediction
 from tfbnn.diagnostics.wording import counted, label_lines, labelled, span, text_width
 from tfbnn.exceptions import StartError
 from tfbnn.fit.assemble import define, without_chains
-from tfbnn.fit.choices.choose import Chosen, choose
+from tfbnn.fit.choices.choose import choose
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.run.config import FitConfig, Starts
@@ -28,12 +28,11 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import seconds_text
 from tfbnn.run.result import nothing_sampled
-from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows
-from tfbnn.spec.settings_json import Pretraining, describe_settings
+from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import folded
@@ -231,9 +230,7 @@ def _settle(
 ) -> FitConfig:
     """The FitConfig of a run without a kernel."""
     _check(spec, name, options)
-    chosen = choose(spec, options, rows, validation)
-    if is_auto(options.pretraining):
-        chosen = _optimising(chosen)
+    chosen = choose(spec, options, rows, validation, is_sampled=False)
     from tfbnn.engine.basis.seeds import describe_environment
 
     return define(
@@ -246,18 +243,6 @@ def _settle(
         kernel={},
         temperatures=(1.0,),
     )
-
-
-def _optimising(chosen: Chosen) -> Chosen:
-    """Return what was chosen with independent optimisations in place of particles."""
-    settings = chosen.options.settled_pretraining
-    if settings is None or settings.num_particles is None:
-        return chosen
-    settings = replace(settings, num_particles=None)
-    told = Choice("pretraining", describe_settings(settings), "as a baseline is optimised")
-    choices = tuple(told if one.what == told.what else one for one in chosen.choices)
-    options = replace(chosen.options, pretraining=settings)
-    return chosen._replace(options=options, choices=choices)
 
 
 def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ensemble:

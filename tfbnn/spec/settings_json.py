@@ -114,9 +114,7 @@ class Pretraining:
             many as half a minute per chain affords, up to 200; none where that is fewer than 25, or
             with `early_stopping` and without `validation_split`.
             Without held-out rows to judge them, starts that gain less than P units stay where ADAM
-            left them, at the level that the posterior has, and of more starts than chains the best
-            num_chains alone go on after 40 iterations, a little further than without the others. The
-            report says what was chosen and why.
+            left them, at the level that the posterior has. The report says what was chosen and why.
         num_starts: Independent starts to try; the num_chains with the highest log density, or with
             the highest held-out score, become the chains, all are reported. None (default): one per
             chain.
@@ -136,11 +134,10 @@ class Pretraining:
             each chain that does not. Each other start keeps the attempt that misses by least. For
             functions that go up and down within the range of the inputs, to which networks that hardly
             bend find no way. None (default): one attempt. Classes and Keras models make one.
-
-        num_particles: Particles of each of two populations that are cooled from the prior, in place of
-            ADAM: at least half as many as chains, 16 for most models. Half of the chains start from
-            each. Finds the posterior where it is narrow, as with little noise. What is said of ADAM,
-            and rows to judge by, count for nothing then. None (default): ADAM.
+        num_particles: Number of particles of each of two populations that are cooled from the prior, in
+            place of ADAM: at least half as many as chains, 16 for most models. Half of the chains start
+            from each. They find the posterior where it is narrow, as with little noise. Settings of ADAM
+            and held-out rows have no effect then. None (default): ADAM.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

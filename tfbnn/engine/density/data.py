@@ -223,7 +223,7 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRow
     earlier_noise = None if kept.noise is None else kept.noise.values
     noise = None
     if rows.noise is not None or earlier_noise is not None:
-        parts = _noise_of(spec, rows.noise, y), _noise_of(spec, earlier_noise, kept.y.values)
+        parts = known_noise(spec, rows.noise, y), known_noise(spec, earlier_noise, kept.y.values)
         noise = np.concatenate(parts)
     return WeightedRows(
         np.concatenate([x, kept.x.values]),
@@ -233,7 +233,7 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRow
     )
 
 
-def _noise_of(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
+def known_noise(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
     """Known noise of rows [N, K], where that of other rows is known."""
     if noise is not None:
         return noise

@@ -1,16 +1,17 @@
 """Cool two populations of networks from the prior to the posterior, as starts of chains.
 
-Particles sample posteriors of rows with additional noise, whose standard deviation is the temperature; class
-labels count 1 / (1 + temperature^2) in its place. It falls from where the rows say nothing, each time to
-where the effective share of the particles' weights is a half. The particles are resampled by these weights
-and moved by Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix where each of them is. A network
-with few weights, or next to no noise, settles in a basin while noise is large, and ADAM and
-Levenberg-Marquardt hardly ever leave one: on rows of a known teacher they ended hundreds of nats below it
-in six of 24 cases, the population in one (benchmarks/results/thermalisation.md).
+Particles sample posteriors of rows with additional noise. Its standard deviation is the temperature; class
+labels count 1 / (1 + temperature^2) times instead. The temperature falls from where the rows say nothing, each
+time to where the effective share of the particles' weights is a half. The particles are resampled by these
+weights and moved by Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix at each particle.
 
-Particles of a population may descend from one. So there are two, which share nothing but the temperatures: half
-of the chains start from each, and R-hat tells whether both found the same. Where one ends so far below the other
-that no chain would come back, all start from the other.
+A network with little noise settles in a basin while the temperature is high. ADAM and Levenberg-Marquardt
+hardly ever leave a basin: on rows of a known teacher chains from them stayed below its level in five of nine
+cells, chains from populations in one (benchmarks/results/thermalisation.md).
+
+Particles of a population may descend from one draw. So there are two populations, which share nothing but the
+temperatures and step sizes: half of the chains start from each, and R-hat tells whether both found the same. Where
+one ends more than P nats below the other, no chain starts from it.
 
 A learned noise scale would explain what no network follows yet. So it is left out until the temperature is a
 quarter of what particles miss rows by, and then set to that. Where rows are many, particles see a sample of
@@ -58,10 +59,12 @@ from tfbnn.system.threads import awaited
 _HOTTEST, _COLDEST = 1e3, 1e-7
 # The noise scale in place of a learned one, beside the temperature.
 _NEXT_TO_NOTHING = 1e-9
-_EFFECTIVE_SHARE = 0.5
-_LEAST_RATIO = 0.7
+# A step down leaves the particles this effective share, and the temperature at least this share of itself.
+_EFFECTIVE_SHARE, _LEAST_RATIO = 0.5, 0.7
+# Cooling ends at this share of what particles miss rows by. Where it ended at the whole of it, networks that did
+# not follow a sine of three periods yet passed for noise.
 _SHARE_OF_MISFIT = 0.25
-# Of Hamiltonian Monte Carlo at each temperature.
+# Settings of Hamiltonian Monte Carlo at each temperature.
 _TRANSITIONS, _LEAPFROG_STEPS, _ACCEPTANCE, _JITTER, _FIRST_STEP = 2, 32, 0.75, 0.2, 0.3
 _NUM_POPULATIONS = 2
 # Rows that particles see at most. Usual numbers of temperatures are 40 to 100.
@@ -75,7 +78,7 @@ class Populations(NamedTuple):
         theta: [2 M, P], one population after the other.
         temperature: Standard deviation of the additional noise.
         log_step: Log step size of the next move.
-        log_evidence: Of the rows with noise of this temperature, by each population [2].
+        log_evidence: Log evidence of the rows at this temperature, by each population [2].
     """
 
     theta: Array
@@ -110,7 +113,7 @@ def cooled_starts(
     notify.announce("population")
     began, interrupted, count = time.perf_counter(), False, 0
     cooled, rows = without_learned_noise(spec), some_rows(data, sampling.seed)
-    # What learned noise there is, or a sample of rows says no more about, is where cooling ends.
+    # These rows tell where cooling ends: at learned noise, or where a sample says no more about the others.
     judge = None if cooled == spec and rows is data or spec.has_classes else data
     population = hot(cooled, rows, num_particles, sampling.seed)
     try:
@@ -147,7 +150,7 @@ def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
 
 
 def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return networks [C, P] of a spec with the noise that their residuals ask for, out of others' without."""
+    """Return networks [C, P] with the noise that their residuals ask for, given networks without it."""
     place = spec.layout.log_noise_scale
     missing = spec.num_parameters - theta.shape[1]
     theta = np.insert(theta, [place.start] * missing, 0.0, axis=1)

@@ -160,9 +160,9 @@ def _polished(
     kept: tuple[int, ...] = ()
     if plan.num_iterations and not (adam.interrupted or notify.stopped):
         notify.announce("newton")
-        is_open = settings.newton_iterations == "auto" or settings.num_particles is not None
-        needs_gain = is_open and holdout is None
-        least = spec.layout.num_parameters if needs_gain else -np.inf
+        # What begins at draws, or asks for no number of iterations, has no use for less.
+        needs_gain = settings.newton_iterations == "auto" or settings.num_particles is not None
+        least = spec.layout.num_parameters if needs_gain and holdout is None else -np.inf
         found, kept = polish_all(spec, ground, adam, plan, least, notify)
     elif settings.newton_iterations == "auto":
         found = adam._replace(text=f"{adam.text}; no Levenberg-Marquardt ({plan.reason})")

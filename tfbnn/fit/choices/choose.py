@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
+from tfbnn.engine.density.data import known_noise
 from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.fit.choices import by_clock, rules
@@ -49,13 +50,21 @@ class Chosen(NamedTuple):
     is_begun: bool
 
 
-def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows | None) -> Chosen:
+def choose(
+    spec: NetworkSpec,
+    options: FitOptions,
+    rows: Rows,
+    validation: Rows | None,
+    *,
+    is_sampled: bool = True,
+) -> Chosen:
     """Settle what is open, as the run in the folder has it where the fit goes on with one.
 
     Args:
         spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
+        is_sampled: Whether chains follow the search for starts, which may then begin at draws.
 
     Raises:
         TypeError, ValueError: For rows that the transforms do not exist for, for early stopping without
@@ -74,11 +83,10 @@ def choose(spec: NetworkSpec, options: FitOptions, rows: Rows, validation: Rows 
         spec = choose_network(spec, transformed, options)
     if isinstance(spec, InfiniteSpec):
         options = options_of_infinite(spec, options, len(rows.x))
-    options, choices = settle_options(
-        options,
-        sizes_of(spec, len(rows.x), options),
-        partial(pilot_of, spec, transformed.train),
-    )
+    sizes = sizes_of(spec, len(rows.x), options)
+    sizes = sizes._replace(can_cool=is_sampled and sizes.can_cool)
+    pilot = partial(pilot_of, spec, transformed.train)
+    options, choices = settle_options(options, sizes, pilot)
     options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
         choices = (*spec.choices, *choices, *of_bars)
@@ -237,10 +245,10 @@ def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
     """
     if spec.has_classes:
         return None
-    found, given = pilot_noise(rows), spec.likelihood.noise_scale
-    if given is None or isinstance(given, str):
+    found = pilot_noise(rows)
+    if spec.regression_likelihood.learns_noise:
         return found
-    known = given if rows.noise is None else np.sqrt(np.mean(rows.noise**2, axis=0))
+    known = np.sqrt(np.mean(known_noise(spec, rows.noise, rows.y) ** 2, axis=0))
     return np.minimum(found, known / np.maximum(rows.y.std(axis=0), np.finfo(float).tiny))
 
 

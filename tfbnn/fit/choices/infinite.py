@@ -86,12 +86,9 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
         raise ValueError(
             f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
         )
-    pretraining = (
-        options.pretraining
-    )  # of a run that goes on what it was begun with, which trains nothing
-    if isinstance(pretraining, Pretraining) and (
-        pretraining.epochs or pretraining.newton_iterations
-    ):
+    # A run that goes on has the settings that it was begun with, which train nothing.
+    asked = options.pretraining
+    if isinstance(asked, Pretraining) and (asked.epochs or asked.newton_iterations):
         raise ValueError(
             "Infinite width has no weights to train, received a Pretraining: its chains start at the maximum "
             "of the evidence. Leave pretraining out."

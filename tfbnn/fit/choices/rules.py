@@ -54,10 +54,10 @@ _MOSTLY_NOISE = 0.5
 # And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
 # which their polish takes minutes more: without noise to cross on, chains stay where they start.
 _NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
-# With so little noise a population is cooled in place of ADAM where there are so many rows to a weight, and no
-# more than it sees: there the rows determine a network, ADAM ends in basins hundreds of nats below it, and
-# the population does not. With 1.3 rows to a weight it missed it as well, by 500 nats, and on yacht, with
-# .7, chains from it scored .76 per row, from ADAM with held-out rows .88.
+# With so little noise populations are cooled in place of ADAM where there are so many rows to a weight, and no
+# more than particles see. There the rows determine a network, and ADAM ends in basins hundreds of nats below it
+# (benchmarks/results/starts.md). With 1.3 rows to a weight populations ended 500 nats below, too. On yacht, with
+# .7, chains from them scored .76 per row, and chains from ADAM with held-out rows .88.
 _PARTICLES, _ROWS_OF_PARTICLES, _ROWS_PER_WEIGHT_OF_PARTICLES = 16, 1500, 2
 # ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it
 # did not begin to follow. Where it does, it ends near what the pilot misses.
@@ -244,8 +244,8 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
         return settings, why
     return replace(settings, num_particles=_PARTICLES), (
-        f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows that the "
-        f"pilot misses by {noise:.2g} determine P = {sizes.num_parameters}"
+        f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows with "
+        f"noise of {noise:.2g} determine P = {sizes.num_parameters}"
     )
 
 
