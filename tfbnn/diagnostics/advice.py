@@ -44,6 +44,7 @@ class Sampled:
         max_tree_depth: Limit of the sampler, or None.
         adapts: Whether warm-up tuned the step size.
         is_adjusted: Whether acceptance means something.
+        num_starts: Starts that share nothing.
     """
 
     draws: Array
@@ -51,6 +52,7 @@ class Sampled:
     max_tree_depth: int | None
     adapts: bool
     is_adjusted: bool
+    num_starts: int
 
     @property
     def num_draws(self) -> int:
@@ -95,6 +97,13 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             Remedy("num_chains=4 or more"),
             why="R-hat compares its two halves. Chains from separate starts would tell whether all find "
             "the same predictions.",
+        )
+    elif sampled.num_starts < 2:
+        yield Problem(
+            "All chains start from one network, or from one population of particles: R-hat cannot see "
+            "other modes",
+            Remedy("initial_state=None or several networks, or another seed"),
+            why="Chains that share a start agree where it is, whether or not the posterior has more.",
         )
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
     small, stuck = np.flatnonzero(still & accepted), np.flatnonzero(still & ~accepted)

@@ -36,13 +36,15 @@ class Agreement(NamedTuple):
     rhat_log_prob: float
 
     @classmethod
-    def measure(cls, function_draws: Array, log_probs: ArrayLike) -> Agreement:
-        """Measure function values [C, S, N_ref, K] and log densities [C, S]."""
+    def measure(
+        cls, function_draws: Array, log_probs: ArrayLike, superchains: Array | None = None
+    ) -> Agreement:
+        """Measure function values [C, S, N_ref, K] and log densities [C, S], see `statistics.rhat`."""
         return cls(
-            statistics.rhat(function_draws),
+            statistics.rhat(function_draws, superchains),
             statistics.bulk_ess(function_draws),
             statistics.tail_ess(function_draws),
-            float(statistics.rhat(log_probs)),
+            float(statistics.rhat(log_probs, superchains)),
         )
 
     @property

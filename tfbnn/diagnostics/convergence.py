@@ -28,6 +28,7 @@ def diagnose(
     adapts: bool | None = None,
     is_adjusted: bool = True,
     fit: FitCheck | None = None,
+    superchains: ArrayLike | None = None,
 ) -> Diagnosis:
     """Compute all convergence numbers of a run and say what they mean.
 
@@ -44,6 +45,7 @@ def diagnose(
         adapts: Whether warm-up tuned the step size; None where nobody knows, which reads as yes.
         is_adjusted: Whether proposals are accepted or rejected, so that acceptance means something.
         fit: How the model agrees with its data, or None where nobody has looked.
+        superchains: Number of the superchain of each chain [C], as `statistics.rhat` takes it.
 
     Returns:
         Diagnosis. What needs an absent key is NaN, and num_divergent zero.
@@ -53,12 +55,12 @@ def diagnose(
     absent = np.full(draws.shape[:2], np.nan)
     log_probs = stats.get("lp", absent)
     diagnosis = Diagnosis(
-        rhat_function=statistics.rhat(function_draws),
+        rhat_function=statistics.rhat(function_draws, superchains),
         ess_function=statistics.bulk_ess(function_draws),
         tail_ess_function=statistics.tail_ess(function_draws),
-        rhat_parameters=statistics.rhat(draws),
+        rhat_parameters=statistics.rhat(draws, superchains),
         ess_parameters=statistics.bulk_ess(draws),
-        rhat_log_prob=float(statistics.rhat(log_probs)),
+        rhat_log_prob=float(statistics.rhat(log_probs, superchains)),
         ess_log_prob=float(statistics.bulk_ess(log_probs)),
         mean_gap=mean_gaps(function_draws),
         ebfmi=statistics.ebfmi(stats.get("energy", absent)),
@@ -68,7 +70,8 @@ def diagnose(
         num_transitions=draws.shape[0] * draws.shape[1] * transitions_per_draw,
         fit=fit,
     )
-    sampled = Sampled(draws, stats, max_tree_depth, adapts is not False, is_adjusted)
+    num_starts = len(draws) if superchains is None else len(np.unique(superchains))
+    sampled = Sampled(draws, stats, max_tree_depth, adapts is not False, is_adjusted, num_starts)
     causes = _about(About.MOVEMENT, find_causes(sampled))
     found = (*causes, *find_problems(diagnosis, sampled))
     return dataclasses.replace(diagnosis, problems=_problems(found, fit))

@@ -10,12 +10,15 @@ References:
     Geyer (1992), "Practical Markov chain Monte Carlo", Statistical Science 7(4).
     Papamarkou, Hinkle, Young and Womble (2019), "Challenges in Markov chain Monte Carlo for
     Bayesian neural networks", arXiv:1910.06539.
+    Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari and Gelman (2022), "Nested R-hat: assessing the
+    convergence of Markov chain Monte Carlo when running many short chains", arXiv:2110.13017.
     Betancourt (2016), "Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte
     Carlo", arXiv:1604.00695.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,20 +86,27 @@ def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -
         results[defined] = np.ldexp(values, exponents) if in_units else values
 
 
-def rhat(draws: ArrayLike) -> Array:
+def rhat(draws: ArrayLike, superchains: ArrayLike | None = None) -> Array:
     """Rank-normalised split R-hat: the larger of the plain and the folded version.
 
     The folded version sees chains that share a location and differ in scale. One chain is
     allowed: its two halves are compared, which finds drift but no second mode. If every half
     chain stands still, at more than one place, the result is infinite.
 
+    Chains that share a start are no independent witnesses. With several superchains the result is the
+    larger of R-hat and nested R-hat (Margossian et al. 2022), which compares the means of superchains.
+
     Args:
         draws: [C, S, ...].
+        superchains: Number of the superchain of each chain [C]: chains of one number share their start.
+            By default each has its own.
 
     Returns:
         [...], near 1 for chains that agree, NaN where undefined (see the module).
     """
-    return per_quantity(_rank_rhat, draws)
+    if superchains is None or len(np.unique(superchains)) == 1:
+        return per_quantity(_rank_rhat, draws)
+    return np.fmax(rhat(draws), per_quantity(partial(_nested_rhat, np.asarray(superchains)), draws))
 
 
 def split_rhat(draws: ArrayLike) -> Array:
@@ -193,6 +203,24 @@ def _rank_rhat(block: Array) -> Array:
     plain = _rhat(normal_scores(halves))
     # Folding may leave a constant (two values with the median between them): the plain one counts.
     return np.fmax(plain, _rhat(normal_scores(fold(halves))))
+
+
+def _nested_rhat(superchains: Array, block: Array) -> Array:
+    """Nested R-hat of chains that are not split: ranks, the larger of plain and folded."""
+    members = [superchains == number for number in np.unique(superchains)]
+
+    def of(scores: Array) -> Array:
+        deviations, means = centre(scores)
+        within = np.sum(deviations**2, axis=-1) / (scores.shape[-1] - 1)
+        inside = [
+            within[:, chains].mean(axis=1)
+            + means[:, chains].var(axis=1, ddof=min(1, chains.sum() - 1))
+            for chains in members
+        ]
+        between = np.var([means[:, chains].mean(axis=1) for chains in members], axis=0, ddof=1)
+        return np.sqrt(1.0 + between / np.mean(inside, axis=0))
+
+    return np.fmax(of(normal_scores(block)), of(normal_scores(fold(block))))
 
 
 def _tail_ess(block: Array) -> Array:

@@ -53,6 +53,7 @@ def make_ensemble(
         ladder: Ladder of a PowerPosterior, or None.
     """
     cut = {} if result.warmup_cut is None else {"num_burnin_steps": result.warmup_cut}
+    shared = {} if result.superchains is None else {"superchains": result.superchains.tolist()}
     until = config.sampling.until
     return Ensemble(
         **_described(config),
@@ -68,6 +69,7 @@ def make_ensemble(
             until=until and str(until),
             ended=result.ended,
             **cut,
+            **shared,
         ),
         readouts=result.readouts,
     )

@@ -107,9 +107,9 @@ def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
     without_draws = ensemble_without_draws(config)
     x_reference = without_draws.x_pipeline.forward(without_draws.x_reference)
 
-    def measure(kept: Kept) -> Agreement:
-        ensemble = without_draws.with_draws(kept.draws)
-        return Agreement.measure(function_of_chains(ensemble, x_reference), kept.statistics["lp"])
+    def measure(kept: Kept, superchains: Array | None) -> Agreement:
+        function = function_of_chains(without_draws.with_draws(kept.draws), x_reference)
+        return Agreement.measure(function, kept.statistics["lp"], superchains)
 
     train = config.transformed.train
     scored = train.taken(evenly_spaced(len(train.x), _MOST_SCORED))

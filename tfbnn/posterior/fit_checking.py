@@ -76,6 +76,11 @@ def diagnose_ensemble(
     if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.
         del statistics["energy"]
+    superchains = provenance.superchains
+    if (
+        superchains is not None and len(superchains) != ensemble.num_chains
+    ):  # of a compressed ensemble
+        superchains = None
     return diagnose(
         ensemble.draws,
         function_of_chains(ensemble, x_reference),
@@ -86,6 +91,7 @@ def diagnose_ensemble(
         adapts=provenance.adapts_step_size,
         is_adjusted=provenance.bias is None,
         fit=check_fit(ensemble, training_rows, predictions, row_groups),
+        superchains=superchains,
     )
 
 

@@ -181,6 +181,7 @@ class Provenance:
         until: When the run was to end, as text: "ess=400,rhat=1.01"; None where their number said.
         ended: Why it ended: "ESS 412 and R-hat 1.006 after 800 draws per chain" say.
         num_divergent: Divergent transitions in the sampling phase, of all chains.
+        superchains: Number of the superchain of each chain, of chains that share starts.
         log_evidence: `tfbnn.run.evidence.LogEvidence` as JSON.
         chain_weights: How the chains' weights came about where they are stacked.
         compression: How the draws were chosen out of those of the run.
@@ -211,6 +212,7 @@ class Provenance:
     until: str | None = None
     ended: str | None = None
     num_divergent: Count | None = None
+    superchains: Counts | None = None
     log_evidence: dict[str, Any] | None = None
     chain_weights: WeightsOrigin | None = None
     compression: Compression | None = None

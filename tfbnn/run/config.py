@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
@@ -22,12 +24,22 @@ class Starts(NamedTuple):
         text: One line on how they came about.
         seconds: What this took.
         interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
+        superchains: Number of the superchain of each chain [C]: chains of one number start from one network,
+            or from particles that may have a common ancestor. None where all are independent.
     """
 
     theta: Array
     text: str
     seconds: Seconds = Seconds()
     interrupted: bool = False
+    superchains: Array | None = None
+
+    @classmethod
+    def given(cls, theta: Array, text: str = "given as initial_state") -> "Starts":
+        """Return starts that somebody gave [C, P], some of which may be equal."""
+        distinct, numbers = np.unique(theta, axis=0, return_inverse=True)
+        superchains = numbers.ravel() if len(distinct) < len(theta) else None
+        return cls(theta, text, superchains=superchains)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -209,6 +209,8 @@ def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Begin
         "in_workers": in_workers,
     }
     arrays = {"theta": starts.theta, "start_log_prob": log_prob}
+    if starts.superchains is not None:
+        arrays["superchains"] = starts.superchains
     return make(content, arrays | config_to_arrays(config), len(layout.groups))
 
 
@@ -221,6 +223,7 @@ def read_beginning(folder: RunFolder) -> Beginning:
             arrays["theta"],
             start["text"],
             Seconds(**start["seconds"]),
+            superchains=arrays.get("superchains"),
         ),
         arrays["start_log_prob"],
         Layout(**entry["plan"]),

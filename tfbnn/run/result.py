@@ -47,6 +47,11 @@ class Kept(NamedTuple):
     statistics: dict[str, Array]
     counters: list[Counters]
 
+    def superchains(self, of_all: Array | None) -> Array | None:
+        """Return the superchains of these chains, out of those of all chains as `Starts` has them."""
+        chains = [chain for group in self.counters for chain in group.chains]
+        return None if of_all is None else of_all[chains]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Ending):
@@ -67,6 +72,7 @@ class Result(Ending):
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
         rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
         readouts: Readouts where the readout was collapsed, or None.
+        superchains: As in `Starts`, of the chains that have draws.
     """
 
     draws: Array
@@ -81,6 +87,7 @@ class Result(Ending):
     warmup_cut: int | None = None
     rung_log_likelihood: Array | None = None
     readouts: Readouts | None = None
+    superchains: Array | None = None
 
 
 def nothing_sampled(start_log_prob: Array, interrupted: bool) -> Result:
@@ -91,9 +98,13 @@ def nothing_sampled(start_log_prob: Array, interrupted: bool) -> Result:
 
 
 def gather_result(
-    kept: Kept, start_log_prob: Array, seconds: Seconds, ending: Ending = Ending()
+    kept: Kept,
+    start_log_prob: Array,
+    seconds: Seconds,
+    ending: Ending = Ending(),
+    superchains: Array | None = None,
 ) -> Result:
-    """The Result of chain groups that have kept draws."""
+    """The Result of chain groups that have kept draws; `superchains` are those of all chains."""
     groups, statistics = kept.counters, dict(kept.statistics)
     statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array(
@@ -114,6 +125,7 @@ def gather_result(
         },
         step_size=np.concatenate([group.step_size for group in groups]),
         start_log_prob=start_log_prob,
+        superchains=kept.superchains(superchains),
         warmup_cut=min((group.warmup_cut for group in groups if group.warmup_cut), default=None),
         seconds=seconds,
         **vars(ending),

@@ -22,20 +22,23 @@ class StoppingRule:
     Attributes:
         until: What is asked of the draws.
         num_results: The most draws per chain.
-        measure: Returns the Agreement of chains, given what they have kept.
+        measure: Returns the Agreement of chains, given what they have kept and their superchains or None.
         is_budget: Whether `num_results` is what the run can afford, not what somebody asked for.
         score: Returns the mean log density of a row under draws [C, S, P], of a fit to rows.
+        superchains: As in `Starts`, once they are known.
     """
 
     until: Until
     num_results: int
-    measure: Callable[[Kept], Agreement]
+    measure: Callable[[Kept, Array | None], Agreement]
     is_budget: bool = False
     score: Callable[[Array], float] | None = None
+    superchains: Array | None = None
 
     def check(self, kept: Kept) -> tuple[Look, str | None]:
         """Return what the draws are worth, and why the run ends with them; None where it goes on."""
-        found, until, count = self.measure(kept), self.until, kept.draws.shape[1]
+        superchains = kept.superchains(self.superchains)
+        found, until, count = self.measure(kept, superchains), self.until, kept.draws.shape[1]
         text, after = found.text(until.rhat), f"after {count} draws per chain"
         look = Look(count, found.decisive_rhat(until.rhat), found.smallest_ess)
         if found.is_enough(until.ess, until.rhat):

@@ -292,7 +292,8 @@ def committed_result(folder: RunFolder, fewest: int) -> Result | None:
         return None  # the last commit is damaged
     seconds = Seconds.committed(kept.counters)
     ending = Ending(ended=said_end(folder))
-    return gather_result(kept, read_beginning(folder).start_log_prob, seconds, ending)
+    begun = read_beginning(folder)
+    return gather_result(kept, begun.start_log_prob, seconds, ending, begun.starts.superchains)
 
 
 @contextmanager

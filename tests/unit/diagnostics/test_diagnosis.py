@@ -257,6 +257,12 @@ def test_one_chain_and_few_draws(run):
     assert json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
 
 
+def test_chains_of_one_start_cannot_see_other_modes(run):
+    diagnosis = diagnose(*run, superchains=[5] * len(run[0]))
+    assert only_warning(diagnosis).startswith("All chains start from one network")
+    assert diagnose(*run, superchains=[1, 0, 1, 0]).verdict == "usable for error bars"
+
+
 def test_absent_statistics_are_nan(run):
     draws, function_draws, _ = run
     diagnosis = diagnose(draws, function_draws, {})
@@ -310,7 +316,7 @@ def test_verdict_needs_little_disagreement_and_enough_draws(run):
 
 
 def replace_and_judge(diagnosis, **changes):
-    sampled = Sampled(np.zeros((4, 400, 1)) + np.arange(400)[:, None], {}, None, True, True)
+    sampled = Sampled(np.zeros((4, 400, 1)) + np.arange(400)[:, None], {}, None, True, True, 4)
     problems = tuple(find_problems(replace(diagnosis, **changes), sampled))
     return replace(diagnosis, problems=problems).verdict
 

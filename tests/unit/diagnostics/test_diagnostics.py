@@ -176,6 +176,37 @@ def test_blocks_types_and_trailing_shapes_do_not_change_results(function, monkey
     np.testing.assert_allclose(function(single), function(single.astype(float)), rtol=1e-12)
 
 
+def nested(draws, superchains):
+    """Definition 2 of Margossian et al. 2022, of one quantity [C, S]."""
+    members = [draws[superchains == one] for one in np.unique(superchains)]
+    means = [one.mean() for one in members]
+    within = []
+    for one in members:
+        of_means = one.mean(axis=1).var(ddof=1) if len(one) > 1 else 0.0
+        within.append(of_means + one.var(axis=1, ddof=1).mean())
+    return np.sqrt(1.0 + np.var(means, ddof=1) / np.mean(within))
+
+
+@pytest.mark.parametrize("superchains", [[0, 1, 0, 1, 0, 1], [0, 0, 0, 0, 7, 3]])
+def test_nested_rhat_compares_superchains(superchains):
+    superchains = np.array(superchains)
+    draws = ar1(0.5, num_chains=6, num_columns=1) + 0.5 * (superchains == 0)[:, None, None]
+    scores = diagnostics.normal_scores(draws[..., 0][None])[0]
+    found = diagnostics.rhat(draws, superchains)
+    np.testing.assert_allclose(found, nested(scores, superchains))
+    assert found > diagnostics.rhat(draws)
+
+
+def test_chains_that_share_a_start_are_no_independent_witnesses():
+    superchains = np.repeat([0, 1], 16)
+    draws = ar1(0.0, num_chains=32, num_columns=1) + 0.25 * superchains[:, None, None]
+    plain, found = diagnostics.rhat(draws), diagnostics.rhat(draws, superchains)
+    # The means of 2 superchains vary about twice as much as those of 32 chains.
+    assert found - 1.0 == pytest.approx(2.0 * (plain - 1.0), rel=0.15)
+    same = np.zeros(32, int)
+    np.testing.assert_array_equal(diagnostics.rhat(draws, same), plain)
+
+
 def test_importing_needs_no_scipy():
     code = "import sys, tfbnn.diagnostics.convergence; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

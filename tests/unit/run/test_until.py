@@ -146,7 +146,7 @@ def stops(*counts, enough=10**9, most=1000, is_budget=False):
     """(Where chains with so many draws stop, what was looked at, why the run ended)."""
     looks = []
 
-    def measure(kept):
+    def measure(kept, _):
         looks.append(kept.draws.shape[1])
         return agreement(ess=1000.0 if kept.draws.shape[1] >= enough else 3.0)
 
@@ -180,7 +180,7 @@ def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
         return 1.0 if draws.shape[1] < 100 else 1.0 + 25.0 / draws.shape[1]
 
     rule = StoppingRule(
-        Until(score_change=change), 700, lambda kept: agreement(ess=3.0), False, score
+        Until(score_change=change), 700, lambda *_: agreement(ess=3.0), False, score
     )
     ending = executor.run(SimpleNamespace(read=read), rule, lambda event: False)
     assert executor.stops == expected
@@ -193,6 +193,20 @@ def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
 )
 def test_chains_that_were_stopped_anywhere_go_on_to_the_next_look_together(counts, first):
     assert stops(*counts, enough=0)[:2] == ([first], [first])
+
+
+def test_a_look_knows_which_of_the_healthy_chains_share_a_start():
+    seen = []
+
+    def measure(_, superchains):
+        seen.append(superchains)
+        return agreement(ess=3.0)
+
+    rule = StoppingRule(Until(), 100, measure)
+    kept = Kept(np.empty((2, 50, 0)), {}, [Counters.nothing([0]), Counters.nothing([2])])
+    rule.check(kept)
+    replace(rule, superchains=np.array([3, 1, 3])).check(kept)
+    assert seen[0] is None and seen[1].tolist() == [3, 3]
 
 
 def test_chains_at_a_look_are_looked_at_first():

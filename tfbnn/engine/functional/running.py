@@ -108,7 +108,7 @@ def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunCon
         sampling=options.sampling(budget=0),
         environment=describe_environment(),
         temperatures=settings.temperatures,
-        initial_state=Starts(theta, "given as initial_state"),
+        initial_state=Starts.given(theta),
     )
     return config, settings, geometry
 
@@ -131,11 +131,12 @@ def run_density(
     sampling, until = config.sampling, config.sampling.until
     notify = Notifier(options.verbose, options.callbacks, Deadline(options.limit, options.began))
 
-    def measure(kept: Kept) -> Agreement:
-        return agreement_of(quantities_of(kept.draws, quantities), kept.statistics["lp"])
+    def measure(kept: Kept, superchains: Array | None) -> Agreement:
+        found = quantities_of(kept.draws, quantities)
+        return agreement_of(found, kept.statistics["lp"], superchains)
 
     rule = None if until is None else StoppingRule(until, sampling.num_results, measure)
-    data, starts = partial(no_rows, spec.dtype), Starts(theta, "given as initial_state")
+    data, starts = partial(no_rows, spec.dtype), Starts.given(theta)
     with signals_interrupt():
         _, result = run(config, settings, options, notify, rule, data, lambda data: starts)
     if result.interrupted and not result.failures:

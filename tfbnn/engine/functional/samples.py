@@ -53,10 +53,12 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
     return {name: array.astype(np.float64, copy=False) for name, array in arrays.items()}
 
 
-def agreement_of(quantities: Quantities, log_prob: Array) -> Agreement:
+def agreement_of(
+    quantities: Quantities, log_prob: Array, superchains: Array | None = None
+) -> Agreement:
     """Return whether chains agree on quantities and on their log density [C, S]."""
     _, values = columns(quantities)
-    return Agreement.measure(values[..., None], log_prob)
+    return Agreement.measure(values[..., None], log_prob, superchains)
 
 
 def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
@@ -123,7 +125,7 @@ class Samples(Result):
     @property
     def rhat(self) -> dict[str, Array]:
         """Rank-normalised split R-hat of every quantity: dict name -> [...], near 1 where chains agree."""
-        return {name: rhat(values) for name, values in self.quantities.items()}
+        return {name: rhat(values, self.superchains) for name, values in self.quantities.items()}
 
     @property
     def ess(self) -> dict[str, Array]:
@@ -158,7 +160,7 @@ class Samples(Result):
         """Return whether the chains agree, by what `until` asks of them; None without draws."""
         if not self.quantities:
             return None
-        return agreement_of(self.quantities, self.sample_stats["lp"])
+        return agreement_of(self.quantities, self.sample_stats["lp"], self.superchains)
 
     @property
     def is_enough(self) -> bool:

@@ -162,12 +162,14 @@ def run_chains(
                 executor: Executor = Threads(groups, clock, notify.deadline)
             else:
                 executor = backend.executor(program, store, clock)
+        if rule is not None:
+            rule = replace(rule, superchains=starts.superchains)
         ending = executor.run(store, rule, notify)
     if not ending.failures:  # else whoever resumes goes on with the chains that failed
         store.ended = ending.ended
     # Only chain groups that did not fail count, or all where every one did.
     kept = store.read(executor.healthy or range(len(plan.groups)))
-    return gather_result(kept, start_log_prob, executor.seconds, ending)
+    return gather_result(kept, start_log_prob, executor.seconds, ending, starts.superchains)
 
 
 def _so_far(config: RunConfig, data: Data, starts: Starts, store: Store) -> Result:

@@ -128,7 +128,8 @@ def cooled_starts(
             raise
     levels = _levels(cooled, rows, population)
     is_kept = levels >= levels.max() - spec.num_parameters
-    theta = _in_turn(_of_each(population.theta)[is_kept], sampling.num_chains)
+    chains, ends = np.arange(sampling.num_chains), _of_each(population.theta)[is_kept]
+    theta = _in_turn(ends, len(chains))
     theta = with_noise(spec, theta, data)
     text = f"two populations of {num_particles} cooled from the prior at {count} temperatures"
     if population.temperature:
@@ -138,7 +139,7 @@ def cooled_starts(
     if not is_kept.all():
         text += f"; one was left out, {np.ptp(levels):.0f} nats below the other"
     spent = Seconds(pretraining=time.perf_counter() - began)
-    return Starts(theta, text, spent, interrupted)
+    return Starts(theta, text, spent, interrupted, superchains=chains % len(ends))
 
 
 def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:

@@ -78,7 +78,7 @@ def given_starts(
     _refuse(spec, theta, ~np.isfinite(theta), f"be finite in {spec.dtype}")
     low, high = (end.astype(spec.dtype) for end in Potential(spec).limits)
     _refuse(spec, theta, (theta < low) | (theta > high), "lie inside the box of its Uniform prior")
-    return Starts(theta, text)
+    return Starts.given(theta, text)
 
 
 def _draw(spec: NetworkSpec, size: float, sampling: Sampling) -> Array:

@@ -109,6 +109,7 @@ def test_particles_end_in_the_posterior():
     assert np.all(starts(KNOWN, CURVE, num_chains=8, seed=1).theta != found.theta)
     # Chains come from both populations in turn, and fewer from particles farther apart.
     np.testing.assert_array_equal(starts(KNOWN, CURVE).theta, found.theta[[0, 1, 4, 5]])
+    np.testing.assert_array_equal(found.superchains, [0, 1, 0, 1, 0, 1, 0, 1])
 
 
 def test_populations_share_no_particle(monkeypatch):

@@ -55,6 +55,10 @@ def test_a_number_draws_weights_for_every_chain():
     assert "0.25" in text and len(np.unique(theta[:, 0])) == 400
     for number in (np.float32(0.25), np.array(0.25)):
         np.testing.assert_array_equal(given_starts(spec, number, sampling).theta, theta)
+    assert given_starts(spec, theta, sampling).superchains is None
+    theta[2] = theta[0]
+    superchains = given_starts(spec, theta, sampling).superchains
+    assert superchains[0] == superchains[2] and len(np.unique(superchains)) == 399
     fewer = given_starts(spec, 0.25, Sampling(num_chains=2, seed=3)).theta
     np.testing.assert_array_equal(fewer, theta[:2])
     other = given_starts(spec, 0.25, Sampling(num_chains=2, seed=4)).theta
