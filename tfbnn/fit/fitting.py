@@ -200,7 +200,7 @@ def _settle(
     """
     from tfbnn.engine.basis.seeds import describe_environment
     from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
-    from tfbnn.engine.starts.given import given_starts
+    from tfbnn.fit.given import given_starts
 
     chosen = choose(spec, options, rows, validation)
     asked = resolve_kernel(chosen.options.kernel)

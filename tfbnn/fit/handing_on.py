@@ -166,7 +166,7 @@ class FromPosterior:
         else:
             rows, _ = checked_rows(ensemble, x, y, noise_scale, "FromPosterior")
             require_rows_of_fit(ensemble, rows, "FromPosterior")
-        from tfbnn.engine.starts.condensing import condense
+        from tfbnn.fit.condensing import condense
 
         digests = ensemble.row_digests
         if not len(digests):  # of a file of before

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.starts.holdout import HoldoutScore
-from tfbnn.engine.starts.newton import NewtonState, NoiseFloor, polish
+from tfbnn.engine.starts.newton import NewtonState, polish
 from tfbnn.engine.starts.newton_plan import NewtonPlan
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
@@ -42,27 +42,43 @@ class Ground(NamedTuple):
     sample: Data | None = None
 
 
-def _watch(notify: Notifier, num_chains: int, total: int) -> Callable[[NewtonState, int], bool]:
-    """Return a function of a state, and of the iterations before its start, that reports it.
+def _reached(
+    spec: NetworkSpec,
+    starts: Array,
+    data: Data,
+    plan: NewtonPlan,
+    notify: Notifier,
+    settings_of: Callable[[Array], dict[str, Any]],
+) -> tuple[list[NewtonState], bool]:
+    """Return the last state of each start [n, P] that was tried, and whether the user interrupted.
 
-    It returns whether to stop. `total` is the most iterations of all starts together.
+    Starts share what is left of a limit. `settings_of` returns those of `polish` for a start.
     """
-    began = time.perf_counter()
-
-    def watch(state: NewtonState, before: int) -> bool:
-        seconds, done = time.perf_counter() - began, before + len(state.log_prob) - 1
-        event = NewtonEvent(
-            phase="newton",
-            transition=done,
-            num_transitions=total,
-            num_chains=num_chains,
-            seconds=seconds,
-            eta_seconds=seconds * (total - done) / done,
-            log_prob=state.log_prob[-1],
-        )
-        return notify(event)
-
-    return watch
+    reached: list[NewtonState] = []
+    count, most, began = len(starts), plan.num_iterations, time.perf_counter()
+    try:
+        for index, theta in enumerate(starts):
+            if notify.stopped:
+                break
+            states = polish(spec, theta, data, most, plan.method, **settings_of(theta))
+            with notify.within(notify.seconds_left / (count - index)):
+                for number, state in enumerate(states):
+                    reached[index:] = [state]
+                    seconds, done = time.perf_counter() - began, index * most + number
+                    event = NewtonEvent(
+                        phase="newton",
+                        transition=done,
+                        num_transitions=count * most,
+                        num_chains=count,
+                        seconds=seconds,
+                        eta_seconds=seconds * (count * most / max(done, 1) - 1.0),
+                        log_prob=state.log_prob[-1],
+                    )
+                    if number and notify(event):
+                        break
+    except KeyboardInterrupt:
+        return reached, True
+    return reached, False
 
 
 def polish_all(
@@ -80,31 +96,13 @@ def polish_all(
     that is closer to the maximum than P is as good as polished: further up, it would only fit the
     noise.
     """
-    holdout, interrupted = ground.holdout, False
-    reached: list[NewtonState] = []  # of each start that was tried
-    count, most = len(adam.theta), plan.num_iterations
-    watch = _watch(notify, count, count * most)
-    try:
-        for start in range(count):
-            if notify.stopped:
-                break
-            states = polish(
-                spec,
-                adam.theta[start],
-                ground.sought_on,
-                most,
-                plan.method,
-                least,
-                holdout=holdout,
-                noise_floor=None if holdout is None else holdout.noise_floor,
-            )
-            with notify.within(notify.seconds_left / (count - start)):
-                for number, state in enumerate(states):
-                    reached[start : start + 1] = [state]
-                    if number and watch(state, start * most):
-                        break
-    except KeyboardInterrupt:
-        interrupted = True
+    holdout = ground.holdout
+    settings: dict[str, Any] = {"least": least, "holdout": holdout}
+    if holdout is not None:
+        settings["noise_floor"] = holdout.noise_floor
+    reached, interrupted = _reached(
+        spec, adam.theta, ground.sought_on, plan, notify, lambda _: settings
+    )
     theta = adam.theta.copy()
     kept, text = _chosen(reached, plan, least, holdout is not None)
     for chain in kept:
@@ -150,10 +148,6 @@ def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
     return before, plan._replace(num_iterations=after)
 
 
-def _constant(floor: Array) -> NoiseFloor:
-    return lambda _: floor
-
-
 def refine_all(
     spec: NetworkSpec,
     data: Data,
@@ -174,28 +168,15 @@ def refine_all(
         plan: NewtonPlan.
         notify: As in `find_starts`.
     """
-    began, theta, interrupted = time.perf_counter(), found.theta.copy(), found.interrupted
-    watch = _watch(notify, len(theta), plan.num_iterations * len(polished))
-    try:
-        for ended, chain in enumerate(polished):
-            if notify.stopped:
-                break
-            floor = theta[chain, spec.layout.log_noise_scale].astype(np.float64)
-            states = polish(
-                spec,
-                theta[chain],
-                data,
-                plan.num_iterations,
-                plan.method,
-                noise_floor=_constant(floor),
-            )
-            with notify.within(notify.seconds_left / (len(polished) - ended)):
-                for number, state in enumerate(states):
-                    if number and watch(state, plan.num_iterations * ended):
-                        break
-            if not notify.stopped:
-                theta[chain] = state.theta
-    except KeyboardInterrupt:
-        interrupted = True
+    began, theta = time.perf_counter(), found.theta.copy()
+    place = spec.layout.log_noise_scale
+
+    def settings_of(start: Array) -> dict[str, Any]:
+        floor = start[place].astype(np.float64)
+        return {"noise_floor": lambda _: floor}
+
+    reached, interrupted = _reached(spec, theta[list(polished)], data, plan, notify, settings_of)
+    for chain, state in zip(polished, reached):
+        theta[chain] = state.theta
     spent = found.seconds + Seconds(pretraining=time.perf_counter() - began)
     return found._replace(theta=theta, seconds=spent, interrupted=interrupted)

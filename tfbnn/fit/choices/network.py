@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.engine.kernels.registry import resolve_kernel
-from tfbnn.engine.starts.trials import Trial, fit_trial
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import affords_polish
 from tfbnn.fit.choices.infinite import can_be_infinite, infinite_trial
 from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.trials import Trial, fit_trial
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Progress
 from tfbnn.spec.choices import Choice, is_auto

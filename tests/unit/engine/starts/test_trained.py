@@ -38,7 +38,7 @@ def rows(model, noise=0.25):
 
 
 def started(spec, model, data, num_chains=3):
-    from tfbnn.engine.starts.given import given_starts
+    from tfbnn.fit.given import given_starts
 
     return given_starts(spec, model, Sampling(num_chains=num_chains), data)
 

@@ -9,11 +9,11 @@ import pytest
 
 import tfbnn
 from tests.support.builders import config_of_run
-from tfbnn.engine.starts.trials import Trial
 from tfbnn.fit.choices import network as module
 from tfbnn.fit.choices.choose import as_begun
 from tfbnn.fit.choices.infinite import infinite_trial
 from tfbnn.fit.choices.network import choose_network
+from tfbnn.fit.choices.trials import Trial
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.options import FitOptions

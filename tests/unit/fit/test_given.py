@@ -11,7 +11,7 @@ from tests.support.entries import X, Y, fake_fit, refuses
 from tests.support.linearised import linearised_ensemble
 from tests.support.specs import build
 from tfbnn import priors
-from tfbnn.engine.starts.given import given_starts
+from tfbnn.fit.given import given_starts
 from tfbnn.run.options import Sampling
 
 NUM_PARAMETERS = 22  # of the fixture `fitted`

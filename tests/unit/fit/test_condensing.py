@@ -14,7 +14,7 @@ from tfbnn.engine.density.laplace import row_leverages, row_scores_and_informati
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
 from tfbnn.engine.starts import condensing
-from tfbnn.engine.starts.condensing import condense
+from tfbnn.fit.condensing import condense
 from tfbnn.spec.rows import NetworkRows
 
 KNOWN = {"likelihood": likelihoods.Gaussian([0.3, 0.05]), "prior": priors.Normal(2.0)}
