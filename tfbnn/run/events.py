@@ -59,10 +59,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingEvent(Event):
-    """An event of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows.
-
-    Where ADAM begins again (`Pretraining.largest_misfit`), so do steps, epochs and seconds.
-    """
+    """An event of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows."""
 
     unit = "steps"
     epoch: int

@@ -127,9 +127,6 @@ class InfiniteSpec(NetworkSpec):
     def may_see_inputs(self, slot: Slot) -> bool:
         return slot.name == "layer 1 kernel"
 
-    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        return tuple(self.weight_groups())[:2]
-
     @property
     def readout(self) -> Readout | None:
         return None

@@ -7,7 +7,6 @@ As JSON it goes into files, and as plain dicts and lists, as Keras has them, to 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -60,10 +59,6 @@ class ModelSpec(NetworkSpec):
             found.append((f"layer {number} kernel", shape, layer.kernel))
             found.append((f"layer {number} bias", shape[1:], layer.bias))
         return found
-
-    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        """Groups of the first layer, if it is hidden."""
-        return tuple(islice(self.weight_groups(), 2 if self.activations else 0))
 
     def may_see_inputs(self, slot: Slot) -> bool:
         """Tell whether a variable is the first kernel."""

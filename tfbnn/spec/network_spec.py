@@ -119,18 +119,9 @@ class NetworkSpec(ABC):
         for (_, _, prior), slot in zip(self.variables, self.layout.slots):
             yield prior, slot.weights, slot.scales
 
-    def input_groups(self) -> tuple[tuple[WeightPrior, slice, slice], ...]:
-        """Kernel and bias, as `weight_groups` has them, of a hidden layer that is known to see the inputs."""
-        return ()
-
     def may_see_inputs(self, slot: Slot) -> bool:
         """Tell whether a variable may be the kernel of a layer on the inputs."""
         return len(slot.shape) == 2 and slot.shape[0] == self.num_inputs
-
-    @property
-    def samples_input_scales(self) -> bool:
-        """Tell whether the scale of such a kernel is sampled."""
-        return any(scales.stop > scales.start for _, _, scales in self.input_groups()[:1])
 
     def places_of_chains(self, num_rows: int) -> Array | None:
         """Return the places of the rows that theta is sampled on, or None: all of them."""

@@ -128,12 +128,11 @@ class Pretraining:
             for as many as there are for one of them: `epochs` are passes over these. At last up to
             five iterations of Levenberg-Marquardt see all rows, as many as half a minute per chain
             affords. None (default), or where there are no more rows than these: all of them.
-        largest_misfit: Where ADAM's starts miss the rows that it saw by more than this, in standard
-            deviations of the targets, it begins again, from networks whose first layer is steeper: of
-            prior scale 6, 12, 24, then 48, where this layer samples it, until there is a start for
-            each chain that does not. Each other start keeps the attempt that misses by least. For
-            functions that go up and down within the range of the inputs, to which networks that hardly
-            bend find no way. None (default): one attempt. Classes and Keras models make one.
+        largest_misfit: Where fewer of ADAM's starts than there are chains miss the rows that it saw by less
+            than this, in standard deviations of the targets, populations of eight particles are cooled as
+            with `num_particles`, unless that takes many minutes. For functions that go up and down within
+            the range of the inputs, which ADAM does not begin to follow. None (default), and with class
+            labels: never.
         num_particles: Number of particles of each of two populations that are cooled from the prior, in
             place of ADAM: at least half as many as chains, 16 for most models. Half of the chains start
             from each. They find the posterior where it is narrow, as with little noise. Settings of ADAM

@@ -13,7 +13,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.laplace import row_leverages, row_scores_and_information
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import taped
-from tfbnn.engine.starts import condensing
+from tfbnn.fit import condensing
 from tfbnn.fit.condensing import condense
 from tfbnn.spec.rows import NetworkRows
 

@@ -68,6 +68,34 @@ class DenseMap(NamedTuple):
         return _times(self.transposed, gradient)
 
 
+class LowRankMap(NamedTuple):
+    """theta = centre + scale * (z + vectors (factors * vectors^T z)), for few rows and many parameters.
+
+    Attributes:
+        centre, scale: [C, P].
+        vectors: [C, P, n], orthonormal columns.
+        factors: [C, n], above -1.
+    """
+
+    centre: Tensor
+    scale: Tensor
+    vectors: Tensor
+    factors: Tensor
+
+    def forward(self, z: Tensor) -> Tensor:
+        """z [C, P] -> theta [C, P]."""
+        return self.centre + self.scale * self._scaled_along(z)
+
+    def pull_back(self, gradient: Tensor) -> Tensor:
+        """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
+        return self._scaled_along(self.scale * gradient)
+
+    def _scaled_along(self, z: Tensor) -> Tensor:
+        """Return z [C, P], scaled along the vectors."""
+        along = tf.linalg.matvec(self.vectors, z, transpose_a=True)
+        return z + tf.linalg.matvec(self.vectors, self.factors * along)
+
+
 def _times(matrices: Tensor, vectors: Tensor) -> Tensor:
     """[C, P, P] times [C, P], with a column of zeros beside every vector.
 
@@ -105,6 +133,30 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
         [solve_triangular(factor, identity, lower=True, trans="T") for factor in factors]
     ).astype(theta.dtype)
     return DenseMap(theta, matrix, np.ascontiguousarray(np.swapaxes(matrix, -1, -2)))
+
+
+def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
+    """The map in which normals with the curvature lines^T lines + diag(prior), centred at theta, are standard.
+
+    With D = diag(prior) and the eigenvectors V of D^(-1/2) lines^T lines D^(-1/2) that have eigenvalues s it is
+    D^(-1/2) (I + V ((1 + s)^(-1/2) - 1) V^T): n^2 P operations, not P^3.
+
+    Args:
+        theta: Centres [C, P].
+        lines: [C, n, P], float64; n is below P.
+        prior: [C, P], positive.
+
+    Returns:
+        LowRankMap in the dtype of theta.
+    """
+    scale = prior**-0.5
+    lines = lines * scale[:, None]
+    values, inner = np.linalg.eigh(lines @ lines.swapaxes(1, 2))
+    # Where lines are linearly dependent, there is no vector, and nothing to be scaled.
+    values = np.maximum(values, np.finfo(float).eps * values[:, -1:])
+    vectors = lines.swapaxes(1, 2) @ (inner / np.sqrt(values)[:, None])
+    parts = theta, scale, vectors, (1.0 + values) ** -0.5 - 1.0
+    return LowRankMap(*(part.astype(theta.dtype) for part in parts))
 
 
 def scaling_map(scales: Array | float, theta: Array) -> DiagonalMap:

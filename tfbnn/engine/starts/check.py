@@ -30,21 +30,6 @@ def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
     )
 
 
-def draw_starts(spec: NetworkSpec, seed: int, num_chains: int, input_scale: float | None) -> Array:
-    """Draws of the prior [C, P] given the sampled scales of the first layer, or of all if that is None."""
-    theta = draw_prior(spec, seed, num_chains)
-    if input_scale is None:
-        return theta
-    for _, place, scales in spec.input_groups():
-        if scales.stop > scales.start:
-            if not spec.is_ntk:  # there theta has the weights themselves
-                each = (place.stop - place.start) // (scales.stop - scales.start)
-                factors = input_scale / np.exp(theta[:, scales])
-                theta[:, place] *= np.repeat(factors, each, axis=1)
-            theta[:, scales] = np.log(input_scale)
-    return theta
-
-
 def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Set learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
     if not spec.layout.num_noise:

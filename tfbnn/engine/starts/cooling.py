@@ -41,8 +41,9 @@ from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.density_of import density_of
-from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
-from tfbnn.engine.density.linear_map import DenseMap, whitening_map
+from tfbnn.engine.density.fisher import compiled_prior_curvature
+from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, scaled_jacobian
+from tfbnn.engine.density.linear_map import DenseMap, LowRankMap, low_rank_map, whitening_map
 from tfbnn.engine.density.value_and_gradient import Target, compiled_log_likelihoods
 from tfbnn.engine.starts.check import draw_prior, residual_scales, with_residual_noise
 from tfbnn.run.config import Starts
@@ -103,9 +104,7 @@ def cooled_starts(
         ValueError: For a model without a Gauss-Newton matrix, and a prior that is an earlier posterior.
         KeyboardInterrupt: Before the first temperature.
     """
-    obstacle = spec.gauss_newton_obstacle
-    if spec.earlier is not None:
-        obstacle = "its prior is an earlier posterior, which gives no independent draws"
+    obstacle = cooling_obstacle(spec)
     if obstacle is not None:
         raise ValueError(
             f"Pretraining.num_particles cannot be used with this model, as {obstacle}. Leave it at None."
@@ -142,6 +141,13 @@ def cooled_starts(
     return Starts(theta, text, spent, interrupted, superchains=chains % len(ends))
 
 
+def cooling_obstacle(spec: NetworkSpec) -> str | None:
+    """Return why no population can be cooled, or None."""
+    if spec.earlier is not None:
+        return "its prior is an earlier posterior, which gives no independent draws"
+    return spec.gauss_newton_obstacle
+
+
 def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
     """Return the spec with next to no noise in place of a learned scale."""
     if not spec.layout.num_noise:
@@ -176,8 +182,10 @@ def _in_turn(populations: Array, num_chains: int) -> Array:
 def num_operations(spec: NetworkSpec, num_rows: int, num_particles: int) -> float:
     """Return about how many operations cooling takes."""
     rows, size = min(num_rows, _MOST_ROWS) * spec.num_outputs, spec.num_parameters
-    gradients = _TRANSITIONS * _LEAPFROG_STEPS * (6.0 * rows * size + 4.0 * size**2)
-    return USUAL_RUNGS * _NUM_POPULATIONS * num_particles * (gradients + rows * size**2 + size**3)
+    least = min(rows, size)
+    gradients = _TRANSITIONS * _LEAPFROG_STEPS * (6.0 * rows + 4.0 * least) * size
+    whitening = rows * size * least + float(least) ** 3
+    return USUAL_RUNGS * _NUM_POPULATIONS * num_particles * (gradients + whitening)
 
 
 def _event(population: Populations, count: int, num_chains: int, seconds: float) -> PopulationEvent:
@@ -306,20 +314,26 @@ def resampled(log_weights: Array, uniform: float) -> Array:
     return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
 
 
-def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap:
+def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap | LowRankMap:
     """Return the maps that make the Gauss-Newton matrix at each particle [M, P] the identity."""
     distinct, places = np.unique(theta, axis=0, return_inverse=True)
-    curvature = np.stack([gauss_newton_matrix(spec, one, rows) for one in distinct])
-    maps = whitening_map(distinct, curvature)
-    return DenseMap(*(tf.constant(array[places.ravel()]) for array in maps))
+    maps: DenseMap | LowRankMap
+    if int(rows.num_rows) * spec.num_outputs < spec.num_parameters:
+        prior = [compiled_prior_curvature(spec)(tf.constant(one, tf.float64)) for one in distinct]
+        lines = np.stack([scaled_jacobian(spec, one, rows) for one in distinct])
+        maps = low_rank_map(distinct, lines, np.stack(prior))
+    else:
+        curvature = np.stack([gauss_newton_matrix(spec, one, rows) for one in distinct])
+        maps = whitening_map(distinct, curvature)
+    return type(maps)(*(tf.constant(array[places.ravel()]) for array in maps))
 
 
 @lru_cache(maxsize=32)
 def _make_moves(spec: NetworkSpec, jit_compile: bool) -> Any:
-    """Compiled (DenseMap, Data, log step size, key) -> (theta [M, P], log step size of the next move)."""
+    """Compiled (map, Data, log step size, key) -> (theta [M, P], log step size of the next move)."""
     potential = density_of(spec)
 
-    def moves(linear_map: DenseMap, rows: Data, log_step: Tensor, key: Tensor) -> Any:
+    def moves(linear_map: DenseMap | LowRankMap, rows: Data, log_step: Tensor, key: Tensor) -> Any:
         reference, _ = potential.value_and_gradient(linear_map.centre, rows)
         target = Target(potential, rows, linear_map, reference, (1.0,))
         keys = tf.random.split(key, 2 * _TRANSITIONS)

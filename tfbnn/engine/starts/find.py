@@ -9,7 +9,7 @@ rows.
 
 import time
 from dataclasses import replace
-from functools import partial
+from math import ceil
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.density_of import density_of
 from tfbnn.engine.density.process import maximum
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
-from tfbnn.engine.starts.check import draw_prior, inside_support, with_residual_noise
-from tfbnn.engine.starts.cooling import cooled_starts
+from tfbnn.engine.starts.check import draw_prior, inside_support, misfits, with_residual_noise
+from tfbnn.engine.starts.cooling import cooled_starts, cooling_obstacle, num_operations
 from tfbnn.engine.starts.holdout import HoldoutScore, split_rows
 from tfbnn.engine.starts.newton_plan import NewtonPlan, plan_newton, plan_on_all_rows
 from tfbnn.engine.starts.noise_by_inputs import one_noise, with_noise_by_inputs
 from tfbnn.engine.starts.polishing import Ground, parted, polish_all, refine_all
-from tfbnn.engine.starts.pretraining import follow_rows, pretrain
+from tfbnn.engine.starts.pretraining import pretrain
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
@@ -38,6 +38,9 @@ from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
+# Where ADAM's starts do not follow the rows: particles of each population, and operations that cooling may take,
+# some two minutes of two cores.
+_FEW_PARTICLES, _MOST_OPERATIONS = 8, 3e12
 # Shares of the time that is left of a search with a limit.
 _SHARE_OF_ADAM, _SHARE_OF_POLISH = 0.4, 0.8
 
@@ -127,13 +130,40 @@ def _candidates(
         return Starts(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
-    adam = partial(pretrain, alone, data, settings, searched, validation, notify)
-    found = follow_rows(alone, data, sampling.num_chains, limit, adam, notify)
+    found = pretrain(alone, data, settings, searched, validation, notify).as_starts()
+    if limit is not None and not (found.interrupted or notify.stopped):
+        found = _following(alone, data, found, limit, sampling, notify)
     if spec.earlier is not None and (ground.holdout is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
         found = found._replace(theta=theta, text=text)
     return found
+
+
+def _following(
+    spec: NetworkSpec, data: Data, adam: Starts, limit: float, sampling: Sampling, notify: Notifier
+) -> Starts:
+    """Return ADAM's starts, or populations in their place where too few for the chains miss rows by less."""
+    num_chains = sampling.num_chains
+    num_particles = max(_FEW_PARTICLES, ceil(num_chains / 2))
+    costs = num_operations(spec, int(data.num_rows), num_particles)
+    if spec.has_classes or cooling_obstacle(spec) is not None or costs > _MOST_OPERATIONS:
+        return adam
+    missed = np.nan_to_num(misfits(spec, adam.theta, data), nan=np.inf)
+    count = np.sum(missed <= limit)
+    if count >= num_chains:
+        return adam
+    try:
+        cooled = cooled_starts(spec, data, num_particles, sampling, notify)
+    except KeyboardInterrupt:
+        return adam._replace(interrupted=True)
+    seconds = adam.seconds + cooled.seconds
+    found = adam
+    if np.median(misfits(spec, cooled.theta, data)) < np.median(missed):
+        found = cooled._replace(
+            text=f"{adam.text}, {count} of {len(missed)} starts followed the rows; {cooled.text}"
+        )
+    return found._replace(seconds=seconds, interrupted=cooled.interrupted)
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:

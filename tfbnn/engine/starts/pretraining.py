@@ -1,7 +1,4 @@
-"""ADAM on the density that is sampled: one independent optimisation per chain, all at once.
-
-It begins again, from steeper networks, where it has not begun to follow the rows.
-"""
+"""ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from tfbnn.engine.starts.adam import (
     row_indices,
     start_adam,
 )
-from tfbnn.engine.starts.check import draw_starts, misfits, with_residual_noise
+from tfbnn.engine.starts.check import draw_prior, with_residual_noise
 from tfbnn.run.config import Starts
 from tfbnn.run.cost import affordable_steps
 from tfbnn.run.counters import Seconds
@@ -43,10 +40,6 @@ _LARGE_STEP = 1e6
 # Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
 # of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
-# Prior scales of the first layer at which ADAM begins again; the faster a function goes up and down, the
-# steeper. From draws of the prior it ends at a constant of those of
-# tests/unit/engine/starts/test_attempts.py.
-_STEEPER = (6.0, 12.0, 24.0, 48.0)
 
 
 class PretrainingResult(NamedTuple):
@@ -58,8 +51,6 @@ class PretrainingResult(NamedTuple):
         scores: Validation log likelihood per row [C], NaN without validation rows.
         seconds: Of compilation and pretraining.
         interrupted: Whether the user asked to stop meanwhile.
-        scale: Prior scale of the first layer that a start began with [C], NaN of a draw of its prior.
-        misfit: As `misfits` [C], infinite where it is not a number; 0 where nobody asks.
     """
 
     theta: Array
@@ -67,8 +58,14 @@ class PretrainingResult(NamedTuple):
     scores: Array
     seconds: Seconds
     interrupted: bool
-    scale: Array = np.array(np.nan)
-    misfit: Array = np.array(0.0)
+
+    def as_starts(self) -> Starts:
+        """Return them with a line on all."""
+        text = f"ADAM, {span(self.epochs, '')} epochs"
+        if np.isfinite(self.scores).any():
+            low, high = self.scores.min(), self.scores.max()
+            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+        return Starts(self.theta, text, self.seconds, self.interrupted)
 
 
 def pretrain(
@@ -78,7 +75,6 @@ def pretrain(
     sampling: Sampling,
     validation: Data | None,
     notify: Notifier,
-    input_scale: float | None = None,
 ) -> PretrainingResult:
     """Optimises one start per chain.
 
@@ -89,7 +85,6 @@ def pretrain(
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
         notify: Called with an Event now and then; true stops.
-        input_scale: As `draw_starts` takes it.
 
     Raises:
         KeyboardInterrupt: Before the first steps are made; later ones count.
@@ -97,7 +92,7 @@ def pretrain(
     notify.announce("compile")
     began = time.perf_counter()
     seed, num_chains, jit_compile = sampling.seed, sampling.num_chains, sampling.jit_compile
-    theta = draw_starts(spec, seed, num_chains, input_scale)
+    theta = draw_prior(spec, seed, num_chains)
     theta = with_residual_noise(spec, theta, data)
     num_rows = int(data.num_rows)
     batch_size = min(settings.batch_size or num_rows, num_rows)
@@ -240,77 +235,3 @@ def _make_score(spec: NetworkSpec, validation: Data | None) -> Score:
     return lambda theta, count: (
         log_likelihoods(tf.constant(theta), tf.constant(count), validation).numpy() / weight
     )
-
-
-def _better(first: PretrainingResult, later: PretrainingResult, limit: float) -> PretrainingResult:
-    """Return the later attempt for each start where it misses less and the first misses too much."""
-    better = (later.misfit < first.misfit) & (first.misfit > limit)
-    return later._replace(
-        theta=np.where(better[:, None], later.theta, first.theta),
-        epochs=np.where(better, later.epochs, first.epochs),
-        scores=np.where(better, later.scores, first.scores),
-        seconds=first.seconds + later.seconds,
-        scale=np.where(better, later.scale, first.scale),
-        misfit=np.where(better, later.misfit, first.misfit),
-    )
-
-
-def _text(found: PretrainingResult) -> str:
-    """Return a line on all starts."""
-    text = f"ADAM, {span(found.epochs, '')} epochs"
-    steeper = np.isfinite(found.scale)
-    if steeper.any():
-        text += (
-            f" ({steeper.sum()} of {steeper.size} starts from first layers of prior scale "
-            f"{span(found.scale[steeper], 'g')}, as from draws too few followed the rows)"
-        )
-    if np.isfinite(found.scores).any():
-        low, high = found.scores.min(), found.scores.max()
-        text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
-    return text
-
-
-def follow_rows(
-    spec: NetworkSpec,
-    data: Data,
-    num_chains: int,
-    largest_misfit: float | None,
-    pretrain: Callable[[float | None], PretrainingResult],
-    notify: Notifier,
-) -> Starts:
-    """Return what ADAM finds, in attempts until there is a start for each chain that follows the rows.
-
-    Args:
-        spec: NetworkSpec.
-        data: Data that ADAM sees.
-        num_chains: Starts that are needed, of those that are sought.
-        largest_misfit: As `Pretraining` has it.
-        pretrain: Makes an attempt with this prior scale of the first layer, None for draws.
-        notify: Of the search; an attempt that it has stopped is the last.
-
-    Raises:
-        KeyboardInterrupt: Before the first attempt has found anything.
-    """
-    limit: float = np.inf
-    steeper: tuple[float, ...] = ()
-    if largest_misfit is not None and spec.samples_input_scales and not spec.has_classes:
-        limit, steeper = largest_misfit, _STEEPER
-
-    def attempt(scale: float | None) -> PretrainingResult:
-        found = pretrain(scale)
-        if np.isinf(limit):
-            return found
-        misfit = misfits(spec, found.theta, data)
-        misfit[np.isnan(misfit)] = np.inf
-        begun = np.full(len(misfit), np.nan if scale is None else scale)
-        return found._replace(scale=begun, misfit=misfit)
-
-    best = attempt(None)
-    for scale in steeper:
-        if best.interrupted or notify.stopped or np.sum(best.misfit <= limit) >= num_chains:
-            break
-        try:
-            best = _better(best, attempt(scale), limit)
-        except KeyboardInterrupt:
-            best = best._replace(interrupted=True)
-    return Starts(best.theta, _text(best), best.seconds, best.interrupted)

@@ -18,7 +18,7 @@ from tfbnn.engine.density.gauss_newton import (
     outputs_bend,
     scaled_jacobian,
 )
-from tfbnn.engine.density.linear_map import whitening_map
+from tfbnn.engine.density.linear_map import as_tensors, low_rank_map, whitening_map
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
 from tfbnn.likelihoods import Gaussian
@@ -166,6 +166,23 @@ def test_whitening_makes_the_curvature_the_identity():
     np.testing.assert_array_equal(linear_map.transposed[0], matrix.T)
     z = np.random.default_rng(23).normal(size=(1, len(theta)))
     np.testing.assert_allclose(linear_map.inverse(linear_map.forward(z)), z, atol=1e-8)
+
+
+def test_a_map_of_low_rank_whitens_few_rows_and_many_parameters():
+    generator = np.random.default_rng(31)
+    lines, prior = 30.0 * generator.normal(size=(2, 4, 9)), generator.uniform(0.1, 4.0, (2, 9))
+    lines[1, 3] = lines[1, 2]  # linearly dependent
+    centre = generator.normal(size=(2, 9))
+    linear_map = as_tensors(low_rank_map(centre, lines, prior))
+    units = tf.eye(9, dtype=tf.float64)
+    columns = [linear_map.forward(tf.stack([one, one])) - centre for one in units]
+    matrix = np.stack(columns, axis=-1)  # [2, 9, 9]
+    curvature = lines.swapaxes(1, 2) @ lines + prior[:, None] * np.eye(9)
+    found = matrix.swapaxes(1, 2) @ curvature @ matrix
+    np.testing.assert_allclose(found, np.tile(np.eye(9), (2, 1, 1)), atol=1e-9)
+    slope = generator.normal(size=(2, 9))
+    expected = np.einsum("cij,ci->cj", matrix, slope)
+    np.testing.assert_allclose(linear_map.pull_back(slope), expected, rtol=1e-10)
 
 
 def test_whitened_gradient_is_pulled_back():
