@@ -1,6 +1,6 @@
 """Where do searches for starts end: ADAM, Levenberg-Marquardt, cooled populations, and combinations?
 
-    python benchmarks/studies/starts/run.py [--minutes 60] [--seeds 1]
+    python benchmarks/studies/starts/run.py [--minutes 60] [--seeds 1] [--searches ADAM ...]
 
 Cells are those of benchmarks/thermalisation.py, whose teacher is a draw of the posterior. Starts are
 judged by their log density above the teacher's: a draw of the posterior is about level with it, a
@@ -80,13 +80,14 @@ def main(arguments=None):
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no row after these")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="", help="problems whose name has this")
+    parser.add_argument("--searches", nargs="*", choices=SEARCHES, default=list(SEARCHES))
     options = parser.parse_args(arguments)
     folder, began = output_folder(options), time.monotonic()
     store = Store("starts", options.fresh, folder)
     for key, problem in problems(options.quick):
         if options.only not in key:
             continue
-        for search in SEARCHES:
+        for search in options.searches:
             for seed in range(options.seeds):
                 name = f"{key}, {search}, seed {seed}"
                 late = time.monotonic() - began > 60.0 * options.minutes
