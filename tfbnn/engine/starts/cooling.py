@@ -18,7 +18,8 @@ quarter of what particles miss rows by, and then set to that. Where rows are man
 them, and miss the others, too, where cooling ends.
 
 As the matrix is that of where a particle is, moves do not leave posteriors quite as they are. Chains that
-start here do, and the log evidence of a linear model is right, whose matrix is the same everywhere.
+start here do. The log evidence of 64 particles was within 1.2 nats of quadrature on small networks, too low by
+half a nat with two hidden units (benchmarks/results/starts_evidence.md); stepping stones have a fifth of that.
 
 References:
     Neal 2001, Statistics and Computing 11, 125, annealed importance sampling. Del Moral, Doucet and Jasra
