@@ -84,6 +84,7 @@ def test_class_labels_count_for_less():
     np.testing.assert_allclose(warm, whole / 5.0)
 
 
+@pytest.mark.statistics
 def test_log_evidence_of_a_linear_model_is_that_in_closed_form():
     spec = plain_spec([2, 1], prior=Normal(1.0), likelihood=Gaussian(0.1), dtype="float64")
     inputs = np.column_stack([X2, np.ones(60)])
@@ -137,6 +138,7 @@ def test_a_population_far_below_the_other_is_left_out(monkeypatch, gap, kept):
     assert ("one was left out, 50 nats below" in found.text) == (gap == 50.0)
 
 
+@pytest.mark.statistics
 def test_learned_noise_is_what_particles_miss_the_rows_by():
     spec = plain_spec([2, 3, 1], prior=HierarchicalNormal(), likelihood=Gaussian("learned"))
     noisy = CURVE + 0.2 * GENERATOR.normal(size=CURVE.shape)
@@ -217,6 +219,7 @@ def test_a_search_cools_in_place_of_adam_and_polishes_what_gains():
     assert "Levenberg-Marquardt (as asked" in found.text
 
 
+@pytest.mark.statistics
 def test_noise_by_the_inputs_begins_with_one_noise():
     table = NetworkRows(X2, CURVE, None)
     spec = plain_spec([2, 3, 2], prior=Normal(1.0), likelihood=HeteroscedasticGaussian())
