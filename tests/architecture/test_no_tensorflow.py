@@ -74,6 +74,7 @@ print(json.dumps({
     "stddev": p.stddev.tolist(),
     "quantiles": p.quantiles.tolist(),
     "draws": model.predict_draws(x).tolist(),
+    "cdf": model.predict_distribution(x).cdf(0.1).tolist(),
     "scores": model.evaluate(x, y),
     "rhat": diagnosis.rhat_function.tolist(),
     "diagnosis": diagnosis.summary(),
@@ -154,6 +155,8 @@ def test_predictions_are_the_same(without, model, rows):
     expected = model.predict(rows[0], include_noise=True, quantiles=[0.1, 0.9])
     for name in ("mean", "stddev", "quantiles"):
         np.testing.assert_allclose(without[name], getattr(expected, name), rtol=1e-5, atol=1e-6)
+    below = model.predict_distribution(rows[0]).cdf(0.1)
+    np.testing.assert_allclose(without["cdf"], below, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(without["draws"], model.predict_draws(rows[0]), rtol=1e-5, atol=1e-6)
 
 

@@ -68,3 +68,17 @@ def log_mean_exp(values: Array, weights: Array) -> Array:
     shift = np.where(np.isneginf(largest), 0.0, largest)
     with np.errstate(divide="ignore"):
         return shift + np.log(np.exp(values - shift).sum(axis=0))
+
+
+def crps(points: Array, weights: Array, y: Array) -> Array:
+    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
+
+    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
+    term from sorted points.
+    """
+    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    order = np.argsort(points, axis=0)
+    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
+    below = np.cumsum(spread, axis=0)
+    with np.errstate(invalid="ignore"):  # infinite points have no finite score
+        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)

@@ -8,9 +8,10 @@ import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.diagnostics.statistics import bulk_ess
-from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
+from tfbnn.posterior.averages import crps, log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
+from tfbnn.posterior.distribution import Mixture
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import mean_of_target, noise_spread, sample_noisy
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
@@ -269,7 +270,7 @@ def _plain(
         centre=centre,
         stddev=stddev,
         pull=(target - centre) / stddev,
-        pit=np.einsum("m,mnk->nk", point_weights, points < target),
+        pit=Mixture(ensemble.spec.regression_likelihood, weights, location, scale).cdf(target),
         crps=crps(inverse(points), point_weights, y),
         log_density=log_density,
     )
@@ -315,17 +316,3 @@ def calibrated_scores(
     chosen = {name: np.where(left, getattr(plain, name), new) for name, new in chosen.items()}
     log_density = np.where(left.any(axis=1), plain.log_density, densities.sum(axis=1))
     return plain._replace(log_density=log_density, **chosen)
-
-
-def crps(points: Array, weights: Array, y: Array) -> Array:
-    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
-
-    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
-    term from sorted points.
-    """
-    distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
-    order = np.argsort(points, axis=0)
-    ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
-    below = np.cumsum(spread, axis=0)
-    with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
     from tfbnn.posterior.basins.record import Basins
     from tfbnn.posterior.calibration.record import Calibration
+    from tfbnn.posterior.distribution import ClassDistribution, PredictiveDistribution
     from tfbnn.posterior.gradient import Gradient
     from tfbnn.posterior.prior_predictive import PriorDraws
     from tfbnn.posterior.relevance import Relevance
@@ -260,6 +261,59 @@ class SampledModel(ExplainsAttributes):
             trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
             index=None if callable(index) else index,  # a method of lists
+        )
+
+    @explains_keywords
+    def predict_distribution(
+        self,
+        x: ArrayLike,
+        *,
+        include_noise: bool = True,
+        noise_scale: ArrayLike | None = None,
+        calibrated: bool | str = "auto",
+    ) -> PredictiveDistribution | ClassDistribution:
+        """Predictive distribution at every row: density, distribution function, quantiles and draws.
+
+        Args:
+            x: Inputs [N, D], as in `predict`.
+            include_noise: True (default): of a new observation. False: of the function alone, which has
+                no density. Class labels have True only.
+            noise_scale, calibrated: As in `predict`.
+
+        Returns:
+            `PredictiveDistribution` with mean(), std(), var(), quantile(q), interval(level), cdf(y), pdf(y),
+            log_prob(y), crps(y) and sample(size, seed=0, joint=False), in the units and the shape of the
+            targets; of class labels `ClassDistribution` with probs, entropy(), log_prob(labels) and
+            sample(size, seed=0).
+
+        Raises:
+            NotFittedError: Before a fit, and without draws.
+            TypeError, ValueError: For unusable inputs, and where all draws at all rows take 4 GB.
+
+        Example:
+            d = model.predict_distribution(x)
+            low, high = d.interval(0.9)
+            chance = 1.0 - d.cdf(limit)
+        """
+        from tfbnn.posterior.distribution import ClassDistribution, PredictiveDistribution
+
+        ensemble, given = self._fitted(allow_unsampled=False), x
+        x = checked_inputs(ensemble, x)
+        check_flag("include_noise", include_noise)
+        refuse_other_order(given, noise_scale, "noise_scale")
+        noise = prepare_noise(self.spec, noise_scale, len(x))
+        if self.spec.has_classes:
+            if not include_noise or calibrated is True:
+                raise ValueError(
+                    "include_noise and calibrated are of numbers: the probability of a class is that of a "
+                    "new observation. Leave them out."
+                )
+            return ClassDistribution(ensemble, x)
+        if include_noise:
+            require_noise(ensemble, noise, "predict_distribution")
+        calibrated = _is_calibrated(ensemble, calibrated, include_noise)
+        return PredictiveDistribution(
+            ensemble, x, noise, include_noise=include_noise, calibrated=calibrated
         )
 
     def code_inputs(self, x: ArrayLike) -> Array:

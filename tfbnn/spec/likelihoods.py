@@ -18,7 +18,12 @@ import numpy as np
 
 from tfbnn.data.validation import check_number
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.distributions import normal_quantile, student_t_quantile
+from tfbnn.spec.distributions import (
+    normal_cdf,
+    normal_quantile,
+    student_t_cdf,
+    student_t_quantile,
+)
 from tfbnn.spec.priors import ScalePrior, check_scale_prior
 from tfbnn.system.arrays import Array
 
@@ -153,6 +158,8 @@ class Likelihood(ABC):
 
 
 LEARNED = "learned"
+# Levels of a distribution function between quantiles: those of a normal so many standard deviations far.
+_FARTHEST, _NUM_QUANTILES = 8.0, 4097
 
 
 class Regression(Likelihood):
@@ -186,6 +193,11 @@ class Regression(Likelihood):
     def noise_quantile(self, probability: Array) -> Array:
         """Quantile of the noise with standard deviation 1."""
 
+    def noise_cdf(self, residual: Array) -> Array:
+        """Distribution function of the noise with standard deviation 1; by default between its quantiles."""
+        levels = normal_cdf(np.linspace(-_FARTHEST, _FARTHEST, _NUM_QUANTILES))
+        return np.interp(residual, self.noise_quantile(levels), levels, left=0.0, right=1.0)
+
 
 class NormalNoise(Regression):
     """Noise with a normal distribution."""
@@ -197,6 +209,9 @@ class NormalNoise(Regression):
 
     def noise_quantile(self, probability: Array) -> Array:
         return normal_quantile(probability)
+
+    def noise_cdf(self, residual: Array) -> Array:
+        return normal_cdf(residual)
 
 
 class LocationScale(Regression):
@@ -296,6 +311,9 @@ class StudentT(LocationScale, name="student_t"):
 
     def noise_quantile(self, probability: Array) -> Array:
         return student_t_quantile(probability, self.df) * sqrt((self.df - 2) / self.df)
+
+    def noise_cdf(self, residual: Array) -> Array:
+        return student_t_cdf(residual / sqrt((self.df - 2) / self.df), self.df)
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,13 @@ import pytest
 from scipy import special, stats
 
 from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.configurations import CONFIGURATIONS, LOG
 from tfbnn import BayesianMLP, DataWarning
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import crps, row_scores
 
-LOG = ["log10", "standardize"]
-CONFIGURATIONS = {
-    "plain": {},
-    "logarithm": {"y_transform": LOG},
-    "no transform": {"y_transform": None},
-    "two targets": {"layer_sizes": (2, 5, 2), "y_transform": LOG},
-    "Student-t": {"likelihood": StudentT(3.5, 0.3)},
-    "heteroscedastic": {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)},
-    "weighted chains": {"num_chains": 3, "chain_weights": [0.2, 0.7, 0.1]},
-}
 each_configuration = pytest.mark.parametrize(
     "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
 )

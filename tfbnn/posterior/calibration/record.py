@@ -245,6 +245,10 @@ class Calibration:
         """Return the probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.probability)
 
+    def score_at(self, levels: Array, groups: Array) -> Array:
+        """Return scores at probabilities of their own [n, K] for predictions of these groups: [n, K]."""
+        return self._each(levels, groups, ScoreDistribution.quantile)
+
     def log_density(self, scores: Array, groups: Array) -> Array:
         """Return the log density of scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.log_density)

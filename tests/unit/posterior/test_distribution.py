@@ -1,0 +1,234 @@
+"""The predictive distribution: density, distribution function, quantiles and draws agree with each other."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.configurations import CONFIGURATIONS, LOG
+from tfbnn import BayesianMLP
+from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
+from tfbnn.spec.likelihoods import Regression
+
+LEVELS = [1e-6, 0.05, 0.5, 0.8, 0.999]
+CASES = CONFIGURATIONS | {
+    "vector": {"vector_target": True},
+    "calibrated": {"vector_target": True, "y_transform": LOG},
+    "calibrated by misfit's groups": {"layer_sizes": (2, 5, 2)},
+}
+each_case = pytest.mark.parametrize("name", CASES)
+single = pytest.mark.parametrize("name", ["vector", "calibrated", "Student-t", "heteroscedastic"])
+
+
+@pytest.fixture
+def model_of():
+    def make(name):
+        model = BayesianMLP.from_ensemble(synthetic_ensemble(**CASES[name]))
+        if name.startswith("calibrated"):
+            x, y = make_rows(400, 2, model.spec.num_targets, seed=3)
+            model.calibrate(x, y, by="stddev" if "groups" in name else None)
+        return model
+
+    return make
+
+
+def points(model, num_rows=20):
+    """Inputs, the last of them far outside, and targets in the shape of the fit."""
+    x, y = make_rows(num_rows, 2, model.spec.num_targets, seed=8)
+    x[-1] *= 40.0
+    return x, y[:, 0] if model.posterior.vector_target else y
+
+
+@each_case
+def test_quantiles_invert_the_distribution_function(name, model_of):
+    model = model_of(name)
+    x, y = points(model)
+    d = model.predict_distribution(x)
+    q = d.quantile(LEVELS)
+    assert q.shape == (5, *y.shape) and d.quantile(0.5).shape == y.shape
+    levels = np.reshape(LEVELS, (-1, *[1] * y.ndim))
+    np.testing.assert_allclose(d.cdf(q), np.broadcast_to(levels, q.shape), atol=1e-9)
+    low, high = d.interval(0.9)
+    np.testing.assert_allclose([low, high], d.quantile([0.05, 0.95]), rtol=1e-9)
+    # Those of predict are of points that stand for the distribution.
+    predicted = model.predict(x, include_noise=True, quantiles=[0.05, 0.5, 0.8])
+    np.testing.assert_allclose(d.cdf(predicted.quantiles), levels[1:4] + 0 * q[1:4], atol=2e-3)
+    np.testing.assert_array_equal(d.mean(), predicted.mean)
+    np.testing.assert_array_equal(d.std(), predicted.stddev)
+    np.testing.assert_array_equal(d.var(), predicted.stddev**2)
+
+
+@each_case
+def test_the_distribution_function_ascends_from_0_to_1(name, model_of):
+    model = model_of(name)
+    x, y = points(model)
+    d = model.predict_distribution(x)
+    ends = d.quantile([1e-9, 1.0 - 1e-9])
+    inside = ends[0] + np.linspace(0.0, 1.0, 200).reshape(-1, *[1] * y.ndim) * (ends[1] - ends[0])
+    found = d.cdf(inside)
+    assert np.all(np.diff(found, axis=0) >= 0) and found.min() >= 0 and found.max() <= 1
+    np.testing.assert_allclose(d.cdf(np.inf), np.ones(y.shape), rtol=1e-12)
+    np.testing.assert_array_equal(d.cdf(-np.inf), np.zeros(y.shape))
+
+
+@each_case
+def test_the_density_is_one_and_the_slope_of_the_distribution_function(name, model_of):
+    model = model_of(name)
+    x, y = points(model, 3)
+    d = model.predict_distribution(x)
+    is_calibrated = name.startswith("calibrated")
+    # Dense where the mass is, and where a Student-t has the rest; a calibrated density leaps at the median.
+    levels = [1e-9, 1e-4, 0.01, 0.5 - 1e-12, 0.5 + 1e-12, 0.99, 1.0 - 1e-4, 1.0 - 1e-9]
+    ends = d.quantile(levels)
+    parts = [np.linspace(low, high, 3000) for low, high in zip(ends[:-1], ends[1:])]
+    grid = np.concatenate(parts)
+    mass = integrate.trapezoid(d.pdf(grid), grid, axis=0)
+    np.testing.assert_allclose(mass, np.ones(y.shape), atol=2e-3 if is_calibrated else 1e-4)
+    if not is_calibrated:  # there the density is that of the t that fits the scores
+        places = d.quantile(0.3)
+        step = 1e-4 * d.std() if np.isfinite(d.std()).all() else 1e-4
+        slope = (d.cdf(places + step) - d.cdf(places - step)) / (2.0 * step)
+        np.testing.assert_allclose(d.pdf(places), slope, rtol=1e-4)
+
+
+@each_case
+def test_scores_are_those_of_evaluate(name, model_of):
+    model = model_of(name)
+    x, y = points(model, 40)
+    d, scores = model.predict_distribution(x), model.evaluate(x, y)
+    if model.spec.num_targets == 1:
+        density = scores["log_predictive_density"]
+        assert np.mean(d.log_prob(y)) == pytest.approx(density, rel=1e-9)
+    np.testing.assert_allclose(np.mean(d.crps(y), axis=0).squeeze(), scores["crps"], rtol=1e-9)
+    inside = np.abs(d.cdf(y) - 0.5) < 0.25
+    np.testing.assert_allclose(np.mean(inside, axis=0).squeeze(), scores["central_coverage"][0.5])
+
+
+@single
+@pytest.mark.parametrize("joint", [False, True])
+def test_draws_have_the_distribution(name, joint, model_of):
+    model = model_of(name)
+    x, y = points(model, 4)
+    d = model.predict_distribution(x)
+    draws = d.sample(20_000, seed=2, joint=joint)
+    assert draws.shape == (20_000, *y.shape)
+    np.testing.assert_array_equal(draws, d.sample(20_000, seed=2, joint=joint))
+    levels = d.cdf(draws).reshape(20_000, -1)
+    # Networks of a joint draw are few, 30, and chosen at random; its noise is none of theirs.
+    assert all(stats.kstest(column, "uniform").pvalue > 1e-4 for column in levels.T)
+
+
+def test_joint_draws_are_of_one_network(model_of):
+    model = model_of("vector")
+    x = np.tile(make_rows(1, 2, 1, seed=8)[0], (2, 1))  # one input twice
+    for settings, least in (({"include_noise": False}, 0.999), ({}, 0.5)):
+        d = model.predict_distribution(x, **settings)
+        together, alone = (
+            np.corrcoef(d.sample(4000, joint=joint).T)[0, 1] for joint in (True, False)
+        )
+        assert together > least and abs(alone) < 0.06
+
+
+def test_values_below_the_logarithm_have_no_mass(model_of):
+    d = model_of("calibrated").predict_distribution(points(model_of("calibrated"))[0])
+    for y in (0.0, -3.0):
+        assert (
+            np.all(d.cdf(y) == 0.0)
+            and np.all(d.pdf(y) == 0.0)
+            and np.all(np.isneginf(d.log_prob(y)))
+        )
+
+
+def test_values_broadcast_as_those_of_scipy(model_of):
+    model = model_of("vector")
+    x, y = points(model)
+    d = model.predict_distribution(x)
+    assert d.cdf(0.5).shape == (20,) and d.pdf(np.ones((7, 1))).shape == (7, 20)
+    np.testing.assert_array_equal(d.cdf(np.stack([y, y + 1.0]))[1], d.cdf(y + 1.0))
+    with pytest.raises(ValueError, match="broadcast"):
+        d.cdf(np.ones(7))
+    assert "20 rows" in repr(d) and "calibrated" in repr(
+        model_of("calibrated").predict_distribution(x)
+    )
+
+
+def test_the_function_alone_has_no_density(model_of):
+    model = model_of("vector")
+    x, _ = points(model)
+    d = model.predict_distribution(x, include_noise=False)
+    draws = model.predict_draws(x)
+    np.testing.assert_allclose(d.cdf(0.7), np.mean(draws <= 0.7, axis=0))
+    np.testing.assert_allclose(d.quantile(0.5), np.median(draws, axis=0))
+    assert np.isin(d.sample(50), draws).all()
+    with pytest.raises(ValueError, match="The function has no density"):
+        d.pdf(0.5)
+
+
+def test_known_noise_of_rows_is_asked_for():
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True, vector_target=True))
+    x, _ = points(model)
+    with pytest.raises(ValueError, match="noise_scale"):
+        model.predict_distribution(x)
+    narrow, wide = (model.predict_distribution(x, noise_scale=s * np.ones(20)) for s in (0.1, 9.0))
+    assert np.all(np.diff(wide.interval(0.9), axis=0) > np.diff(narrow.interval(0.9), axis=0))
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"q": 0.0}, "q must be"),
+        ({"q": [0.5, 1.0]}, "q must be"),
+        ({"level": 1.5}, "level must be"),
+    ],
+)
+def test_bad_levels_are_refused(arguments, words, model_of):
+    d = model_of("vector").predict_distribution(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=words):
+        (d.quantile if "q" in arguments else d.interval)(*arguments.values())
+
+
+def test_too_many_rows_are_refused_before_they_are_computed(model_of, monkeypatch):
+    monkeypatch.setattr("tfbnn.posterior.distribution._MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="Pass some of the rows"):
+        model_of("vector").predict_distribution(np.zeros((9, 2)))
+
+
+@pytest.mark.parametrize(
+    "layers, likelihood, classes",
+    [((2, 5, 3), Categorical(), ("a", "b", "c")), ((2, 5, 1), Bernoulli(), (4, 7))],
+)
+def test_class_labels(layers, likelihood, classes):
+    ensemble = synthetic_ensemble(
+        layers, likelihood=likelihood, y_transform=None, classes=classes, vector_target=True
+    )
+    model = BayesianMLP.from_ensemble(ensemble)
+    x, _ = make_rows(6, 2, 1, seed=8)
+    d = model.predict_distribution(x)
+    np.testing.assert_array_equal(d.probs, model.predict(x).mean)
+    every = np.array([np.exp(d.log_prob([label] * 6)) for label in classes])
+    np.testing.assert_allclose(every.sum(axis=0), 1.0)
+    np.testing.assert_allclose(every[-1], d.probs[:, -1] if d.probs.ndim == 2 else d.probs)
+    np.testing.assert_allclose(d.entropy(), -np.sum(every * np.log(every), axis=0))
+    draws = d.sample(20_000, seed=1)
+    assert draws.shape == (20_000, 6) and set(np.unique(draws)) <= set(classes)
+    np.testing.assert_allclose(np.mean(draws == classes[-1], axis=0), every[-1], atol=0.015)
+    labels = draws[0]
+    density = model.evaluate(x, labels)["log_predictive_density"]
+    assert np.mean(d.log_prob(labels)) == pytest.approx(density)
+    with pytest.raises(ValueError, match="of numbers"):
+        model.predict_distribution(x, include_noise=False)
+
+
+def test_noise_that_knows_its_quantiles_alone_has_a_distribution_function():
+    @dataclass(frozen=True)
+    class Logistic(Gaussian):
+        def noise_quantile(self, probability):
+            return np.log(probability / (1.0 - probability)) * np.sqrt(3.0) / np.pi
+
+        noise_cdf = Regression.noise_cdf
+
+    z = np.linspace(-9.0, 9.0, 201)
+    truth = stats.logistic.cdf(z, scale=np.sqrt(3.0) / np.pi)
+    np.testing.assert_allclose(Logistic().noise_cdf(z), truth, atol=1e-6)

@@ -1,0 +1,452 @@
+"""The predictive distribution itself: density, distribution function, quantiles and draws at every row.
+
+Without calibration it is the mixture of the noise around all draws. Its density and distribution function are
+sums over draws, and quantiles invert the latter by Newton's method. With calibration the scores of
+`Calibration` take its place, shifted and stretched by the prediction, but outside the training inputs, where bars
+of the mixture are wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfbnn.data.labels import as_labels, class_numbers, label_array
+from tfbnn.data.training_inputs import trust_levels
+from tfbnn.data.validation import check_integer, check_number
+from tfbnn.posterior.averages import crps, log_mean_exp, moments, weighted_quantiles
+from tfbnn.posterior.calibration.misfit_features import scale_factors
+from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.function_moments import noise_spread, sample_noisy
+from tfbnn.posterior.prediction import (
+    Summary,
+    output_tiles,
+    predict,
+    row_tiles,
+    scale_at,
+)
+from tfbnn.posterior.prediction_frame import Prediction
+from tfbnn.spec.infinite_spec import InfiniteSpec
+from tfbnn.spec.likelihoods import Regression
+from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
+
+# Locations and scales of all draws that are kept, at most.
+_MOST_BYTES = 4e9
+# Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
+# more has that, and steps, most of them bisections.
+_TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
+# Quantiles that stand for a calibrated distribution in its CRPS, and uniform numbers inside (0, 1).
+_NUM_LEVELS, _LEVELS = 1000, 2**52
+
+
+class Mixture(NamedTuple):
+    """Mixture over draws of noise around locations, on the scale the network sees.
+
+    Attributes:
+        noise: The likelihood.
+        weights: Of the draws [M].
+        location: [M, n, K].
+        scale: Standard deviations of the noise, broadcastable to `location`; None for the locations alone.
+    """
+
+    noise: Regression
+    weights: Array
+    location: Array
+    scale: Array | None
+
+    def at(self, rows: Any) -> Mixture:
+        """Return the part of some rows."""
+        scale = self.scale
+        if scale is not None:
+            scale = np.broadcast_to(scale, self.location.shape)[:, rows]
+        return self._replace(location=self.location[:, rows], scale=scale)
+
+    def cdf(self, t: Array) -> Array:
+        """Probability of at most t [n, K]."""
+        if self.scale is None:
+            below: Array = self.location <= t
+        else:
+            below = self.noise.noise_cdf((t - self.location) / self.scale)
+        return np.minimum(
+            np.einsum("m,mnk->nk", self.weights, below), 1.0
+        )  # weights may be rounded
+
+    def log_density(self, t: Array) -> Array:
+        """Log density of each target at t [n, K]."""
+        return log_mean_exp(
+            self.noise.log_noise_density(t - self.location, self.scale), self.weights
+        )
+
+    def quantiles(self, levels: Sequence[float]) -> Array:
+        """The t [Q, n, K] with these probabilities below."""
+        if self.scale is None:
+            return weighted_quantiles(self.location, self.weights, levels)
+        centre, spread = moments(self.location, self.weights)
+        spread = np.hypot(spread, noise_spread(self.scale, self.weights))
+        return np.stack([self._quantile(level, centre, spread) for level in levels])
+
+    def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
+        score = self.noise.noise_quantile(np.array(level))
+        each = self.location + self.scale * score
+        # Between those of the draws; Newton's method, and the middle where it leaves what is left.
+        low, high = each.min(axis=0), each.max(axis=0)
+        t = np.clip(centre + spread * score, low, high)
+        rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
+        for _ in range(_MOST_STEPS):
+            here = t[rows]
+            excess = part.cdf(here) - level
+            low[rows] = np.where(excess < 0, here, low[rows])
+            high[rows] = np.where(excess > 0, here, high[rows])
+            left = np.any((np.abs(excess) > _TOLERANCE) & (low < high)[rows], axis=1)
+            if not left.any():
+                break
+            if not left.all():
+                rows, part, here, excess = rows[left], part.at(left), here[left], excess[left]
+            densities = np.exp(self.noise.log_noise_density(here - part.location, part.scale))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                new = here - excess / np.einsum("m,mnk->nk", self.weights, densities)
+            inside = (new > low[rows]) & (new < high[rows])
+            t[rows] = np.where(inside, new, 0.5 * (low[rows] + high[rows]))
+            # The error of the step is that of its square.
+            left = np.any(~inside | (np.abs(excess) > close), axis=1)
+            if not left.any():
+                break
+            rows, part = rows[left], part.at(left)
+        return t
+
+
+class Calibrated(NamedTuple):
+    """A calibrated distribution of rows, on the scale the network sees.
+
+    Attributes:
+        calibration: Calibration.
+        centre, spread: What scores are shifted and stretched by [N, K].
+        groups: Of the calibration [N, K].
+        is_left: Which keep the mixture [N, K].
+    """
+
+    calibration: Calibration
+    centre: Array
+    spread: Array
+    groups: Array
+    is_left: Array
+
+    def at(self, rows: Any) -> Calibrated:
+        """Return the part of some rows."""
+        return Calibrated(self.calibration, *(array[rows] for array in self[1:]))
+
+    def score(self, t: Array) -> Array:
+        """Return what t [n, K] is in scores."""
+        return (t - self.centre) / self.spread
+
+
+class PredictiveDistribution:
+    """Distribution of the targets at N rows, in original units, as `predict_distribution` returns it.
+
+    Values y broadcast against the rows as SciPy's distributions do: of shape [], [N] or [Q, 1] for targets
+    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. Targets of a row are
+    looked at one by one.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        x: Array,
+        row_noise: Array | None,
+        *,
+        include_noise: bool,
+        calibrated: bool,
+    ) -> None:
+        self._fitted, self._x, self._row_noise = ensemble, x, row_noise
+        self._wanted = Summary(include_noise, None, "original", calibrated)
+        self._ensemble = averaged = ensemble.for_averages
+        spec = averaged.spec
+        size = 16.0 * averaged.num_draws * len(x) * spec.num_targets
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"The distribution of {averaged.num_draws} draws at {len(x)} rows takes {size / 1e9:.1f} GB, "
+                f"more than {_MOST_BYTES / 1e9:.0f}. Pass some of the rows."
+            )
+        self._shape = len(x), spec.num_targets
+        self._has_noise = include_noise or isinstance(spec, InfiniteSpec)
+        self._calibrated = self._calibrate() if calibrated else None
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        """The Mixture of all rows."""
+        return self._mixture_at(np.arange(len(self._x)))
+
+    @cached_property
+    def _kept(self) -> tuple[Array, Mixture | None]:
+        """Which rows have the mixture for a target at least, ascending, and that of these."""
+        one = self._calibrated
+        if one is None:
+            return np.arange(len(self._x)), self._mixture
+        places = np.flatnonzero(one.is_left.any(axis=1))
+        return places, self._mixture_at(places) if len(places) else None
+
+    def _mixture_at(self, places: Array) -> Mixture:
+        ensemble, x, row_noise = self._ensemble, self._x[places], self._row_noise
+        likelihood = ensemble.spec.regression_likelihood
+        location = np.empty((ensemble.num_draws, len(x), self._shape[1]))
+        scale = np.empty_like(location) if self._has_noise else None
+
+        def fill(rows: slice) -> None:
+            ((_, outputs),) = output_tiles(ensemble, x[rows])
+            location[:, rows] = likelihood.location(outputs)
+            if scale is None:
+                return
+            noise = None if row_noise is None else row_noise[places[rows]]
+            if self._wanted.include_noise:
+                scale[:, rows] = scale_at(ensemble, outputs, location[:, rows], noise)
+            else:
+                scale[:, rows] = likelihood.spread(outputs)
+
+        on_all_cores(fill, row_tiles(ensemble, len(x)))
+        return Mixture(likelihood, ensemble.draw_weights, location, scale)
+
+    def _calibrate(self) -> Calibrated:
+        ensemble, x = self._fitted, self._x
+        calibration = cast(Calibration, ensemble.calibration)
+        summary = predict(ensemble, x, Summary(True, space="transformed"), self._row_noise)
+        trust, factors = trust_levels(ensemble.training_inputs, x), scale_factors(ensemble, x)
+        spread = summary.stddev * factors
+        groups = calibration.groups_of(spread, trust)
+        is_left = calibration.is_left(groups, trust, factors)
+        return Calibrated(calibration, summary.mean, spread, groups, is_left)
+
+    def __repr__(self) -> str:
+        num_rows, num_targets = self._shape
+        kind = "" if self._calibrated is None else ", calibrated"
+        return f"<PredictiveDistribution of {num_targets} target(s) at {num_rows} rows{kind}>"
+
+    @cached_property
+    def _prediction(self) -> Prediction:
+        return predict(self._fitted, self._x, self._wanted, self._row_noise)
+
+    def mean(self) -> Array:
+        """Mean of each target, as of `predict`."""
+        return self._fitted.as_fitted(self._prediction.mean)
+
+    def std(self) -> Array:
+        """Standard deviation as of `predict`: half of the calibrated central 68.27 % interval where there is one."""
+        return self._fitted.as_fitted(self._prediction.stddev)
+
+    def var(self) -> Array:
+        """Square of `std`."""
+        return np.square(self.std())
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability of a target of at most y; of the function a step for each draw."""
+
+        def calibrated(one: Calibrated, t: Array) -> Array:
+            return one.calibration.probability(one.score(t), one.groups)
+
+        return self._at(y, lambda t, _: t, Mixture.cdf, calibrated)
+
+    def pdf(self, y: ArrayLike) -> Array:
+        """Density at y, per unit of the target; see `log_prob`."""
+        return np.exp(self.log_prob(y))
+
+    def log_prob(self, y: ArrayLike) -> Array:
+        """Log density at y; calibrated that of the Student's t distributions that fit the scores.
+
+        Raises:
+            ValueError: Of the function, which has values at the draws and no density.
+        """
+        if not self._has_noise:
+            raise ValueError(
+                "The function has no density, as its values are those of the draws. Call "
+                "predict_distribution(x, include_noise=True), or d.cdf(y)."
+            )
+
+        def calibrated(one: Calibrated, t: Array) -> Array:
+            found = one.calibration.log_density(one.score(t), one.groups)
+            return found - np.log(one.spread)
+
+        def in_units(log_density: Array, y: Array) -> Array:
+            slope = np.abs(self._fitted.y_pipeline.derivative(y))
+            return np.where(np.isneginf(log_density), log_density, log_density + np.log(slope))
+
+        return self._at(y, in_units, Mixture.log_density, calibrated)
+
+    def quantile(self, q: ArrayLike) -> Array:
+        """Values with probability q in (0, 1) below: [N], or with q [Q] the same with Q in front."""
+        levels = [check_number("q", level, above=0, below=1) for level in np.ravel(q).tolist()]
+        found = np.empty((len(levels), *self._shape))
+        places, mixture = self._kept
+
+        def fill(rows: slice) -> None:
+            one = None if self._calibrated is None else self._calibrated.at(rows)
+            if one is not None:
+                scores = one.calibration.quantiles(levels, one.groups)
+                found[:, rows] = one.centre + one.spread * scores
+            first, last = np.searchsorted(places, [rows.start, rows.stop])
+            if mixture is not None and first < last:
+                plain, here = mixture.at(slice(first, last)).quantiles(levels), places[first:last]
+                found[:, here] = self._where_kept(here, plain, found[:, here])
+
+        self._for_tiles(fill)
+        values = self._fitted.as_fitted(self._fitted.y_pipeline.inverse(found))
+        return values.reshape(np.shape(q) + values.shape[1:])
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Ends of the central interval that has this probability."""
+        level = check_number("level", level, above=0, below=1)
+        low, high = self.quantile([0.5 * (1.0 - level), 0.5 * (1.0 + level)])
+        return low, high
+
+    def crps(self, y: ArrayLike) -> Array:
+        """Continuous ranked probability score of targets y, in their units; small is good.
+
+        By the weighted points that `evaluate` has.
+        """
+        ensemble, inverse = self._ensemble, self._fitted.y_pipeline.inverse
+
+        def plain(mixture: Mixture, t: Array) -> Array:
+            points, weights = mixture.location, mixture.weights
+            if mixture.scale is not None:
+                points, weights = sample_noisy(ensemble, points, mixture.scale)
+            return crps(inverse(points), weights, inverse(t))
+
+        def calibrated(one: Calibrated, t: Array) -> Array:
+            levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
+            points = one.centre + one.spread * one.calibration.quantiles(levels, one.groups)
+            return crps(inverse(points), np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS), inverse(t))
+
+        return self._at(y, lambda found, _: found, plain, calibrated)
+
+    def sample(self, size: int, seed: int = 0, joint: bool = False) -> Array:
+        """Draw new targets: [size, N] or [size, N, K].
+
+        Args:
+            size: Number of draws of every row.
+            seed: An integer, 0 or more; the same draws for the same seed.
+            joint: False (default): rows are independent. True: each draw is that of one network at all
+                rows, for integrals over rows and for optimisation; noise is independent in any case, and
+                calibration keeps the ranks.
+
+        Raises:
+            ValueError: For joint draws of infinite width, which `predict_draws` has.
+        """
+        mixture, one = self._mixture, self._calibrated
+        generator = np.random.default_rng(check_integer("seed", seed, minimum=0))
+        size = check_integer("size", size, minimum=1)
+        if joint and isinstance(self._ensemble.spec, InfiniteSpec):
+            raise ValueError(
+                "joint=True does not go with infinite width, as each draw is a distribution of functions. "
+                "Use model.predict_draws(x)."
+            )
+        _, num_rows, num_targets = mixture.location.shape
+        shape = (size, 1) if joint else (size, num_rows)
+        network = generator.choice(len(mixture.weights), size=shape, p=mixture.weights)
+        t = mixture.location[network, np.arange(num_rows)]
+        levels = (generator.integers(_LEVELS, size=t.shape) + 0.5) / _LEVELS
+        if mixture.scale is not None:
+            scale = mixture.scale[network, np.arange(num_rows)]
+            t = t + scale * mixture.noise.noise_quantile(levels)
+        if one is not None:
+            if joint:
+                levels = np.clip(
+                    [mixture.cdf(values) for values in t], 0.5 / _LEVELS, 1.0 - 0.5 / _LEVELS
+                )
+            groups = np.broadcast_to(one.groups, t.shape).reshape(-1, num_targets)
+            scores = one.calibration.score_at(levels.reshape(groups.shape), groups)
+            t = np.where(one.is_left, t, one.centre + one.spread * scores.reshape(t.shape))
+        return self._fitted.as_fitted(self._fitted.y_pipeline.inverse(t))
+
+    def _at(
+        self,
+        y: ArrayLike,
+        in_units: Callable[[Array, Array], Array],
+        plain: Callable[[Mixture, Array], Array],
+        calibrated: Callable[[Calibrated, Array], Array],
+    ) -> Array:
+        """Return what one of the functions of (distribution of n rows, t [n, K]) says of all values y."""
+        y, is_vector = np.asarray(y, np.float64), self._fitted.vector_target
+        rows_shape = self._shape
+        shape = np.broadcast_shapes(y.shape, rows_shape[:1] if is_vector else rows_shape)
+        y = np.broadcast_to(y, shape).reshape(-1, *rows_shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = self._fitted.y_pipeline.forward(y)
+            # Below the least that a logarithm takes lies nothing.
+            t = np.where(np.isnan(t) & ~np.isnan(y), -np.inf, t)
+        found = np.empty_like(t)
+        places, mixture = self._kept
+
+        def fill(rows: slice) -> None:
+            one = None if self._calibrated is None else self._calibrated.at(rows)
+            first, last = np.searchsorted(places, [rows.start, rows.stop])
+            here = places[first:last]
+            for number, values in enumerate(t):
+                if one is not None:
+                    found[number, rows] = calibrated(one, values[rows])
+                if mixture is not None and len(here):
+                    new = plain(mixture.at(slice(first, last)), values[here])
+                    found[number, here] = self._where_kept(here, new, found[number, here])
+
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            self._for_tiles(fill)
+            found = in_units(found, y)
+        return found.reshape(shape)[()]
+
+    def _where_kept(self, places: Array, plain: Array, calibrated: Array) -> Array:
+        """Return values of the mixture [..., n, K] at some rows, but where the calibration holds."""
+        one = self._calibrated
+        return plain if one is None else np.where(one.is_left[places], plain, calibrated)
+
+    def _for_tiles(self, fill: Callable[[slice], None]) -> None:
+        on_all_cores(fill, row_tiles(self._ensemble, len(self._x)))
+
+
+class ClassDistribution:
+    """Distribution of class labels at N rows, as `predict_distribution` returns it.
+
+    Attributes:
+        probs: Mean probabilities as of `predict`: [N, M] of M classes, [N] or [N, K] of the second of two.
+        classes: The labels [M].
+    """
+
+    def __init__(self, ensemble: Ensemble, x: Array) -> None:
+        self._ensemble = ensemble
+        mean = predict(ensemble, x, Summary()).mean
+        self.probs = ensemble.as_fitted(mean)
+        self.classes = label_array(ensemble.classes or ())
+        # Of every target [N, K, classes].
+        self._all = ensemble.spec.class_likelihood.class_probabilities(mean)
+
+    def __repr__(self) -> str:
+        return f"<ClassDistribution of {len(self.classes)} classes at {len(self._all)} rows>"
+
+    def entropy(self) -> Array:
+        """Entropy of the mean probabilities in nats, [N] or [N, K]: how undecided a prediction is."""
+        logs = np.log(np.where(self._all > 0, self._all, 1.0))
+        return self._shaped(-np.sum(self._all * logs, axis=-1))
+
+    def log_prob(self, labels: Any) -> Array:
+        """Log of the mean probability of labels [N] or [N, K], of each target."""
+        numbers = class_numbers(
+            as_labels(labels, "labels", num_targets=self._all.shape[1]),
+            self._ensemble.classes or (),
+            "labels",
+        )
+        numbers = numbers.astype(int).reshape(self._all.shape[:2])
+        with np.errstate(divide="ignore"):
+            found = np.log(np.take_along_axis(self._all, numbers[..., None], axis=-1))
+        return self._shaped(found[..., 0])
+
+    def sample(self, size: int, seed: int = 0) -> Array:
+        """Draw labels of every row: [size, N] or [size, N, K]."""
+        generator = np.random.default_rng(check_integer("seed", seed, minimum=0))
+        shape = (check_integer("size", size, minimum=1), *self._all.shape[:2], 1)
+        below = np.cumsum(self._all, axis=-1)[..., :-1]
+        return self._shaped(self.classes[np.sum(generator.random(shape) > below, axis=-1)])
+
+    def _shaped(self, values: Array) -> Array:
+        return values[..., 0] if self._ensemble.vector_target else values
