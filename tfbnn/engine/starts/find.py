@@ -136,7 +136,11 @@ def _candidates(
     if spec.earlier is not None and (ground.holdout is None or spec.earlier.is_condensed):
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
-        found = found._replace(theta=theta, text=text)
+        superchains = found.superchains
+        if superchains is not None:  # each network is one of its own
+            own = superchains.max() + 1 + np.arange(len(networks))
+            superchains = np.concatenate([own, superchains])
+        found = found._replace(theta=theta, text=text, superchains=superchains)
     return found
 
 
@@ -207,7 +211,9 @@ def _polished(
         values = ", ".join(f"{scores[index]:.4g}" for index in ranked)
         text = f"{found.text}; the best {num_chains} of {len(scores)} starts, {what} {values}"
         kept = tuple(np.flatnonzero(np.isin(best, kept)).tolist())
-        found = found._replace(theta=theta[best], text=text)
+        shared = found.superchains
+        superchains = None if shared is None else shared[best]
+        found = found._replace(theta=theta[best], text=text, superchains=superchains)
     seconds = found.seconds + Seconds(pretraining=time.perf_counter() - began)
     return found._replace(seconds=seconds), kept
 

@@ -303,6 +303,22 @@ class TestSearch:
         assert np.array_equal(weights[0], known[0]) == is_better
         assert not np.array_equal(weights[1], known[1])
 
+    def test_starts_that_are_kept_keep_their_superchains(self, monkeypatch):
+        """Networks of an earlier posterior are each one of its own, numbered after those of populations."""
+        table, spec, known = rows(), replace(SPEC, dtype="float64"), thetas(2)
+        populations = draw_prior(spec, 5, 2)
+        cooled = Starts(populations, "cooled", superchains=np.array([0, 0]))
+        monkeypatch.setattr(find, "_following", lambda *_: cooled)
+        new, kept = batches(table, known)
+        later = found(new, spec.after(kept), share=0.0, epochs=1, largest_misfit=0.1)
+        every = np.concatenate([known, populations])
+        places = [
+            int(np.flatnonzero(np.all(np.delete(every, NOISE, 1) == one, axis=1))[0])
+            for one in np.delete(later.theta, NOISE, 1)
+        ]
+        assert "the best 2 of 4 starts" in later.text
+        np.testing.assert_array_equal(later.superchains, np.array([1, 2, 0, 0])[places])
+
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
         starts = found(rows(), share=0.05, epochs=3, early_stopping=1, batch_size=None)
         assert starts.text.startswith("ADAM, 3 epochs") and "validation" not in starts.text
