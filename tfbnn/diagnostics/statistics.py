@@ -101,9 +101,17 @@ def rhat(draws: ArrayLike, superchains: ArrayLike | None = None) -> Array:
         superchains: Number of the superchain of each chain [C]: chains of one number share their start.
             By default each has its own.
 
+    Raises:
+        ValueError: For another number of superchains than of chains.
+
     Returns:
         [...], near 1 for chains that agree, NaN where undefined (see the module).
     """
+    if superchains is not None and np.shape(superchains) != np.shape(draws)[:1]:
+        raise ValueError(
+            f"superchains must have one number per chain, shape {list(np.shape(draws)[:1])}, received "
+            f"{list(np.shape(superchains))}."
+        )
     if superchains is None or len(np.unique(superchains)) == 1:
         return per_quantity(_rank_rhat, draws)
     return np.fmax(rhat(draws), per_quantity(partial(_nested_rhat, np.asarray(superchains)), draws))

@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.training_inputs import trust_levels
-from tfbnn.data.validation import check_integer, check_number
+from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
 from tfbnn.posterior.averages import crps, log_mean_exp, moments, weighted_quantiles
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.function_moments import noise_spread, sample_noisy
 from tfbnn.posterior.prediction import (
     Summary,
-    output_tiles,
     predict,
     row_tiles,
     scale_at,
@@ -37,7 +37,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
 # Locations and scales of all draws that are kept, at most.
-_MOST_BYTES = 4e9
+_MOST_BYTES, _BYTES = 4e9, 8
 # Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
 # more has that, and steps, most of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
@@ -83,6 +83,18 @@ class Mixture(NamedTuple):
             self.noise.log_noise_density(t - self.location, self.scale), self.weights
         )
 
+    def sample(self, size: int, joint: bool, generator: np.random.Generator) -> Array:
+        """Draw t [size, n, K]: joint ones of one network at all rows."""
+        num_rows = self.location.shape[1]
+        network = generator.choice(
+            len(self.weights), size=(size, 1 if joint else num_rows), p=self.weights
+        )
+        t: Array = self.location[network, np.arange(num_rows)]
+        if self.scale is None:
+            return t
+        noise = self.noise.noise_quantile(_inside(generator, t.shape))
+        return t + noise * self.scale[network, np.arange(num_rows)]
+
     def quantiles(self, levels: Sequence[float]) -> Array:
         """The t [Q, n, K] with these probabilities below."""
         if self.scale is None:
@@ -121,6 +133,11 @@ class Mixture(NamedTuple):
         return t
 
 
+def _inside(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Uniform random numbers strictly between 0 and 1."""
+    return (generator.integers(_LEVELS, size=shape) + 0.5) / _LEVELS
+
+
 class Calibrated(NamedTuple):
     """A calibrated distribution of rows, on the scale the network sees.
 
@@ -146,12 +163,16 @@ class Calibrated(NamedTuple):
         return (t - self.centre) / self.spread
 
 
+def _as_it_is(found: Array, y: Array) -> Array:
+    return found
+
+
 class PredictiveDistribution:
     """Distribution of the targets at N rows, in original units, as `predict_distribution` returns it.
 
     Values y broadcast against the rows as SciPy's distributions do: of shape [], [N] or [Q, 1] for targets
-    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. Targets of a row are
-    looked at one by one.
+    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. Of one target both [N]
+    and [N, 1] are a value for each row. Targets of a row are looked at one by one.
     """
 
     def __init__(
@@ -167,15 +188,20 @@ class PredictiveDistribution:
         self._wanted = Summary(include_noise, None, "original", calibrated)
         self._ensemble = averaged = ensemble.for_averages
         spec = averaged.spec
-        size = 16.0 * averaged.num_draws * len(x) * spec.num_targets
-        if size > _MOST_BYTES:
-            raise ValueError(
-                f"The distribution of {averaged.num_draws} draws at {len(x)} rows takes {size / 1e9:.1f} GB, "
-                f"more than {_MOST_BYTES / 1e9:.0f}. Pass some of the rows."
-            )
         self._shape = len(x), spec.num_targets
         self._has_noise = include_noise or isinstance(spec, InfiniteSpec)
-        self._calibrated = self._calibrate() if calibrated else None
+        self._calibrated = one = self._calibrate() if calibrated else None
+        self._check_size(len(x) if one is None else int(one.is_left.any(axis=1).sum()))
+
+    def _check_size(self, num_rows: int) -> None:
+        """Refuse a mixture of too many rows before any is computed."""
+        num_values = float(self._ensemble.num_draws) * num_rows * self._shape[1]
+        size = _BYTES * num_values * (2 if self._has_noise else 1)
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"The distribution of {self._ensemble.num_draws} draws at {num_rows} rows takes "
+                f"{size / 1e9:.1f} GB, more than {_MOST_BYTES / 1e9:.0f}. Pass some of the rows."
+            )
 
     @cached_property
     def _mixture(self) -> Mixture:
@@ -192,13 +218,15 @@ class PredictiveDistribution:
         return places, self._mixture_at(places) if len(places) else None
 
     def _mixture_at(self, places: Array) -> Mixture:
+        self._check_size(len(places))
         ensemble, x, row_noise = self._ensemble, self._x[places], self._row_noise
+        forward = forward_pass(ensemble, len(x))
         likelihood = ensemble.spec.regression_likelihood
         location = np.empty((ensemble.num_draws, len(x), self._shape[1]))
         scale = np.empty_like(location) if self._has_noise else None
 
         def fill(rows: slice) -> None:
-            ((_, outputs),) = output_tiles(ensemble, x[rows])
+            outputs = forward(x[rows]).swapaxes(1, 2).astype(np.float64)
             location[:, rows] = likelihood.location(outputs)
             if scale is None:
                 return
@@ -243,12 +271,12 @@ class PredictiveDistribution:
         return np.square(self.std())
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Probability of a target of at most y; of the function a step for each draw."""
+        """Probability of a target of at most y. Without noise it rises by a step at each draw."""
 
-        def calibrated(one: Calibrated, t: Array) -> Array:
+        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
             return one.calibration.probability(one.score(t), one.groups)
 
-        return self._at(y, lambda t, _: t, Mixture.cdf, calibrated)
+        return self._at(y, _as_it_is, lambda one, t, _: one.cdf(t), calibrated)
 
     def pdf(self, y: ArrayLike) -> Array:
         """Density at y, per unit of the target; see `log_prob`."""
@@ -266,7 +294,7 @@ class PredictiveDistribution:
                 "predict_distribution(x, include_noise=True), or d.cdf(y)."
             )
 
-        def calibrated(one: Calibrated, t: Array) -> Array:
+        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
             found = one.calibration.log_density(one.score(t), one.groups)
             return found - np.log(one.spread)
 
@@ -274,11 +302,13 @@ class PredictiveDistribution:
             slope = np.abs(self._fitted.y_pipeline.derivative(y))
             return np.where(np.isneginf(log_density), log_density, log_density + np.log(slope))
 
-        return self._at(y, in_units, Mixture.log_density, calibrated)
+        return self._at(y, in_units, lambda one, t, _: one.log_density(t), calibrated)
 
     def quantile(self, q: ArrayLike) -> Array:
         """Values with probability q in (0, 1) below: [N], or with q [Q] the same with Q in front."""
         levels = [check_number("q", level, above=0, below=1) for level in np.ravel(q).tolist()]
+        if not levels:
+            raise ValueError("q must hold a probability at least, received none.")
         found = np.empty((len(levels), *self._shape))
         places, mixture = self._kept
 
@@ -309,18 +339,18 @@ class PredictiveDistribution:
         """
         ensemble, inverse = self._ensemble, self._fitted.y_pipeline.inverse
 
-        def plain(mixture: Mixture, t: Array) -> Array:
+        def plain(mixture: Mixture, t: Array, y: Array) -> Array:
             points, weights = mixture.location, mixture.weights
             if mixture.scale is not None:
                 points, weights = sample_noisy(ensemble, points, mixture.scale)
-            return crps(inverse(points), weights, inverse(t))
+            return crps(inverse(points), weights, y)
 
-        def calibrated(one: Calibrated, t: Array) -> Array:
+        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
             levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
             points = one.centre + one.spread * one.calibration.quantiles(levels, one.groups)
-            return crps(inverse(points), np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS), inverse(t))
+            return crps(inverse(points), np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS), y)
 
-        return self._at(y, lambda found, _: found, plain, calibrated)
+        return self._at(y, _as_it_is, plain, calibrated)
 
     def sample(self, size: int, seed: int = 0, joint: bool = False) -> Array:
         """Draw new targets: [size, N] or [size, N, K].
@@ -335,48 +365,56 @@ class PredictiveDistribution:
         Raises:
             ValueError: For joint draws of infinite width, which `predict_draws` has.
         """
-        mixture, one = self._mixture, self._calibrated
         generator = np.random.default_rng(check_integer("seed", seed, minimum=0))
-        size = check_integer("size", size, minimum=1)
+        size, one = check_integer("size", size, minimum=1), self._calibrated
+        check_flag("joint", joint)
         if joint and isinstance(self._ensemble.spec, InfiniteSpec):
             raise ValueError(
                 "joint=True does not go with infinite width, as each draw is a distribution of functions. "
                 "Use model.predict_draws(x)."
             )
-        _, num_rows, num_targets = mixture.location.shape
-        shape = (size, 1) if joint else (size, num_rows)
-        network = generator.choice(len(mixture.weights), size=shape, p=mixture.weights)
-        t = mixture.location[network, np.arange(num_rows)]
-        levels = (generator.integers(_LEVELS, size=t.shape) + 0.5) / _LEVELS
-        if mixture.scale is not None:
-            scale = mixture.scale[network, np.arange(num_rows)]
-            t = t + scale * mixture.noise.noise_quantile(levels)
+        t = np.empty((size, *self._shape))
+        if t.nbytes > _MOST_BYTES:
+            raise ValueError(
+                f"{size} draws at {self._shape[0]} rows take {t.nbytes / 1e9:.1f} GB, more than "
+                f"{_MOST_BYTES / 1e9:.0f}. Draw in parts, each with another seed."
+            )
+        places, mixture = self._kept
+        if joint:
+            places, mixture = np.arange(len(self._x)), self._mixture
+        if mixture is not None:
+            t[:, places] = mixture.sample(size, joint, generator)
         if one is not None:
-            if joint:
-                levels = np.clip(
-                    [mixture.cdf(values) for values in t], 0.5 / _LEVELS, 1.0 - 0.5 / _LEVELS
-                )
-            groups = np.broadcast_to(one.groups, t.shape).reshape(-1, num_targets)
+            levels = self._ranks(t) if joint else _inside(generator, t.shape)
+            groups = np.broadcast_to(one.groups, t.shape).reshape(-1, self._shape[1])
             scores = one.calibration.score_at(levels.reshape(groups.shape), groups)
             t = np.where(one.is_left, t, one.centre + one.spread * scores.reshape(t.shape))
         return self._fitted.as_fitted(self._fitted.y_pipeline.inverse(t))
+
+    def _ranks(self, t: Array) -> Array:
+        """Probabilities below t [size, N, K] in the mixture, inside (0, 1)."""
+        found = np.empty_like(t)
+
+        def fill(rows: slice) -> None:
+            part = self._mixture.at(rows)
+            found[:, rows] = [part.cdf(values) for values in t[:, rows]]
+
+        self._for_tiles(fill)
+        return np.clip(found, 0.5 / _LEVELS, 1.0 - 0.5 / _LEVELS)
 
     def _at(
         self,
         y: ArrayLike,
         in_units: Callable[[Array, Array], Array],
-        plain: Callable[[Mixture, Array], Array],
-        calibrated: Callable[[Calibrated, Array], Array],
+        plain: Callable[[Mixture, Array, Array], Array],
+        calibrated: Callable[[Calibrated, Array, Array], Array],
     ) -> Array:
-        """Return what one of the functions of (distribution of n rows, t [n, K]) says of all values y."""
-        y, is_vector = np.asarray(y, np.float64), self._fitted.vector_target
-        rows_shape = self._shape
-        shape = np.broadcast_shapes(y.shape, rows_shape[:1] if is_vector else rows_shape)
-        y = np.broadcast_to(y, shape).reshape(-1, *rows_shape)
+        """Return what one of the functions of (distribution of n rows, t [n, K], y [n, K]) says of values y."""
+        shape, y = self._broadcast(y)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self._fitted.y_pipeline.forward(y)
-            # Below the least that a logarithm takes lies nothing.
-            t = np.where(np.isnan(t) & ~np.isnan(y), -np.inf, t)
+        # Below the least that a logarithm takes lies nothing.
+        t = np.where(np.isnan(t), -np.inf, t)
         found = np.empty_like(t)
         places, mixture = self._kept
 
@@ -384,17 +422,36 @@ class PredictiveDistribution:
             one = None if self._calibrated is None else self._calibrated.at(rows)
             first, last = np.searchsorted(places, [rows.start, rows.stop])
             here = places[first:last]
-            for number, values in enumerate(t):
+            for number, (values, targets) in enumerate(zip(t, y)):
                 if one is not None:
-                    found[number, rows] = calibrated(one, values[rows])
+                    found[number, rows] = calibrated(one, values[rows], targets[rows])
                 if mixture is not None and len(here):
-                    new = plain(mixture.at(slice(first, last)), values[here])
+                    new = plain(mixture.at(slice(first, last)), values[here], targets[here])
                     found[number, here] = self._where_kept(here, new, found[number, here])
 
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             self._for_tiles(fill)
             found = in_units(found, y)
         return found.reshape(shape)[()]
+
+    def _broadcast(self, y: ArrayLike) -> tuple[tuple[int, ...], Array]:
+        """Return the shape of what is said of values y, and these as [L, N, K]."""
+        y, (num_rows, num_targets) = as_float_array(y, "y"), self._shape
+        shape = (num_rows,) if self._fitted.vector_target else self._shape
+        if np.isnan(y).any():
+            raise ValueError("y must not be NaN. Drop these rows.")
+        if num_targets == 1 and y.shape in ((num_rows,), (num_rows, 1)):
+            y = y.reshape(shape)
+        try:
+            full = np.broadcast_shapes(y.shape, shape)
+        except ValueError:
+            full = ()
+        if full[len(full) - len(shape) :] != shape:
+            raise ValueError(
+                f"y must broadcast to {list(shape)}, or to that with more dimensions in front, received "
+                f"{list(y.shape)}. Pass one value, one for each row, or values [Q{', 1' * len(shape)}]."
+            )
+        return full, np.broadcast_to(y, full).reshape(-1, *self._shape)
 
     def _where_kept(self, places: Array, plain: Array, calibrated: Array) -> Array:
         """Return values of the mixture [..., n, K] at some rows, but where the calibration holds."""
@@ -431,12 +488,12 @@ class ClassDistribution:
 
     def log_prob(self, labels: Any) -> Array:
         """Log of the mean probability of labels [N] or [N, K], of each target."""
-        numbers = class_numbers(
-            as_labels(labels, "labels", num_targets=self._all.shape[1]),
-            self._ensemble.classes or (),
-            "labels",
-        )
-        numbers = numbers.astype(int).reshape(self._all.shape[:2])
+        given = as_labels(labels, "labels", num_targets=self._all.shape[1])
+        if len(given) != len(self._all):
+            raise ValueError(
+                f"labels must have one line for each of the {len(self._all)} rows, received {len(given)}."
+            )
+        numbers = class_numbers(given, self._ensemble.classes or (), "labels").astype(int)
         with np.errstate(divide="ignore"):
             found = np.log(np.take_along_axis(self._all, numbers[..., None], axis=-1))
         return self._shaped(found[..., 0])

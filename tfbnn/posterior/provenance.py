@@ -181,7 +181,7 @@ class Provenance:
         until: When the run was to end, as text: "ess=400,rhat=1.01"; None where their number said.
         ended: Why it ended: "ESS 412 and R-hat 1.006 after 800 draws per chain" say.
         num_divergent: Divergent transitions in the sampling phase, of all chains.
-        superchains: Number of the superchain of each chain, of chains that share starts.
+        superchains: A number for each chain; chains of one number started from one network or population.
         log_evidence: `tfbnn.run.evidence.LogEvidence` as JSON.
         chain_weights: How the chains' weights came about where they are stacked.
         compression: How the draws were chosen out of those of the run.

@@ -302,16 +302,16 @@ class SampledModel(ExplainsAttributes):
         check_flag("include_noise", include_noise)
         refuse_other_order(given, noise_scale, "noise_scale")
         noise = prepare_noise(self.spec, noise_scale, len(x))
+        calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         if self.spec.has_classes:
-            if not include_noise or calibrated is True:
+            if not include_noise:
                 raise ValueError(
-                    "include_noise and calibrated are of numbers: the probability of a class is that of a "
-                    "new observation. Leave them out."
+                    "include_noise=False is of numbers: the probability of a class is that of a new "
+                    "observation. Leave it out."
                 )
             return ClassDistribution(ensemble, x)
         if include_noise:
             require_noise(ensemble, noise, "predict_distribution")
-        calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         return PredictiveDistribution(
             ensemble, x, noise, include_noise=include_noise, calibrated=calibrated
         )

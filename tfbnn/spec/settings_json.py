@@ -128,11 +128,12 @@ class Pretraining:
             for as many as there are for one of them: `epochs` are passes over these. At last up to
             five iterations of Levenberg-Marquardt see all rows, as many as half a minute per chain
             affords. None (default), or where there are no more rows than these: all of them.
-        largest_misfit: Where fewer of ADAM's starts than there are chains miss the rows that it saw by less
-            than this, in standard deviations of the targets, populations of eight particles are cooled as
-            with `num_particles`, unless that takes many minutes. For functions that go up and down within
-            the range of the inputs, which ADAM does not begin to follow. None (default), and with class
-            labels: never.
+        largest_misfit: How far ADAM's starts may miss the rows that it saw, in standard deviations of the
+            targets. If fewer starts than chains come closer, two populations are cooled as with
+            `num_particles`, of eight particles or half as many as chains, and take their place where they
+            miss the rows by less. Not where that takes more than about two minutes, nor where the model
+            has no Gauss-Newton matrix. For functions that go up and down within the range of the inputs,
+            which ADAM does not begin to follow. None (default), and with class labels: never.
         num_particles: Number of particles of each of two populations that are cooled from the prior, in
             place of ADAM: at least half as many as chains, 16 for most models. Half of the chains start
             from each. They find the posterior where it is narrow, as with little noise. Settings of ADAM

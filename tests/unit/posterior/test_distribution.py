@@ -147,11 +147,48 @@ def test_values_broadcast_as_those_of_scipy(model_of):
     d = model.predict_distribution(x)
     assert d.cdf(0.5).shape == (20,) and d.pdf(np.ones((7, 1))).shape == (7, 20)
     np.testing.assert_array_equal(d.cdf(np.stack([y, y + 1.0]))[1], d.cdf(y + 1.0))
-    with pytest.raises(ValueError, match="broadcast"):
-        d.cdf(np.ones(7))
+    for wrong in (np.ones(7), np.ones((20, 7))):
+        with pytest.raises(ValueError, match=r"y must broadcast to \[20\]"):
+            d.cdf(wrong)
     assert "20 rows" in repr(d) and "calibrated" in repr(
         model_of("calibrated").predict_distribution(x)
     )
+
+
+@pytest.mark.parametrize("is_vector", [True, False])
+def test_one_target_may_be_given_in_either_shape(is_vector):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=is_vector))
+    x, y = make_rows(9, 2, 1, seed=8)
+    d = model.predict_distribution(x)
+    found = d.cdf(y)
+    assert found.shape == ((9,) if is_vector else (9, 1))
+    np.testing.assert_array_equal(d.cdf(y[:, 0]), found)
+    if not is_vector:
+        with pytest.raises(ValueError, match=r"y must broadcast to \[9, 1\]"):
+            d.cdf(np.ones(4))
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_crps_below_the_logarithm_grows_with_the_distance(noise):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(vector_target=True, y_transform=LOG))
+    d = model.predict_distribution(points(model)[0], include_noise=noise)
+    np.testing.assert_allclose(d.crps(-500.0) - d.crps(-5.0), 495.0)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda d: d.cdf(np.nan), "y must not be NaN"),
+        (lambda d: d.quantile([]), "q must hold"),
+        (lambda d: d.sample(3, joint="no"), "joint must be"),
+        (lambda d: d.sample(10**9), "Draw in parts"),
+        (lambda d: d.cdf("abc"), "y must be an array of numbers"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, words, model_of):
+    d = model_of("vector").predict_distribution(np.zeros((2, 2)))
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(d)
 
 
 def test_the_function_alone_has_no_density(model_of):
@@ -217,8 +254,11 @@ def test_class_labels(layers, likelihood, classes):
     labels = draws[0]
     density = model.evaluate(x, labels)["log_predictive_density"]
     assert np.mean(d.log_prob(labels)) == pytest.approx(density)
-    with pytest.raises(ValueError, match="of numbers"):
-        model.predict_distribution(x, include_noise=False)
+    with pytest.raises(ValueError, match="labels must have one line"):
+        d.log_prob(labels[:3])
+    for settings in ({"include_noise": False}, {"calibrated": True}):
+        with pytest.raises(ValueError, match="of numbers|needs a calibration"):
+            model.predict_distribution(x, **settings)
 
 
 def test_noise_that_knows_its_quantiles_alone_has_a_distribution_function():

@@ -69,7 +69,7 @@ def find_starts(
     if isinstance(spec, InfiniteSpec):
         return starts_at_maximum(spec, data, sampling)
     if settings is None:
-        return Starts(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
+        return Starts.given(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
     if settings.num_particles is not None:  # draws of the posterior need no judge
         settings = replace(settings, early_stopping=None, validation_split=0.0)
     of_one_noise = one_noise(spec)
@@ -127,7 +127,7 @@ def _candidates(
     if settings.num_particles is not None:
         return cooled_starts(spec, ground.sought_on, settings.num_particles, sampling, notify)
     if settings.epochs == 0:
-        return Starts(drawn(num_starts), _first(spec))
+        return Starts.given(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
     found = pretrain(alone, data, settings, searched, validation, notify).as_starts()
@@ -162,8 +162,9 @@ def _following(
     except KeyboardInterrupt:
         return adam._replace(interrupted=True)
     seconds = adam.seconds + cooled.seconds
-    found = adam
-    if np.median(misfits(spec, cooled.theta, data)) < np.median(missed):
+    found = adam._replace(text=f"{adam.text}; populations missed the rows by more")
+    best = np.sort(missed)[:num_chains]
+    if np.median(misfits(spec, cooled.theta, data)) < np.median(best):
         found = cooled._replace(
             text=f"{adam.text}, {count} of {len(missed)} starts followed the rows; {cooled.text}"
         )

@@ -42,6 +42,21 @@ class Ground(NamedTuple):
     sample: Data | None = None
 
 
+def _event(
+    done: int, total: int, num_chains: int, seconds: float, state: NewtonState
+) -> NewtonEvent:
+    """The event after so many iterations of all starts."""
+    return NewtonEvent(
+        phase="newton",
+        transition=done,
+        num_transitions=total,
+        num_chains=num_chains,
+        seconds=seconds,
+        eta_seconds=seconds * (total - done) / done,
+        log_prob=state.log_prob[-1],
+    )
+
+
 def _reached(
     spec: NetworkSpec,
     starts: Array,
@@ -65,16 +80,7 @@ def _reached(
                 for number, state in enumerate(states):
                     reached[index:] = [state]
                     seconds, done = time.perf_counter() - began, index * most + number
-                    event = NewtonEvent(
-                        phase="newton",
-                        transition=done,
-                        num_transitions=count * most,
-                        num_chains=count,
-                        seconds=seconds,
-                        eta_seconds=seconds * (count * most / max(done, 1) - 1.0),
-                        log_prob=state.log_prob[-1],
-                    )
-                    if number and notify(event):
+                    if number and notify(_event(done, count * most, count, seconds, state)):
                         break
     except KeyboardInterrupt:
         return reached, True

@@ -105,7 +105,14 @@ def test_populations_take_the_place_of_starts_that_do_not_follow(following, adam
 
 def test_populations_that_miss_rows_by_more_are_left(following):
     found = following([0.6, 0.7], [0.9, 0.9])
-    assert found.text == "ADAM" and found.seconds.pretraining == 3.0
+    assert found.text == "ADAM; populations missed the rows by more"
+    assert found.seconds.pretraining == 3.0
+
+
+def test_the_best_of_many_starts_count(following):
+    """Of eight starts for two chains one follows, and the next is close."""
+    found = following([0.05, 0.6, *[1.0] * 6], [0.8, 0.8])
+    assert found.theta[0] == 0.05 and len(found.theta) == 8
 
 
 def test_an_interrupt_of_the_first_temperature_leaves_what_adam_found(following):
