@@ -20,16 +20,11 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
 from tfbnn.posterior.averages import crps, log_mean_exp, moments, weighted_quantiles
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.calibration.record import Calibrated, Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.function_moments import noise_spread, sample_noisy
-from tfbnn.posterior.prediction import (
-    Summary,
-    predict,
-    row_tiles,
-    scale_at,
-)
+from tfbnn.posterior.prediction import Summary, predict, row_tiles, scale_at
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.likelihoods import Regression
@@ -41,8 +36,8 @@ _MOST_BYTES, _BYTES = 4e9, 8
 # Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
 # more has that, and steps, most of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
-# Quantiles that stand for a calibrated distribution in its CRPS, and uniform numbers inside (0, 1).
-_NUM_LEVELS, _LEVELS = 1000, 2**52
+# Uniform numbers inside (0, 1) are made of integers below this.
+_LEVELS = 2**52
 
 
 class Mixture(NamedTuple):
@@ -73,9 +68,8 @@ class Mixture(NamedTuple):
             below: Array = self.location <= t
         else:
             below = self.noise.noise_cdf((t - self.location) / self.scale)
-        return np.minimum(
-            np.einsum("m,mnk->nk", self.weights, below), 1.0
-        )  # weights may be rounded
+        # Rounded weights may add up to more than 1.
+        return np.minimum(np.einsum("m,mnk->nk", self.weights, below), 1.0)
 
     def log_density(self, t: Array) -> Array:
         """Log density of each target at t [n, K]."""
@@ -138,31 +132,6 @@ def _inside(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return (generator.integers(_LEVELS, size=shape) + 0.5) / _LEVELS
 
 
-class Calibrated(NamedTuple):
-    """A calibrated distribution of rows, on the scale the network sees.
-
-    Attributes:
-        calibration: Calibration.
-        centre, spread: What scores are shifted and stretched by [N, K].
-        groups: Of the calibration [N, K].
-        is_left: Which keep the mixture [N, K].
-    """
-
-    calibration: Calibration
-    centre: Array
-    spread: Array
-    groups: Array
-    is_left: Array
-
-    def at(self, rows: Any) -> Calibrated:
-        """Return the part of some rows."""
-        return Calibrated(self.calibration, *(array[rows] for array in self[1:]))
-
-    def score(self, t: Array) -> Array:
-        """Return what t [n, K] is in scores."""
-        return (t - self.centre) / self.spread
-
-
 def _as_it_is(found: Array, y: Array) -> Array:
     return found
 
@@ -171,8 +140,8 @@ class PredictiveDistribution:
     """Distribution of the targets at N rows, in original units, as `predict_distribution` returns it.
 
     Values y broadcast against the rows as SciPy's distributions do: of shape [], [N] or [Q, 1] for targets
-    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. Of one target both [N]
-    and [N, 1] are a value for each row. Targets of a row are looked at one by one.
+    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. A single target
+    has one value for each row in either shape, [N] or [N, 1]. Targets of a row are looked at one by one.
     """
 
     def __init__(
@@ -244,10 +213,7 @@ class PredictiveDistribution:
         calibration = cast(Calibration, ensemble.calibration)
         summary = predict(ensemble, x, Summary(True, space="transformed"), self._row_noise)
         trust, factors = trust_levels(ensemble.training_inputs, x), scale_factors(ensemble, x)
-        spread = summary.stddev * factors
-        groups = calibration.groups_of(spread, trust)
-        is_left = calibration.is_left(groups, trust, factors)
-        return Calibrated(calibration, summary.mean, spread, groups, is_left)
+        return calibration.of(summary.mean, summary.stddev, trust, factors)
 
     def __repr__(self) -> str:
         num_rows, num_targets = self._shape
@@ -274,7 +240,7 @@ class PredictiveDistribution:
         """Probability of a target of at most y. Without noise it rises by a step at each draw."""
 
         def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            return one.calibration.probability(one.score(t), one.groups)
+            return one.cdf(t)
 
         return self._at(y, _as_it_is, lambda one, t, _: one.cdf(t), calibrated)
 
@@ -286,7 +252,7 @@ class PredictiveDistribution:
         """Log density at y; calibrated that of the Student's t distributions that fit the scores.
 
         Raises:
-            ValueError: Of the function, which has values at the draws and no density.
+            ValueError: For the function alone, which has no density.
         """
         if not self._has_noise:
             raise ValueError(
@@ -295,8 +261,7 @@ class PredictiveDistribution:
             )
 
         def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            found = one.calibration.log_density(one.score(t), one.groups)
-            return found - np.log(one.spread)
+            return one.log_density(t)
 
         def in_units(log_density: Array, y: Array) -> Array:
             slope = np.abs(self._fitted.y_pipeline.derivative(y))
@@ -308,15 +273,14 @@ class PredictiveDistribution:
         """Values with probability q in (0, 1) below: [N], or with q [Q] the same with Q in front."""
         levels = [check_number("q", level, above=0, below=1) for level in np.ravel(q).tolist()]
         if not levels:
-            raise ValueError("q must hold a probability at least, received none.")
+            raise ValueError("q must hold at least one probability, received none.")
         found = np.empty((len(levels), *self._shape))
         places, mixture = self._kept
 
         def fill(rows: slice) -> None:
             one = None if self._calibrated is None else self._calibrated.at(rows)
             if one is not None:
-                scores = one.calibration.quantiles(levels, one.groups)
-                found[:, rows] = one.centre + one.spread * scores
+                found[:, rows] = one.quantiles(levels)
             first, last = np.searchsorted(places, [rows.start, rows.stop])
             if mixture is not None and first < last:
                 plain, here = mixture.at(slice(first, last)).quantiles(levels), places[first:last]
@@ -346,9 +310,8 @@ class PredictiveDistribution:
             return crps(inverse(points), weights, y)
 
         def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
-            points = one.centre + one.spread * one.calibration.quantiles(levels, one.groups)
-            return crps(inverse(points), np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS), y)
+            points = inverse(one.points())
+            return crps(points, np.full(len(points), 1.0 / len(points)), y)
 
         return self._at(y, _as_it_is, plain, calibrated)
 
@@ -422,11 +385,12 @@ class PredictiveDistribution:
             one = None if self._calibrated is None else self._calibrated.at(rows)
             first, last = np.searchsorted(places, [rows.start, rows.stop])
             here = places[first:last]
+            part = None if mixture is None else mixture.at(slice(first, last))
             for number, (values, targets) in enumerate(zip(t, y)):
                 if one is not None:
                     found[number, rows] = calibrated(one, values[rows], targets[rows])
-                if mixture is not None and len(here):
-                    new = plain(mixture.at(slice(first, last)), values[here], targets[here])
+                if part is not None and len(here):
+                    new = plain(part, values[here], targets[here])
                     found[number, here] = self._where_kept(here, new, found[number, here])
 
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

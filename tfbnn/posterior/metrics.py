@@ -22,8 +22,6 @@ from tfbnn.system.arrays import Array
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
-# Quantiles that stand for a calibrated distribution in its score.
-_NUM_LEVELS = 1000
 
 
 def evaluate(
@@ -296,22 +294,18 @@ def calibrated_scores(
         trust: Trust levels [N].
         factors: `scale_factors` of the rows [N, K].
     """
-    spread = plain.stddev * factors
-    groups = calibration.groups_of(spread, trust)
-    left = calibration.is_left(groups, trust, factors)
-    score = (target - plain.centre) / spread
-    pit = calibration.probability(score, groups)
-    levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
-    low, high = calibration.quantiles(central_levels(1), groups)
-    points = plain.centre + spread * calibration.quantiles(levels, groups)
-    equal = np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS)
+    one = calibration.of(plain.centre, plain.stddev, trust, factors)
+    left, pit = one.is_left, one.cdf(target)
+    low, high = calibration.quantiles(central_levels(1), one.groups)
+    points = ensemble.y_pipeline.inverse(one.points())
+    equal = np.full(len(points), 1.0 / len(points))
     # Targets of one row are taken for independent, given their predictions.
-    densities = calibration.log_density(score, groups) - np.log(spread)
+    densities = one.log_density(target)
     chosen = {
-        "stddev": 0.5 * (high - low) * spread,
+        "stddev": 0.5 * (high - low) * one.spread,
         "pull": normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)),
         "pit": pit,
-        "crps": crps(ensemble.y_pipeline.inverse(points), equal, y),
+        "crps": crps(points, equal, y),
     }
     chosen = {name: np.where(left, getattr(plain, name), new) for name, new in chosen.items()}
     log_density = np.where(left.any(axis=1), plain.log_density, densities.sum(axis=1))

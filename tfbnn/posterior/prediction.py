@@ -280,12 +280,11 @@ def _calibrated_summary(
         centre, spread = ensemble.y_pipeline.forward(mean), stddev / ensemble.target_unit
     else:
         centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
-    spread = spread * factors
-    groups = calibration.groups_of(spread, trust)
+    one = calibration.of(centre, spread, trust, factors)
     levels = [*central_levels(1), *(wanted.quantiles or ())]
-    low, high, *found = inverse(centre + spread * calibration.quantiles(levels, groups))
+    low, high, *found = inverse(one.quantiles(levels))
     stddev, quantiles = 0.5 * (high - low), np.reshape(found, (len(found), *mean.shape))
-    left = calibration.is_left(groups, trust, factors)
+    left = one.is_left
     rows = np.flatnonzero(left.any(axis=1))
     if len(rows):
         plain = _summary(ensemble, tile.taken(rows), wanted)

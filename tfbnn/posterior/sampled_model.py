@@ -283,7 +283,7 @@ class SampledModel(ExplainsAttributes):
         Returns:
             `PredictiveDistribution` with mean(), std(), var(), quantile(q), interval(level), cdf(y), pdf(y),
             log_prob(y), crps(y) and sample(size, seed=0, joint=False), in the units and the shape of the
-            targets; of class labels `ClassDistribution` with probs, entropy(), log_prob(labels) and
+            targets; for class labels `ClassDistribution` with probs, entropy(), log_prob(labels) and
             sample(size, seed=0).
 
         Raises:

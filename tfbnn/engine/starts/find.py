@@ -147,7 +147,7 @@ def _candidates(
 def _following(
     spec: NetworkSpec, data: Data, adam: Starts, limit: float, sampling: Sampling, notify: Notifier
 ) -> Starts:
-    """Return ADAM's starts, or populations in their place where too few for the chains miss rows by less."""
+    """Return ADAM's starts, or those of populations if fewer than the chains follow the rows."""
     num_chains = sampling.num_chains
     num_particles = max(_FEW_PARTICLES, ceil(num_chains / 2))
     costs = num_operations(spec, int(data.num_rows), num_particles)

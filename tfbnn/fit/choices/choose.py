@@ -13,6 +13,7 @@ from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.density.data import known_noise
 from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
+from tfbnn.engine.starts.cooling import cooling_obstacle
 from tfbnn.fit.choices import by_clock, rules
 from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.fit.choices.network import choose_network
@@ -234,7 +235,7 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
         num_chains=options.num_chains,
         effort=options.effort,
         is_infinite=isinstance(spec, InfiniteSpec),
-        can_cool=spec.gauss_newton_obstacle is None and not spec.num_earlier,
+        can_cool=cooling_obstacle(spec) is None,
     )
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 # Share of the weight that all rows have together at a typical input: what the mean over all rows counts, so
 # that nothing is divided by zero where no row is near.
 _LEAST_WEIGHT = 1e-3
+# Quantiles that stand for a calibrated distribution in its CRPS.
+_NUM_LEVELS = 1000
 METHODS = ("split", "loo")
 BY = (None, "stddev", "trust")
 SCALES = ("stddev", "misfit")
@@ -115,6 +117,44 @@ def groups_of(by: str | None, edges: Array, stddev: Array, trust: Array) -> Arra
     if by == "trust":
         return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
     return np.sum(stddev > edges[:, None], axis=0)
+
+
+class Calibrated(NamedTuple):
+    """Calibrated predictions of some rows, on the scale the network sees.
+
+    Attributes:
+        calibration: Calibration.
+        centre, spread: What scores are shifted and stretched by [n, K].
+        groups: Those of the calibration [n, K].
+        is_left: Which predictions keep their uncalibrated bars [n, K].
+    """
+
+    calibration: Calibration
+    centre: Array
+    spread: Array
+    groups: Array
+    is_left: Array
+
+    def at(self, rows: Any) -> Calibrated:
+        """Return the part of some rows."""
+        return Calibrated(self.calibration, *(array[rows] for array in self[1:]))
+
+    def quantiles(self, levels: Sequence[float] | Array) -> Array:
+        """The t [Q, n, K] with these probabilities below."""
+        return self.centre + self.spread * self.calibration.quantiles(levels, self.groups)
+
+    def points(self) -> Array:
+        """Quantiles that stand for the distribution in its CRPS, all with equal weights [M, n, K]."""
+        return self.quantiles((np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS)
+
+    def cdf(self, t: Array) -> Array:
+        """Probability of less than t [n, K]."""
+        return self.calibration.probability((t - self.centre) / self.spread, self.groups)
+
+    def log_density(self, t: Array) -> Array:
+        """Log density of each target at t [n, K]."""
+        score = (t - self.centre) / self.spread
+        return self.calibration.log_density(score, self.groups) - np.log(self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +265,19 @@ class Calibration:
         """Scores of all groups [n, K], ascending in each group."""
         columns = [np.stack([one.scores for one in group], axis=1) for group in self.groups]
         return np.concatenate(columns)
+
+    def of(self, centre: Array, stddev: Array, trust: Array, factors: Array) -> Calibrated:
+        """Calibrate predictions with these means and standard deviations [n, K], noise included, transformed.
+
+        Args:
+            centre, stddev: [n, K].
+            trust: Trust levels [n].
+            factors: Those of the misfit, else ones [n, K].
+        """
+        spread = stddev * factors
+        groups = self.groups_of(spread, trust)
+        is_left = self.is_left(groups, trust, factors)
+        return Calibrated(self, centre, spread, groups, is_left)
 
     def groups_of(self, stddev: Array, trust: Array) -> Array:
         """Return the group of each prediction [n, K].
