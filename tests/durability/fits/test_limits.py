@@ -132,16 +132,21 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     assert_same_draws(by_arguments, resumed)
 
 
-@pytest.mark.statistics
-def test_a_gradient_of_all_chains_is_measured_and_takes_longer_of_more_rows():
-    spec = tfbnn.BayesianMLP([2, 50, 1], y_transform=None).spec
-    options = FitOptions(kernel=tfbnn.kernels.HMC(), jit_compile=False)
+def test_seconds_of_all_chains_are_those_of_a_chain_by_the_turns_that_cores_take(monkeypatch):
+    spec = tfbnn.BayesianMLP([2, 3, 1], y_transform=None).spec
+    options = FitOptions(kernel=tfbnn.kernels.HMC(), num_chains=6, jit_compile=False)
+    rows = NetworkRows(X[:10], Y[:10, None], None)
+    assert by_clock.measured_seconds(spec, rows, options) > 0
+    measured = []
 
-    def seconds(num_rows):
-        x = np.random.default_rng(0).normal(size=(num_rows, 2))
-        return by_clock.measured_seconds(spec, NetworkRows(x, x[:, :1], None), options)
+    def seconds_per_gradient(potential, theta, data, num_threads, jit_compile):
+        measured.append((potential.log_prob(theta, data).shape[0], num_threads))
+        return 0.5
 
-    assert 0 < seconds(10) < seconds(20_000)
+    monkeypatch.setattr(by_clock, "seconds_per_gradient", seconds_per_gradient)
+    monkeypatch.setattr(by_clock, "num_cores", lambda: 2)
+    assert by_clock.measured_seconds(spec, rows, options) == 3 * 0.5
+    assert measured == [(1, 2)]
 
 
 def test_a_limit_leaves_a_fixed_number_of_draws_as_it_is(tmp_path):
