@@ -12,9 +12,11 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any
 
-from tfbnn.cli.columns import ModelInputs, as_noise
+import numpy as np
+
+from tfbnn.cli.columns import ModelInputs, as_noise, read_labels
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
     ErrorBarOptions,
@@ -59,6 +61,10 @@ class Options(ErrorBarOptions, ModelOptions):
         noise_column: Column with the known standard deviation of each row, for --include-noise after a
             fit with such a column; default: the name used in the fit.
         keep: Repeat these columns of POINTS before the others, such as an id.
+        density: Also the predictive density of the targets in these columns, for --include-noise; of
+            a classifier the probability of these labels.
+        cdf: Also the predictive probability of at most the targets in these columns.
+        sample: Also so many draws of the target: of a new observation with --include-noise.
         named: Name columns after the target where there is only one, too, such as xsec_fb_mean.
     """
 
@@ -71,6 +77,9 @@ class Options(ErrorBarOptions, ModelOptions):
     unsampled: bool = False
     noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
     keep: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
+    density: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
+    cdf: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
+    sample: int = 0
     named: bool = False
 
 
@@ -87,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         columns = [*(f"{prefix}class" for prefix in prefixes), *columns]
     if args.trust:
         columns.append("trust")
+    columns += _distribution_names(args, model.posterior)
     twice = [name for name in args.keep if name in columns or args.keep.count(name) > 1]
     if twice:
         raise ValueError(
@@ -101,33 +111,86 @@ def run(args: argparse.Namespace) -> int:
         "calibrated": False if args.uncalibrated else "auto",
         "allow_unsampled": args.unsampled,
     }
+    numbers, labels = [*noise, *args.cdf], [*args.keep]
+    (labels if model.spec.has_classes else numbers).extend(args.density)
     with (
-        _pieces(args.points, model.posterior, noise, args.keep) as pieces,
+        _pieces(args.points, model.posterior, [*dict.fromkeys(numbers)], labels) as pieces,
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
-        for x, known, kept in pieces:
+        for number, (x, table) in enumerate(pieces):
+            known = as_noise(table, noise)
+            kept = [table.labels([name])[:, 0] for name in args.keep]
             prediction = model.predict(x, noise_scale=known, **settings).columns
             if has_labels:
                 kept += [*model.posterior.most_probable(prediction.mean).T]
-            write(values_of(prediction), kept)
+            values = [values_of(prediction)]
+            if args.density or args.cdf or args.sample:
+                of_rows = model.predict_distribution(
+                    x,
+                    include_noise=args.include_noise or model.spec.has_classes,
+                    noise_scale=known,
+                    calibrated=settings["calibrated"],
+                )
+                values += _distribution_values(args, of_rows, table, model.classes, number)
+            write(np.column_stack(values), kept)
     return DONE
 
 
-# Some rows: inputs, known noise or None, and each of the columns that are kept [n].
-_Piece: TypeAlias = tuple[Table, Array | None, list[Array]]
+def _distribution_names(args: argparse.Namespace, ensemble: Ensemble) -> list[str]:
+    """Names of the columns of `_distribution_values`, once the options are checked."""
+    spec, prefixes = ensemble.spec, target_prefixes(ensemble, args.named)
+    given = {"--density": args.density, "--cdf": args.cdf, "--sample": args.sample}
+    used = [option for option, value in given.items() if value]
+    if used and args.space == "transformed":
+        raise ValueError(f"{used[0]} is in units of the target. Leave out --space transformed.")
+    if args.sample < 0:
+        raise ValueError(f"--sample must be 1 or more, received {args.sample}.")
+    if spec.has_classes and (args.cdf or args.sample):
+        raise ValueError(
+            f"{used[-1]} is of numbers. Of a classifier, --density gives probabilities."
+        )
+    if args.density and not (spec.has_classes or args.include_noise):
+        raise ValueError("--density is that of a new observation. Add --include-noise.")
+    for option in ("--density", "--cdf"):
+        if given[option] and len(given[option]) != spec.num_targets:
+            raise ValueError(
+                f"{option} needs one column for each of the {spec.num_targets} targets, received "
+                f"{', '.join(given[option])}."
+            )
+    names = ["density"] * bool(args.density) + ["cdf"] * bool(args.cdf)
+    names += [f"draw_{number}" for number in range(args.sample)]
+    return [f"{prefix}{name}" for name in names for prefix in prefixes]
+
+
+def _distribution_values(
+    args: argparse.Namespace, of_rows: Any, table: Table, classes: Any, seed: int
+) -> list[Array]:
+    """Density, distribution function and draws of some rows, [n, columns] each."""
+
+    def in_shape(names: Sequence[str]) -> Array:
+        return table.numbers(names) if classes is None else read_labels(table, names, classes)
+
+    found = []
+    if args.density:
+        found.append(np.exp(of_rows.log_prob(in_shape(args.density))))
+    if args.cdf:
+        found.append(of_rows.cdf(in_shape(args.cdf)))
+    if args.sample:
+        draws = of_rows.sample(args.sample, seed)
+        found.append(np.moveaxis(draws, 0, 1).reshape(draws.shape[1], -1))
+    return found
 
 
 @contextlib.contextmanager
 def _pieces(
-    path: str, ensemble: Ensemble, noise: Sequence[str], keep: Sequence[str]
-) -> Iterator[Iterator[_Piece]]:
-    """Yield an iterator over successive rows."""
-    others = [name for name in keep if name not in {*(ensemble.column_names or ()), *noise}]
-    inputs = ModelInputs(ensemble, path, [*noise, *others])
+    path: str, ensemble: Ensemble, numbers: Sequence[str], labels: Sequence[str]
+) -> Iterator[Iterator[tuple[Table, Table]]]:
+    """Yield an iterator over successive rows: their inputs, and all columns that are read."""
+    others = [name for name in labels if name not in {*(ensemble.column_names or ()), *numbers}]
+    inputs = ModelInputs(ensemble, path, [*numbers, *others])
 
-    def split(table: Table) -> _Piece:
-        kept = [table.labels([name])[:, 0] for name in keep]
-        return inputs.of(table), as_noise(table, noise), kept
+    def split(table: Table) -> tuple[Table, Table]:
+        return inputs.of(table), table
 
     if not is_csv(path):
         table = inputs.read(others)
@@ -142,6 +205,6 @@ def _pieces(
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         settings = inputs.categories or (), set(names if inputs.gaps else ())
         yield (
-            split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, keep)))
+            split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, labels)))
             for piece in itertools.chain([first], pieces)
         )

@@ -69,6 +69,15 @@ def _scores(count: int) -> Array:
     return normal_quantile((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
 
 
+def rank_correlation(a: Array, b: Array) -> Array:
+    """Rank correlation (Spearman 1904): a, b [..., N] -> [...], NaN where one of them is constant."""
+    ranks = (_doubled_ranks(values) for values in (a, b))
+    off = [one - one.mean(axis=-1, keepdims=True) for one in ranks]
+    product, *squares = (np.sum(u * v, axis=-1) for u, v in (off, (off[0],) * 2, (off[1],) * 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return product / np.sqrt(np.prod(squares, axis=0))
+
+
 def _doubled_ranks(values: Array) -> Array:
     """Return 2 * (mean rank - 1) along the last axis: integers in [0, 2 * N - 2]."""
     order = np.argsort(values, axis=-1)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.diagnostics.problem import Severity
+from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.wording import counted, shown
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
@@ -99,6 +100,8 @@ class Predictions:
             empty where nothing was checked.
         pull_width: Standard deviation of the pulls.
         pit_ks: Distance of Kolmogorov and Smirnov.
+        rank_correlation: Of error bars and errors, which decides nothing: 1 where the widest bars have the
+            largest errors; NaN where all bars have one width.
         num_rows: N.
         source: What rows: "held-out rows" say.
         is_calibrated: Whether the error bars are calibrated ones.
@@ -109,6 +112,7 @@ class Predictions:
     coverage: dict[int, float] = field(default_factory=dict)
     pull_width: float = np.nan
     pit_ks: float = np.nan
+    rank_correlation: float = np.nan
     num_rows: int = 0
     source: str = ""
     is_calibrated: bool = False
@@ -126,11 +130,13 @@ class Predictions:
         if not self.coverage:
             return f"Not checked: {self.why}"
         of_target = f" of {shown(self.target)}" if self.target else ""
+        ranks = f", rank correlation with errors {self.rank_correlation:.2f}"
         inner, outer = (f"{100 * self.coverage[k]:.1f}" for k in _SLACK)
         return (
             f"Error bars{of_target} {'hold' if self.ok else 'do not hold'} on "
             f"{self.num_rows} {self.source}: {inner} and {outer} % lie within 1 and 2 sigma (68.3 and "
             f"95.4 are right), pull width {self.pull_width:.2f}, PIT-KS {self.pit_ks:.3f}"
+            f"{ranks if np.isfinite(self.rank_correlation) else ''}"
         )
 
     @property
@@ -148,6 +154,8 @@ class Predictions:
         cls,
         pit: Array,
         pull: Array,
+        stddev: Array,
+        error: Array,
         source: str,
         is_calibrated: bool,
         names: Sequence[str] = (),
@@ -157,6 +165,7 @@ class Predictions:
         Args:
             pit: Predictive probabilities of a smaller target [N, K]; rows with NaN are left out.
             pull: Pulls [N, K].
+            stddev, error: Predicted standard deviations, and distances of targets from the means [N, K].
             source, is_calibrated: As in the attributes.
             names: Names of the targets.
         """
@@ -171,7 +180,9 @@ class Predictions:
             shares = {k: float(np.mean(np.abs(levels - 0.5) < nominal(k) / 2)) for k in _SLACK}
             name = names[place] if len(names) > 1 else ""
             width = float(np.std(pulls[known]))
-            found.append(cls(shares, width, float(distance), count, source, is_calibrated, name))
+            rank = float(rank_correlation(stddev[known, place], error[known, place]))
+            numbers = shares, width, float(distance), rank, count
+            found.append(cls(*numbers, source, is_calibrated, name))
         return max(found, key=lambda one: one._excess)
 
     def to_json(self) -> dict[str, Any]:
@@ -194,10 +205,12 @@ class Predictions:
             return cls(why=entry["why"])
         numbers: dict[str, Any] = {name: float(entry[name]) for name in ("pull_width", "pit_ks")}
         coverage = {k: float(entry["coverage"][str(k)]) for k in _SLACK}
+        ranks = entry.get("rank_correlation")  # which earlier files lack
         count = int(entry["num_rows"])
         if count < 1 or not np.isfinite([*numbers.values(), *coverage.values()]).all():
             raise ValueError("predictions must have rows and finite numbers")
         is_calibrated = bool(entry["is_calibrated"])
+        numbers["rank_correlation"] = np.nan if ranks is None else float(ranks)
         return cls(coverage, num_rows=count, is_calibrated=is_calibrated, **texts, **numbers)
 
 

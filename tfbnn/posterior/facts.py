@@ -28,7 +28,13 @@ _LABELS = (
     ("rmse_log10", "RMSE of log10", "decades"),
     ("r2_log10", "R2 of log10", "1 is perfect"),
     ("crps", "CRPS", "original units, 0 is perfect"),
+    ("interval_score", "Interval score, 90 %", "original units, 0 is perfect"),
     ("log_predictive_density", "Log predictive density", "mean per row, higher is better"),
+    (
+        "rank_correlation",
+        "Rank correlation",
+        "of error bars and errors, 1: they tell which are large",
+    ),
     ("pull_width", "Pull width", "1 is perfect, above 1: error bars too small"),
     ("accuracy", "Accuracy", "share of rows, 1 is perfect"),
     ("brier", "Brier score", "summed over classes, 0 is perfect"),
@@ -155,6 +161,12 @@ def score_rows(scores: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]
         shares = [f"{100 * value:.2f} %" for value in _values(observed)]
         nominal = f"{100 * math.erf(k / math.sqrt(2)):.{2 if k < 4 else 4}f} % nominal"
         yield f"Within {k} sigma", shares, nominal
+    for name, observed in scores.get("coverage_by_thirds", {}).items():
+        shares = [
+            " ".join(f"{100 * value:.1f}" for value in pair)
+            for pair in zip(*map(_values, observed.values()))
+        ]
+        yield f"Bars, {name} third", shares, "% within 1 and 2 sigma"
 
 
 def _values(value: Any) -> list[float]:

@@ -132,8 +132,7 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
         return Predictions(why="the run ended before its first draw")
     rows = rows.part(_MAX_HELD_OUT)
     scores = row_scores(ensemble, rows.y, ensemble.transform(rows))
-    is_calibrated = ensemble.calibration is not None
-    return Predictions.judge(scores.pit, scores.pull, source, is_calibrated, ensemble.target_names)
+    return scores.judged(source, ensemble.calibration is not None, ensemble.target_names)
 
 
 def check_rows(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None) -> RowsCheck:
@@ -173,7 +172,7 @@ def _numbers(
     ensemble: Ensemble, rows: NetworkRows, num_rows: int, row_groups: Array | None
 ) -> tuple[NumbersCheck, Predictions]:
     weights, shape = ensemble.draw_weights, rows.y.shape
-    mean, spread, noise, pull, judged = (np.empty(shape) for _ in range(5))
+    mean, spread, noise, error, stddev, judged = (np.empty(shape) for _ in range(6))
     function = function_of_chains(ensemble)
     groups = group_chains(function)
     for tile, left_out in left_out_tiles(ensemble, rows, groups, row_groups):
@@ -182,8 +181,9 @@ def _numbers(
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
-        left_mean, left_stddev, judged[place] = left_out
-        pull[place] = (rows.y[place] - left_mean) / left_stddev
+        left_mean, stddev[place], judged[place] = left_out
+        error[place] = rows.y[place] - left_mean
+    pull = error / stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)
@@ -215,7 +215,7 @@ def _numbers(
         )
     levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
     pit = np.where(judged > 0, np.interp(pull, quantile(levels), levels), np.nan)
-    return check, Predictions.judge(pit, pull, LEFT_OUT, False, names)
+    return check, Predictions.judge(pit, pull, stddev, np.abs(error), LEFT_OUT, False, names)
 
 
 def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
+from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.statistics import bulk_ess
+from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.averages import crps, log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
@@ -22,6 +25,10 @@ from tfbnn.system.arrays import Array
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
+# Probability of the interval that is scored, and thirds of the rows by the size of their error bars.
+_INTERVAL = 0.9
+_ENDS = (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL)
+_THIRDS = ("smallest", "middle", "largest")
 
 
 def evaluate(
@@ -57,6 +64,9 @@ def evaluate(
         "central_coverage": {
             p: np.mean(np.abs(rows.pit - 0.5) < 0.5 * p, axis=0) for p in _CENTRAL_INTERVALS
         },
+        "interval_score": _interval_score(ensemble, y, rows),
+        "rank_correlation": rank_correlation(rows.stddev.T, rows.error.T),
+        "coverage_by_thirds": _coverage_by_thirds(rows),
         "pull_width": np.std(pull, axis=0),
         "n_effective": effective_draws(ensemble.weighted, transformed.x),
         "num_rows": len(y),
@@ -65,6 +75,24 @@ def evaluate(
         predicted = np.log10(ensemble.y_pipeline.inverse(rows.centre))
         scores |= _errors("_log10", np.log10(y), predicted)
     return {name: simplify(value) for name, value in scores.items()}
+
+
+def _interval_score(ensemble: Ensemble, y: Array, rows: RowScores) -> Array:
+    """Mean score [K] of the central 90 % interval (Gneiting and Raftery 2007, JASA 102, 359, equation 43)."""
+    low, high = ensemble.y_pipeline.inverse(np.stack([rows.low, rows.high]))
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return np.mean(high - low + 2.0 / (1.0 - _INTERVAL) * missed, axis=0)
+
+
+def _coverage_by_thirds(rows: RowScores) -> dict[str, dict[int, Array]]:
+    """Shares [K] within 1 and 2 standard deviations, of rows with the smallest, middle and largest ones."""
+    order = np.argsort(rows.stddev, axis=0, kind="stable")
+    pulls = np.array_split(np.take_along_axis(np.abs(rows.pull), order, axis=0), len(_THIRDS))
+    return {
+        name: {k: np.mean(part < k, axis=0) for k in _COVERAGE_LEVELS[:2]}
+        for name, part in zip(_THIRDS, pulls)
+        if len(part)
+    }
 
 
 def _log_densities(ensemble: Ensemble, y: Array, target: Array, rows: RowScores) -> dict[str, Any]:
@@ -183,9 +211,11 @@ class RowScores(NamedTuple):
         expected: Mean of the target there, noise included where it is wanted and the mean exists;
             known noise of rows, in the units of targets, has the mean zero.
         centre, stddev: Mean and standard deviation of the prediction.
+        error: Distance of the target from that mean.
         pull: By how many standard deviations the target is above the mean; of a calibrated
             prediction the normal quantile of `pit`.
         pit: Predictive probability of a smaller target.
+        low, high: Ends of the central 90 % interval.
         crps: Continuous ranked probability score, original units.
         log_density: Of the targets of a row together [N]; NaN without noise, where it is one of
             points. That of the likelihood, which has known noise at the target; all the rest is of
@@ -196,10 +226,18 @@ class RowScores(NamedTuple):
     expected: Array
     centre: Array
     stddev: Array
+    error: Array
     pull: Array
     pit: Array
+    low: Array
+    high: Array
     crps: Array
     log_density: Array
+
+    def judged(self, source: str, is_calibrated: bool, names: Sequence[str]) -> Predictions:
+        """The verdict on error bars by these rows; see `Predictions.judge`."""
+        bars = self.pit, self.pull, self.stddev, self.error
+        return Predictions.judge(*bars, source, is_calibrated, names)
 
 
 def row_scores(
@@ -262,13 +300,18 @@ def _plain(
         log_density = log_mean_exp(densities, weights)
         if rows.noise is None and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
             expected = mean_of_target(ensemble, location, tile.predicted)
+    mixture = Mixture(ensemble.spec.regression_likelihood, weights, location, scale)
+    low, high = mixture.quantiles(_ENDS)
     return RowScores(
         mean=mean,
         expected=expected,
         centre=centre,
         stddev=stddev,
+        error=np.abs(target - centre),
         pull=(target - centre) / stddev,
-        pit=Mixture(ensemble.spec.regression_likelihood, weights, location, scale).cdf(target),
+        pit=mixture.cdf(target),
+        low=low,
+        high=high,
         crps=crps(inverse(points), point_weights, y),
         log_density=log_density,
     )
@@ -296,15 +339,18 @@ def calibrated_scores(
     """
     one = calibration.of(plain.centre, plain.stddev, trust, factors)
     left, pit = one.is_left, one.cdf(target)
-    low, high = calibration.quantiles(central_levels(1), one.groups)
+    inner_low, inner_high = calibration.quantiles(central_levels(1), one.groups)
+    low, high = one.quantiles(_ENDS)
     points = ensemble.y_pipeline.inverse(one.points())
     equal = np.full(len(points), 1.0 / len(points))
     # Targets of one row are taken for independent, given their predictions.
     densities = one.log_density(target)
     chosen = {
-        "stddev": 0.5 * (high - low) * one.spread,
+        "stddev": 0.5 * (inner_high - inner_low) * one.spread,
         "pull": normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)),
         "pit": pit,
+        "low": low,
+        "high": high,
         "crps": crps(points, equal, y),
     }
     chosen = {name: np.where(left, getattr(plain, name), new) for name, new in chosen.items()}

@@ -434,7 +434,11 @@ class SampledModel(ExplainsAttributes):
             log_predictive_density of the mixture of all draws, mean per row, in original units
             (Jacobian included), and log_predictive_density_transformed;
             log_predictive_density_moment_matched of the normal with the same mean and standard
-            deviation, transformed; crps in original units; coverage {k: share of targets within k
+            deviation, transformed; crps in original units; interval_score of the central 90 % interval there
+            (Gneiting and Raftery 2007, equation 43); rank_correlation of standard deviations and errors,
+            transformed: 1 where the widest bars have the largest errors, NaN where all are alike;
+            coverage_by_thirds {"smallest": {1: share, 2: share}, "middle": .., "largest": ..} of the rows by their
+            standard deviations; coverage {k: share of targets within k
             standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
             deviation of those standardised residuals; n_effective, the median effective number of
             draws behind the predictions (of all chains with a weight, as if it were the same);

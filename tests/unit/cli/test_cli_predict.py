@@ -193,6 +193,54 @@ def test_columns_can_be_named_after_the_target(run, folder, synthetic_ensemble):
     assert run(f"predict target.h5 {options}")[1].splitlines()[0] == "mean,stddev,q0.1,trust"
 
 
+def test_density_probability_and_draws_are_those_of_the_distribution(
+    run, folder, synthetic_ensemble, monkeypatch
+):
+    """Piece by piece, each of them with draws of its own."""
+    ensemble = synthetic_ensemble(layer_sizes=(2, 3, 2), feature_names=("a", "b"))
+    model = BayesianMLP.from_ensemble(ensemble)
+    model.save(folder / "two.h5")
+    x, y = make_rows(5, 2, 2)
+    write_csv(folder / "known.csv", ["y", "a", "b", "z"], np.column_stack([y[:, 0], x, y[:, 1]]))
+    monkeypatch.setattr("tfbnn.cli.predict._ROWS_AT_ONCE", 3)
+    options = "--include-noise --density y,z --cdf y,z --sample 2 -o out.csv"
+    assert run(f"predict two.h5 known.csv {options}")[:2] == (0, "")
+    table, d = read_table(folder / "out.csv"), model.predict_distribution(x)
+    first, second = model.posterior.target_names
+    columns = [f"{name}_{what}" for what in ("density", "cdf") for name in (first, second)]
+    expected = np.column_stack([d.pdf(y), d.cdf(y)])
+    np.testing.assert_allclose(table.numbers(columns), expected, rtol=1e-6)
+    draws = [f"{name}_draw_{number}" for number in (0, 1) for name in (first, second)]
+    for seed, rows in enumerate((slice(0, 3), slice(3, 5))):
+        drawn = model.predict_distribution(x[rows]).sample(2, seed=seed)
+        expected = np.moveaxis(drawn, 0, 1).reshape(-1, 4)
+        np.testing.assert_allclose(table.numbers(draws)[rows], expected, rtol=1e-6)
+
+
+def test_the_density_of_a_label_is_its_probability(run, folder, synthetic_ensemble):
+    settings = {"likelihood": Bernoulli(), "classes": ("no", "yes"), "feature_names": ("a", "b")}
+    BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).save(folder / "labels.h5")
+    (folder / "labels.csv").write_text("a,b,y\n2,1.5,yes\n0.5,-1,no\n")
+    assert run("predict labels.h5 labels.csv --density y -o out.csv")[0] == 0
+    of_yes, density = pd.read_csv(folder / "out.csv")[["p_yes", "density"]].to_numpy().T
+    np.testing.assert_allclose(density, [of_yes[0], 1.0 - of_yes[1]], rtol=1e-6)
+    check_refusal(run("predict labels.h5 labels.csv --cdf y"), "--cdf is of numbers")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--density b", ["--density", "Add --include-noise"]),
+        ("--cdf a,b", ["--cdf", "one column for each of the 1 targets"]),
+        ("--cdf nobody", ["nobody"]),
+        ("--sample -1", ["--sample must be 1 or more"]),
+        ("--sample 2 --space transformed", ["--sample", "Leave out --space transformed"]),
+    ],
+)
+def test_distributions_that_cannot_be_asked_for(run, folder, options, words):
+    check_refusal(run(f"predict model.h5 points.csv {options}"), *words)
+
+
 @pytest.mark.parametrize(
     ("keep", "words"),
     [

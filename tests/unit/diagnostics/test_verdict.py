@@ -5,6 +5,7 @@ import shlex
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tfbnn.diagnostics.fit_advice import _JUDGE, _OTHER_NOISE
 from tfbnn.diagnostics.problem import (
@@ -22,7 +23,8 @@ from tfbnn.spec.distributions import normal_cdf, normal_quantile
 def judged(pit, **more):
     """The Predictions of probabilities [N] of one target."""
     pit = np.asarray(pit)[:, None]
-    return Predictions.judge(pit, normal_quantile(pit), "rows", False, **more)
+    pull = normal_quantile(pit)
+    return Predictions.judge(pit, pull, np.ones_like(pull), np.abs(pull), "rows", False, **more)
 
 
 def even(count, width=1.0):
@@ -61,13 +63,25 @@ def test_right_shares_about_a_wrong_mean_do_not_hold():
 
 def test_the_worst_target_decides_and_is_named():
     pit = np.column_stack([even(1000), even(1000, 1.5), even(1000)])
-    found = Predictions.judge(pit, normal_quantile(pit), "rows", True, ("a", "b", "c"))
+    names = ("a", "b", "c")
+    found = Predictions.judge(pit, *[normal_quantile(pit)] * 3, "rows", True, names)
     assert found.ok is False and found.text.startswith("Error bars of b do not hold on 1000 rows")
 
 
 def test_rows_that_cannot_be_judged_are_left_out():
     pit = np.append(even(100), np.full(30, np.nan))[:, None]
-    assert Predictions.judge(pit, pit, "rows", False).num_rows == 100
+    found = Predictions.judge(pit, pit, pit, -pit, "rows", False)
+    assert found.num_rows == 100 and found.rank_correlation == -1.0
+
+
+def test_it_says_whether_wide_bars_have_large_errors():
+    pit, generator = even(400)[:, None], np.random.default_rng(0)
+    stddev, error = generator.exponential(size=(2, 400, 1))
+    error += stddev
+    found = Predictions.judge(pit, pit, stddev, error, "rows", False)
+    assert found.rank_correlation == pytest.approx(stats.spearmanr(stddev, error).statistic)
+    assert f"rank correlation with errors {found.rank_correlation:.2f}" in found.text
+    assert "rank correlation" not in judged(even(400)).text  # of bars that are all alike
 
 
 @pytest.mark.parametrize("found", [judged(even(200, 2.0)), judged(even(80)), Predictions()])

@@ -10,6 +10,8 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.configurations import CONFIGURATIONS, LOG
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
+from tfbnn.posterior.checks import checked_rows
+from tfbnn.posterior.metrics import row_scores
 from tfbnn.spec.likelihoods import Regression
 
 LEVELS = [1e-6, 0.05, 0.5, 0.8, 0.999]
@@ -104,6 +106,31 @@ def test_scores_are_those_of_evaluate(name, model_of):
     np.testing.assert_allclose(np.mean(d.crps(y), axis=0).squeeze(), scores["crps"], rtol=1e-9)
     inside = np.abs(d.cdf(y) - 0.5) < 0.25
     np.testing.assert_allclose(np.mean(inside, axis=0).squeeze(), scores["central_coverage"][0.5])
+    low, high = d.interval(0.9)
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    expected = np.mean(high - low + 20.0 * missed, axis=0).squeeze()
+    np.testing.assert_allclose(scores["interval_score"], expected, rtol=1e-9)
+
+
+@each_case
+def test_scores_say_where_error_bars_are_right(name, model_of):
+    """By ranks, and in thirds of the rows, on the scale the network sees."""
+    model = model_of(name)
+    x, y = points(model, 41)
+    scores, spec = model.evaluate(x, y), model.spec
+    _, rows = checked_rows(model.posterior, x, y, None, "a test")
+    found = row_scores(model.posterior, np.reshape(y, (41, -1)), rows)
+    error = np.abs(rows.y - found.centre)
+    ranks = np.reshape(scores["rank_correlation"], -1)
+    for target in range(spec.num_targets):
+        expected = stats.spearmanr(found.stddev[:, target], error[:, target]).statistic
+        assert ranks[target] == pytest.approx(expected)
+        order = np.argsort(found.stddev[:, target])
+        thirds = [order[:14], order[14:28], order[28:]]
+        for part, shares in zip(thirds, scores["coverage_by_thirds"].values()):
+            for k, share in shares.items():
+                inside = np.mean(np.abs(found.pull[part, target]) < k)
+                assert np.reshape(share, -1)[target] == pytest.approx(inside)
 
 
 @single

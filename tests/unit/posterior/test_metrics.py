@@ -88,6 +88,15 @@ def case_of(configuration, known=False):
     return CASES[key]
 
 
+def flat(scores):
+    """Scores by the keys that lead to them."""
+    found = {}
+    for name, value in scores.items():
+        inner = flat(value) if isinstance(value, dict) else {(): value}
+        found |= {(name, *key): entry for key, entry in inner.items()}
+    return found
+
+
 def squeeze(values):
     """A float for one target, an array for several, as scores are given."""
     return values[0] if len(values) == 1 else values
@@ -304,14 +313,11 @@ def test_order_of_rows_and_size_of_tiles_do_not_matter(configuration, monkeypatc
     permuted = case.model.evaluate(case.x[order], case.y[order])
     monkeypatch.setattr("tfbnn.posterior.prediction._TILE_VALUES", 1)
     tiled = case.model.evaluate(case.x, case.y)
-    for name, value in case.scores.items():
-        for other in (permuted[name], tiled[name]):
-            if isinstance(value, dict):
-                assert other.keys() == value.keys()
-                for key in value:
-                    np.testing.assert_allclose(other[key], value[key], rtol=1e-9)
-            else:
-                np.testing.assert_allclose(other, value, rtol=1e-9)
+    scores = flat(case.scores)
+    for other in (flat(permuted), flat(tiled)):
+        assert other.keys() == scores.keys()
+        for name, value in scores.items():
+            np.testing.assert_allclose(other[name], value, rtol=1e-9, err_msg=name)
 
 
 def test_a_perfect_model_has_nominal_coverage(synthetic_ensemble):

@@ -82,8 +82,7 @@ class Subject:
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
         scores, is_calibrated = self.scores, self.ensemble.calibration is not None
-        names = self.ensemble.target_names
-        return Predictions.judge(scores.pit, scores.pull, "held-out rows", is_calibrated, names)
+        return scores.judged("held-out rows", is_calibrated, self.ensemble.target_names)
 
     @cached_property
     def scores(self) -> RowScores:

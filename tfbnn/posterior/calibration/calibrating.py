@@ -293,7 +293,8 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
         groups = record.groups_of(rows.spread, rows.trust)
         pit[half == number] = record.probability(rows.scores, groups)
     pulls = normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL))
-    return Predictions.judge(pit, pulls, source, True, names)
+    error = np.abs(known.scores * known.spread)
+    return Predictions.judge(pit, pulls, known.spread, error, source, True, names)
 
 
 def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
