@@ -87,9 +87,9 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        for name in ("fit", "predict", "predict_proba", "predict_log_proba", "predict_quantiles"):
-            if name in vars(cls):
-                setattr(cls, name, explains_keywords(vars(cls)[name]))
+        for name, method in list(vars(cls).items()):
+            if name == "fit" or name.startswith("predict"):
+                setattr(cls, name, explains_keywords(method))
 
     def set_params(self, **params: Any) -> Self:
         """Set settings by their names, as of every estimator; settings objects are replaced as a whole.

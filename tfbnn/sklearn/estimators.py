@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from tfbnn.data.validation import check_number
+from tfbnn.posterior.distribution import PredictiveDistribution
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
+
+# Rows whose distributions are kept together.
+_ROWS_AT_ONCE = 1000
 
 
 @explains_settings
@@ -162,7 +167,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         include_noise: bool = True,
         noise_scale: Any = None,
     ) -> Array:
-        """Quantiles of a new target, or of the function.
+        """Quantiles of a new target, or of the function; those of `predict_distribution` of the model.
 
         Args:
             X: Inputs [N, D].
@@ -172,13 +177,42 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         Returns:
             [N, Q], or [N, Q, K] of targets [N, K].
         """
-        told = self.model_.predict(
-            self._checked(X),
-            include_noise=include_noise,
-            noise_scale=noise_scale,
-            quantiles=quantiles,
-        )
-        return np.moveaxis(np.asarray(told.quantiles), 0, 1)
+        inputs, levels = self._checked(X), np.ravel(quantiles)
+        noise = None if noise_scale is None else np.asarray(noise_scale)
+        found = [
+            cast(
+                PredictiveDistribution,
+                self.model_.predict_distribution(
+                    inputs[rows],
+                    include_noise=include_noise,
+                    noise_scale=None if noise is None else noise[rows],
+                ),
+            ).quantile(levels)
+            for rows in row_slices(len(inputs), _ROWS_AT_ONCE)
+        ]
+        return np.moveaxis(np.concatenate(found, axis=1), 0, 1)
+
+    def predict_interval(
+        self,
+        X: Any,
+        alpha: float = 0.1,
+        *,
+        include_noise: bool = True,
+        noise_scale: Any = None,
+    ) -> Array:
+        """Ends of the central interval of a new target, or of the function.
+
+        Args:
+            X: Inputs [N, D].
+            alpha: Probability outside the interval, in (0, 1); default 0.1.
+            include_noise, noise_scale: As in `predict`.
+
+        Returns:
+            [N, 2], or [N, 2, K] of targets [N, K].
+        """
+        alpha = check_number("alpha", alpha, above=0, below=1)
+        settings: Any = {"include_noise": include_noise, "noise_scale": noise_scale}
+        return self.predict_quantiles(X, (0.5 * alpha, 1.0 - 0.5 * alpha), **settings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

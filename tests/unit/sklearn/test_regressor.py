@@ -92,6 +92,10 @@ def test_shapes_follow_the_targets():
         found = estimator.predict_quantiles(X[:5], [0.1, 0.5, 0.8, 0.9])
         assert found.shape == (5, 4, *targets.shape[1:])
         assert np.all(np.diff(found, axis=1) > 0)
+        interval = estimator.predict_interval(X[:5], alpha=0.2)
+        np.testing.assert_allclose(interval, estimator.predict_quantiles(X[:5], [0.1, 0.9]))
+        d = estimator.model_.predict_distribution(X[:5])
+        np.testing.assert_allclose(interval, np.stack(d.interval(0.8), axis=1), rtol=1e-9)
     assert np.isscalar(estimator.score(X, two))
 
 
