@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "threadpoolctl": ("system.threads",),
     "h5py": ("storage", "data.hdf5", "data.tables"),
     "matplotlib": ("plots",),
-    "pandas": ("posterior.prediction_frame",),
+    "pandas": ("posterior.prediction_frame", "sklearn.skpro"),
     "jinja2": ("plots.page",),
     "dask": ("cluster",),
     "distributed": ("cluster",),
@@ -59,6 +59,7 @@ MAY_IMPORT = {
     "arviz": ("posterior.arviz_data",),
     "xarray": ("posterior.arviz_data",),
     "sklearn": ("sklearn",),
+    "skpro": ("sklearn.skpro",),
 }
 MOST_ENTRIES = 22
 

@@ -120,7 +120,8 @@ def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, leve
     location = likelihood.location(outputs)
     noise = None if points.noise is None else points.noise[rows]
     scale = scale_at(ensemble, outputs, location, noise)
-    return ensemble.y_pipeline.inverse(location + scale * likelihood.noise_quantile(levels))
+    noisy = likelihood.noisy(likelihood.noise_quantile(levels), location, scale)
+    return ensemble.y_pipeline.inverse(noisy)
 
 
 def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:

@@ -18,122 +18,94 @@ from numpy.typing import ArrayLike
 from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
-from tfbnn.posterior.averages import crps, log_mean_exp, moments, weighted_quantiles
+from tfbnn.posterior.averages import crps
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibrated, Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
-from tfbnn.posterior.function_moments import noise_spread, sample_noisy
+from tfbnn.posterior.mixture import LEVELS, Mixture, uniform
 from tfbnn.posterior.prediction import Summary, predict, row_tiles, scale_at
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.infinite_spec import InfiniteSpec
-from tfbnn.spec.likelihoods import Regression
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
 # Locations and scales of all draws that are kept, at most.
 _MOST_BYTES, _BYTES = 4e9, 8
-# Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
-# more has that, and steps, most of them bisections.
-_TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
-# Uniform numbers inside (0, 1) are made of integers below this.
-_LEVELS = 2**52
 
 
-class Mixture(NamedTuple):
-    """Mixture over draws of noise around locations, on the scale the network sees.
+class RowsDistribution(NamedTuple):
+    """Distribution of the targets of n rows, on the scale the network sees.
 
     Attributes:
-        noise: The likelihood.
-        weights: Of the draws [M].
-        location: [M, n, K].
-        scale: Standard deviations of the noise, broadcastable to `location`; None for the locations alone.
+        mixture: Mixture of the rows that keep it; None of no row.
+        calibrated: Calibrated, which takes its place elsewhere, or None.
+        kept: Numbers of the rows that keep the mixture for a target at least, ascending.
     """
 
-    noise: Regression
-    weights: Array
-    location: Array
-    scale: Array | None
+    mixture: Mixture | None
+    calibrated: Calibrated | None
+    kept: Array
 
-    def at(self, rows: Any) -> Mixture:
-        """Return the part of some rows."""
-        scale = self.scale
-        if scale is not None:
-            scale = np.broadcast_to(scale, self.location.shape)[:, rows]
-        return self._replace(location=self.location[:, rows], scale=scale)
+    @classmethod
+    def of(
+        cls, mixture_at: Callable[[Any], Mixture], calibrated: Calibrated | None, num_rows: int
+    ) -> RowsDistribution:
+        """The distribution of rows whose mixtures a function of their numbers, or of a slice, gives."""
+        if calibrated is None:
+            return cls(mixture_at(slice(None)), None, np.arange(num_rows))
+        kept = np.flatnonzero(calibrated.is_left.any(axis=1))
+        return cls(mixture_at(kept) if len(kept) else None, calibrated, kept)
+
+    def at(self, rows: slice) -> RowsDistribution:
+        """Return the part of successive rows."""
+        calibrated = None if self.calibrated is None else self.calibrated.at(rows)
+        first, last = np.searchsorted(self.kept, [rows.start, rows.stop])
+        mixture = self.mixture
+        mixture = None if mixture is None or first == last else mixture.at(slice(first, last))
+        return RowsDistribution(mixture, calibrated, self.kept[first:last] - rows.start)
 
     def cdf(self, t: Array) -> Array:
         """Probability of at most t [n, K]."""
-        if self.scale is None:
-            below: Array = self.location <= t
-        else:
-            below = self.noise.noise_cdf((t - self.location) / self.scale)
-        # Rounded weights may add up to more than 1.
-        return np.minimum(np.einsum("m,mnk->nk", self.weights, below), 1.0)
+        return self._either(lambda mixture: mixture.cdf(t[self.kept]), lambda one: one.cdf(t))
 
     def log_density(self, t: Array) -> Array:
         """Log density of each target at t [n, K]."""
-        return log_mean_exp(
-            self.noise.log_noise_density(t - self.location, self.scale), self.weights
+        return self._either(
+            lambda mixture: mixture.log_density(t[self.kept]), lambda one: one.log_density(t)
         )
-
-    def sample(self, size: int, joint: bool, generator: np.random.Generator) -> Array:
-        """Draw t [size, n, K]: joint ones of one network at all rows."""
-        num_rows = self.location.shape[1]
-        network = generator.choice(
-            len(self.weights), size=(size, 1 if joint else num_rows), p=self.weights
-        )
-        t: Array = self.location[network, np.arange(num_rows)]
-        if self.scale is None:
-            return t
-        noise = self.noise.noise_quantile(_inside(generator, t.shape))
-        return t + noise * self.scale[network, np.arange(num_rows)]
 
     def quantiles(self, levels: Sequence[float]) -> Array:
         """The t [Q, n, K] with these probabilities below."""
-        if self.scale is None:
-            return weighted_quantiles(self.location, self.weights, levels)
-        centre, spread = moments(self.location, self.weights)
-        spread = np.hypot(spread, noise_spread(self.scale, self.weights))
-        return np.stack([self._quantile(level, centre, spread) for level in levels])
+        return self._either(
+            lambda mixture: mixture.quantiles(levels), lambda one: one.quantiles(levels)
+        )
 
-    def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
-        score = self.noise.noise_quantile(np.array(level))
-        each = self.location + self.scale * score
-        # Between those of the draws; Newton's method, and the middle where it leaves what is left.
-        low, high = each.min(axis=0), each.max(axis=0)
-        t = np.clip(centre + spread * score, low, high)
-        rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
-        for _ in range(_MOST_STEPS):
-            here = t[rows]
-            excess = part.cdf(here) - level
-            low[rows] = np.where(excess < 0, here, low[rows])
-            high[rows] = np.where(excess > 0, here, high[rows])
-            left = np.any((np.abs(excess) > _TOLERANCE) & (low < high)[rows], axis=1)
-            if not left.any():
-                break
-            if not left.all():
-                rows, part, here, excess = rows[left], part.at(left), here[left], excess[left]
-            densities = np.exp(self.noise.log_noise_density(here - part.location, part.scale))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                new = here - excess / np.einsum("m,mnk->nk", self.weights, densities)
-            inside = (new > low[rows]) & (new < high[rows])
-            t[rows] = np.where(inside, new, 0.5 * (low[rows] + high[rows]))
-            # The error of the step is that of its square.
-            left = np.any(~inside | (np.abs(excess) > close), axis=1)
-            if not left.any():
-                break
-            rows, part = rows[left], part.at(left)
-        return t
+    def crps(self, y: Array, inverse: Callable[[Array], Array]) -> Array:
+        """Continuous ranked probability score of y [n, K] in the units to which `inverse` takes t."""
 
+        def plain(mixture: Mixture) -> Array:
+            points, weights = mixture.points()
+            return crps(inverse(points), weights, y[self.kept])
 
-def _inside(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Uniform random numbers strictly between 0 and 1."""
-    return (generator.integers(_LEVELS, size=shape) + 0.5) / _LEVELS
+        def calibrated(one: Calibrated) -> Array:
+            points = inverse(one.points())
+            return crps(points, np.full(len(points), 1.0 / len(points)), y)
 
+        return self._either(plain, calibrated)
 
-def _as_it_is(found: Array, y: Array) -> Array:
-    return found
+    def _either(
+        self, plain: Callable[[Mixture], Array], calibrated: Callable[[Calibrated], Array]
+    ) -> Array:
+        """Return what the calibration says [..., n, K], but where the mixture is kept."""
+        one, mixture, kept = self.calibrated, self.mixture, self.kept
+        if one is None:
+            return plain(cast(Mixture, mixture))
+        found = calibrated(one)
+        if mixture is not None:
+            values = np.where(one.is_left[kept], plain(mixture), found[..., kept, :])
+            found[..., kept, :] = values
+        return found
 
 
 class PredictiveDistribution:
@@ -175,18 +147,17 @@ class PredictiveDistribution:
     @cached_property
     def _mixture(self) -> Mixture:
         """The Mixture of all rows."""
-        return self._mixture_at(np.arange(len(self._x)))
+        return self._mixture_at(slice(None))
 
     @cached_property
-    def _kept(self) -> tuple[Array, Mixture | None]:
-        """Which rows have the mixture for a target at least, ascending, and that of these."""
+    def _rows(self) -> RowsDistribution:
+        """The RowsDistribution of all rows."""
         one = self._calibrated
-        if one is None:
-            return np.arange(len(self._x)), self._mixture
-        places = np.flatnonzero(one.is_left.any(axis=1))
-        return places, self._mixture_at(places) if len(places) else None
+        mixture_at = self._mixture_at if one is not None else lambda _: self._mixture
+        return RowsDistribution.of(mixture_at, one, len(self._x))
 
-    def _mixture_at(self, places: Array) -> Mixture:
+    def _mixture_at(self, places: Any) -> Mixture:
+        places = np.arange(len(self._x))[places]
         self._check_size(len(places))
         ensemble, x, row_noise = self._ensemble, self._x[places], self._row_noise
         forward = forward_pass(ensemble, len(x))
@@ -206,7 +177,7 @@ class PredictiveDistribution:
                 scale[:, rows] = likelihood.spread(outputs)
 
         on_all_cores(fill, row_tiles(ensemble, len(x)))
-        return Mixture(likelihood, ensemble.draw_weights, location, scale)
+        return Mixture.of(ensemble, location, scale)
 
     def _calibrate(self) -> Calibrated:
         ensemble, x = self._fitted, self._x
@@ -238,11 +209,7 @@ class PredictiveDistribution:
 
     def cdf(self, y: ArrayLike) -> Array:
         """Probability of a target of at most y. Without noise it rises by a step at each draw."""
-
-        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            return one.cdf(t)
-
-        return self._at(y, _as_it_is, lambda one, t, _: one.cdf(t), calibrated)
+        return self._at(y, lambda rows, t, _: rows.cdf(t))
 
     def pdf(self, y: ArrayLike) -> Array:
         """Density at y, per unit of the target; see `log_prob`."""
@@ -260,14 +227,11 @@ class PredictiveDistribution:
                 "predict_distribution(x, include_noise=True), or d.cdf(y)."
             )
 
-        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            return one.log_density(t)
+        def log_density(rows: RowsDistribution, t: Array, y: Array) -> Array:
+            found, slope = rows.log_density(t), np.abs(self._fitted.y_pipeline.derivative(y))
+            return np.where(np.isneginf(found), found, found + np.log(slope))
 
-        def in_units(log_density: Array, y: Array) -> Array:
-            slope = np.abs(self._fitted.y_pipeline.derivative(y))
-            return np.where(np.isneginf(log_density), log_density, log_density + np.log(slope))
-
-        return self._at(y, in_units, lambda one, t, _: one.log_density(t), calibrated)
+        return self._at(y, log_density)
 
     def quantile(self, q: ArrayLike) -> Array:
         """Values with probability q in (0, 1) below: [N], or with q [Q] the same with Q in front."""
@@ -275,16 +239,9 @@ class PredictiveDistribution:
         if not levels:
             raise ValueError("q must hold at least one probability, received none.")
         found = np.empty((len(levels), *self._shape))
-        places, mixture = self._kept
 
         def fill(rows: slice) -> None:
-            one = None if self._calibrated is None else self._calibrated.at(rows)
-            if one is not None:
-                found[:, rows] = one.quantiles(levels)
-            first, last = np.searchsorted(places, [rows.start, rows.stop])
-            if mixture is not None and first < last:
-                plain, here = mixture.at(slice(first, last)).quantiles(levels), places[first:last]
-                found[:, here] = self._where_kept(here, plain, found[:, here])
+            found[:, rows] = self._rows.at(rows).quantiles(levels)
 
         self._for_tiles(fill)
         values = self._fitted.as_fitted(self._fitted.y_pipeline.inverse(found))
@@ -301,19 +258,8 @@ class PredictiveDistribution:
 
         By the weighted points that `evaluate` has.
         """
-        ensemble, inverse = self._ensemble, self._fitted.y_pipeline.inverse
-
-        def plain(mixture: Mixture, t: Array, y: Array) -> Array:
-            points, weights = mixture.location, mixture.weights
-            if mixture.scale is not None:
-                points, weights = sample_noisy(ensemble, points, mixture.scale)
-            return crps(inverse(points), weights, y)
-
-        def calibrated(one: Calibrated, t: Array, y: Array) -> Array:
-            points = inverse(one.points())
-            return crps(points, np.full(len(points), 1.0 / len(points)), y)
-
-        return self._at(y, _as_it_is, plain, calibrated)
+        inverse = self._fitted.y_pipeline.inverse
+        return self._at(y, lambda rows, _, y: rows.crps(y, inverse))
 
     def sample(self, size: int, seed: int = 0, joint: bool = False) -> Array:
         """Draw new targets: [size, N] or [size, N, K].
@@ -342,13 +288,13 @@ class PredictiveDistribution:
                 f"{size} draws at {self._shape[0]} rows take {t.nbytes / 1e9:.1f} GB, more than "
                 f"{_MOST_BYTES / 1e9:.0f}. Draw in parts, each with another seed."
             )
-        places, mixture = self._kept
+        mixture, _, places = self._rows
         if joint:
-            places, mixture = np.arange(len(self._x)), self._mixture
+            mixture, places = self._mixture, np.arange(len(self._x))
         if mixture is not None:
             t[:, places] = mixture.sample(size, joint, generator)
         if one is not None:
-            levels = self._ranks(t) if joint else _inside(generator, t.shape)
+            levels = self._ranks(t) if joint else uniform(generator, t.shape)
             groups = np.broadcast_to(one.groups, t.shape).reshape(-1, self._shape[1])
             scores = one.calibration.score_at(levels.reshape(groups.shape), groups)
             t = np.where(one.is_left, t, one.centre + one.spread * scores.reshape(t.shape))
@@ -363,39 +309,26 @@ class PredictiveDistribution:
             found[:, rows] = [part.cdf(values) for values in t[:, rows]]
 
         self._for_tiles(fill)
-        return np.clip(found, 0.5 / _LEVELS, 1.0 - 0.5 / _LEVELS)
+        return np.clip(found, 0.5 / LEVELS, 1.0 - 0.5 / LEVELS)
 
     def _at(
-        self,
-        y: ArrayLike,
-        in_units: Callable[[Array, Array], Array],
-        plain: Callable[[Mixture, Array, Array], Array],
-        calibrated: Callable[[Calibrated, Array, Array], Array],
+        self, y: ArrayLike, function: Callable[[RowsDistribution, Array, Array], Array]
     ) -> Array:
-        """Return what one of the functions of (distribution of n rows, t [n, K], y [n, K]) says of values y."""
+        """Return what a function of (distribution of n rows, t [n, K], y [n, K]) says of values y."""
         shape, y = self._broadcast(y)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self._fitted.y_pipeline.forward(y)
         # Below the least that a logarithm takes lies nothing.
         t = np.where(np.isnan(t), -np.inf, t)
         found = np.empty_like(t)
-        places, mixture = self._kept
 
         def fill(rows: slice) -> None:
-            one = None if self._calibrated is None else self._calibrated.at(rows)
-            first, last = np.searchsorted(places, [rows.start, rows.stop])
-            here = places[first:last]
-            part = None if mixture is None else mixture.at(slice(first, last))
-            for number, (values, targets) in enumerate(zip(t, y)):
-                if one is not None:
-                    found[number, rows] = calibrated(one, values[rows], targets[rows])
-                if part is not None and len(here):
-                    new = plain(part, values[here], targets[here])
-                    found[number, here] = self._where_kept(here, new, found[number, here])
+            part = self._rows.at(rows)
+            for number in range(len(t)):
+                found[number, rows] = function(part, t[number, rows], y[number, rows])
 
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             self._for_tiles(fill)
-            found = in_units(found, y)
         return found.reshape(shape)[()]
 
     def _broadcast(self, y: ArrayLike) -> tuple[tuple[int, ...], Array]:
@@ -417,12 +350,8 @@ class PredictiveDistribution:
             )
         return full, np.broadcast_to(y, full).reshape(-1, *self._shape)
 
-    def _where_kept(self, places: Array, plain: Array, calibrated: Array) -> Array:
-        """Return values of the mixture [..., n, K] at some rows, but where the calibration holds."""
-        one = self._calibrated
-        return plain if one is None else np.where(one.is_left[places], plain, calibrated)
-
     def _for_tiles(self, fill: Callable[[slice], None]) -> None:
+        _ = self._rows  # computed on all cores, before these share it
         on_all_cores(fill, row_tiles(self._ensemble, len(self._x)))
 
 

@@ -11,12 +11,13 @@ from tfbnn.data.training_inputs import trust_levels
 from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.posterior.averages import crps, log_mean_exp, moments, root_mean_square
+from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibration, central_levels
-from tfbnn.posterior.distribution import Mixture
+from tfbnn.posterior.calibration.record import Calibrated, central_levels
+from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.function_moments import mean_of_target, noise_spread, sample_noisy
+from tfbnn.posterior.function_moments import mean_of_target
+from tfbnn.posterior.mixture import Mixture
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
@@ -262,97 +263,68 @@ def row_scores(
     numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.empty(len(y))])
     for tile in target_tiles(ensemble, rows):
-        place, target = tile.place, rows.y[tile.place]
-        of_tile = _plain(ensemble, y[place], rows, tile, include_noise)
+        place, one = tile.place, None
+        scale = tile.predicted if include_noise else tile.spread
+        mixture = Mixture.of(ensemble, tile.location, scale)
+        centre, stddev = mixture.moments()
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[place])
             factors = scale_factors(fitted, rows.x[place])
-            of_tile = calibrated_scores(
-                ensemble, calibration, of_tile, y[place], target, trust, factors
-            )
-        for scores, new in zip(found, of_tile):
+            one = calibration.of(centre, stddev, trust, factors)
+        of_tile = RowsDistribution.of(mixture.at, one, len(centre))
+        error, pit = rows.y[place] - centre, of_tile.cdf(rows.y[place])
+        pull, (low, high) = error / stddev, of_tile.quantiles(_ENDS)
+        if one is not None:
+            inner_low, inner_high = one.quantiles(central_levels(1))
+            level = np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)
+            pull = np.where(one.is_left, pull, normal_quantile(level))
+            stddev = np.where(one.is_left, stddev, 0.5 * (inner_high - inner_low))
+        mean, expected = _means(ensemble, mixture, tile, rows.noise is None and include_noise)
+        of_rows = RowScores(
+            mean=mean,
+            expected=expected,
+            centre=centre,
+            stddev=stddev,
+            error=np.abs(error),
+            pull=pull,
+            pit=pit,
+            low=low,
+            high=high,
+            crps=of_tile.crps(y[place], ensemble.y_pipeline.inverse),
+            log_density=_joint_log_density(mixture, tile, rows.y[place], one),
+        )
+        for scores, new in zip(found, of_rows):
             scores[place] = new
     return found
+
+
+def _means(
+    ensemble: Ensemble, mixture: Mixture, tile: TargetTile, with_noise: bool
+) -> tuple[Array, Array]:
+    """Mean of the function and of the target [n, K], original units; see `RowScores`."""
+    inverse = ensemble.y_pipeline.inverse
+    mean = np.einsum("s,snk->nk", mixture.weights, inverse(mixture.location))
+    if tile.spread is not None:
+        mean = mean_of_target(ensemble, mixture._replace(scale=tile.spread))
+    if with_noise and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
+        return mean, mean_of_target(ensemble, mixture)
+    return mean, mean
+
+
+def _joint_log_density(
+    mixture: Mixture, tile: TargetTile, target: Array, one: Calibrated | None
+) -> Array:
+    """Log density of the targets of each row together [n], with known noise at the target; NaN without noise."""
+    if mixture.scale is None:
+        return np.full(len(target), np.nan)
+    densities = mixture.likelihood.log_density(target, tile.location, tile.fitted)
+    plain = log_mean_exp(densities, mixture.weights)
+    if one is None:
+        return plain
+    # Targets of one row are taken for independent, given their predictions.
+    return np.where(one.is_left.any(axis=1), plain, one.log_density(target).sum(axis=1))
 
 
 def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
     """Return what a log density of transformed targets gains in original units: y [N, K] -> [N]."""
     return np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)
-
-
-def _plain(
-    ensemble: Ensemble, y: Array, rows: NetworkRows, tile: TargetTile, include_noise: bool
-) -> RowScores:
-    location, target = tile.location, rows.y[tile.place]
-    weights, inverse = ensemble.draw_weights, ensemble.y_pipeline.inverse
-    centre, stddev = moments(location, weights)
-    log_density = np.full(len(y), np.nan)
-    mean = expected = np.einsum("s,snk->nk", weights, inverse(location))
-    if tile.spread is not None:
-        mean = expected = mean_of_target(ensemble, location, tile.spread)
-    scale = tile.predicted if include_noise else tile.spread
-    points, point_weights = location, weights
-    if scale is not None:
-        stddev = np.hypot(stddev, noise_spread(scale, weights))
-        points, point_weights = sample_noisy(ensemble, location, scale)
-    if include_noise:
-        densities = ensemble.spec.likelihood.log_density(target, location, tile.fitted)
-        log_density = log_mean_exp(densities, weights)
-        if rows.noise is None and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
-            expected = mean_of_target(ensemble, location, tile.predicted)
-    mixture = Mixture(ensemble.spec.regression_likelihood, weights, location, scale)
-    low, high = mixture.quantiles(_ENDS)
-    return RowScores(
-        mean=mean,
-        expected=expected,
-        centre=centre,
-        stddev=stddev,
-        error=np.abs(target - centre),
-        pull=(target - centre) / stddev,
-        pit=mixture.cdf(target),
-        low=low,
-        high=high,
-        crps=crps(inverse(points), point_weights, y),
-        log_density=log_density,
-    )
-
-
-def calibrated_scores(
-    ensemble: Ensemble,
-    calibration: Calibration,
-    plain: RowScores,
-    y: Array,
-    target: Array,
-    trust: Array,
-    factors: Array,
-) -> RowScores:
-    """The RowScores under a calibration, but for rows outside the training inputs that keep theirs.
-
-    Args:
-        ensemble: Ensemble, for the transform of its targets.
-        calibration: Calibration.
-        plain: RowScores without it.
-        y: Targets [N, K], original units.
-        target: The same, transformed.
-        trust: Trust levels [N].
-        factors: `scale_factors` of the rows [N, K].
-    """
-    one = calibration.of(plain.centre, plain.stddev, trust, factors)
-    left, pit = one.is_left, one.cdf(target)
-    inner_low, inner_high = calibration.quantiles(central_levels(1), one.groups)
-    low, high = one.quantiles(_ENDS)
-    points = ensemble.y_pipeline.inverse(one.points())
-    equal = np.full(len(points), 1.0 / len(points))
-    # Targets of one row are taken for independent, given their predictions.
-    densities = one.log_density(target)
-    chosen = {
-        "stddev": 0.5 * (inner_high - inner_low) * one.spread,
-        "pull": normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)),
-        "pit": pit,
-        "low": low,
-        "high": high,
-        "crps": crps(points, equal, y),
-    }
-    chosen = {name: np.where(left, getattr(plain, name), new) for name, new in chosen.items()}
-    log_density = np.where(left.any(axis=1), plain.log_density, densities.sum(axis=1))
-    return plain._replace(log_density=log_density, **chosen)

@@ -14,13 +14,8 @@ from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.posterior.function_moments import (
-    NOISE_POINTS,
-    mean_of_target,
-    moment_networks,
-    noise_spread,
-    sample_noisy,
-)
+from tfbnn.posterior.function_moments import mean_of_target, moment_networks
+from tfbnn.posterior.mixture import NOISE_POINTS, Mixture
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.process_predictions import means_of_chains, sampled_outputs
 from tfbnn.spec.infinite_spec import InfiniteSpec
@@ -197,7 +192,7 @@ def predict(
             else:
                 scale = ensemble.spec.likelihood.spread(of_rows)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
-            tile = _Tile(location, scale, known)
+            tile = _Tile(Mixture.of(ensemble, location, scale), known)
             if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)
             else:
@@ -219,47 +214,43 @@ class _Tile(NamedTuple):
     """Summary of some rows, on the scale the network sees.
 
     Attributes:
-        location: Of every draw [C * S, n, K].
-        scale: Scales around it, of noise and of each draw's function, or None without either.
+        mixture: Mixture, its scales those of noise and of each draw's function, or None without either.
         known: Mean and standard deviation of the function [n, K] where they are known in closed
             form, or None.
     """
 
-    location: Array
-    scale: Array | None
+    mixture: Mixture
     known: tuple[Array, Array] | None
 
     def taken(self, rows: Array) -> _Tile:
         """Return the part of some of the rows."""
-        scale, known = self.scale, self.known
-        if scale is not None:
-            scale = np.broadcast_to(scale, self.location.shape)[:, rows]
+        known = self.known
         if known is not None:
             known = known[0][rows], known[1][rows]
-        return _Tile(self.location[:, rows], scale, known)
+        return _Tile(self.mixture.at(rows), known)
 
 
 def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     """The Prediction of a tile, without regard to a calibration."""
-    location, scale, known = tile
+    mixture, known = tile
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     is_affine = not original or ensemble.y_pipeline.is_affine
     unit = ensemble.target_unit if original and is_affine else 1.0
-    values, weights = inverse(location), ensemble.draw_weights
+    values, weights = inverse(mixture.location), mixture.weights
     if known is None:
         mean, stddev = moments(values, weights)
     else:
         mean, stddev = inverse(known[0]), known[1] * unit
-    if scale is not None:
+    if mixture.scale is not None:
         has_moments = is_affine or ensemble.has_mean_of_target
         if wanted.quantiles is not None or not is_affine and has_moments:
-            points, weights = sample_noisy(ensemble, location, scale)
+            points, weights = mixture.points()
             values = inverse(points)
         if is_affine:
-            stddev = np.hypot(stddev, noise_spread(scale, ensemble.draw_weights) * unit)
+            stddev = np.hypot(stddev, mixture.noise_spread() * unit)
         else:  # 10**t has no mean, for example where t has the tails of a Student-t.
-            mean = mean_of_target(ensemble, location, scale)
+            mean = mean_of_target(ensemble, mixture)
             stddev = moments(values, weights)[1] if has_moments else np.full_like(stddev, np.inf)
     if wanted.quantiles is None:
         return Prediction(mean, stddev)

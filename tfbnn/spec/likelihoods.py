@@ -183,7 +183,19 @@ class Regression(Likelihood):
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
         """Log density summed over targets."""
-        return self.log_noise_density(target - location, scale).sum(axis=-1)
+        return self.log_densities(target, location, scale).sum(axis=-1)
+
+    def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
+        """Elementwise log density of targets."""
+        return self.log_noise_density(target - location, scale)
+
+    def noisy(self, score: Array, location: Array, scale: Any) -> Array:
+        """Elementwise targets at scores of the noise, which `noise_quantile` gives."""
+        return location + score * scale
+
+    def cdf(self, target: Array, location: Array, scale: Any) -> Array:
+        """Elementwise probability of at most these targets."""
+        return self.noise_cdf((target - location) / scale)
 
     @abstractmethod
     def log_noise_density(self, residual: Array, scale: Any) -> Array:

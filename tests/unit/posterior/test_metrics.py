@@ -12,8 +12,9 @@ from tests.support.configurations import CONFIGURATIONS, LOG
 from tfbnn import BayesianMLP, DataWarning
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.averages import crps
 from tfbnn.posterior.checks import checked_rows
-from tfbnn.posterior.metrics import crps, row_scores
+from tfbnn.posterior.metrics import row_scores
 
 each_configuration = pytest.mark.parametrize(
     "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS

@@ -65,7 +65,7 @@ def test_scores_carry_the_unit(synthetic_ensemble, unit):
     x, y = make_rows(20, 2, 1, seed=5)
     expected = BayesianMLP.from_ensemble(ensemble).evaluate(x, y)
     found = BayesianMLP.from_ensemble(in_units(ensemble, unit)).evaluate(x, y * unit)
-    for name in ("rmse", "crps"):
+    for name in ("rmse", "crps", "interval_score"):
         np.testing.assert_allclose(found.pop(name) / unit, expected.pop(name), rtol=1e-12)
     shift = found.pop("log_predictive_density") + np.log(unit)
     np.testing.assert_allclose(shift, expected.pop("log_predictive_density"), rtol=1e-12)

@@ -1,0 +1,168 @@
+"""Mixture over draws of noise around their locations, on the scale the network sees.
+
+`predict`, `predict_distribution`, scores and exports ask here, so that their numbers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square, weighted_quantiles
+from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.likelihoods import Likelihood, Regression
+from tfbnn.system.arrays import Array, read_only
+
+# Equally weighted points that stand for the predictive distribution with noise.
+NOISE_POINTS = 4096
+# Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
+# more has that, and steps, most of them bisections.
+_TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
+# Uniform numbers inside (0, 1) are made of integers below this.
+LEVELS = 2**52
+
+
+class Mixture(NamedTuple):
+    """Mixture over draws of noise around locations.
+
+    Attributes:
+        likelihood: Theirs; of numbers where there is a scale.
+        weights: Of the draws [M].
+        location: [M, n, K].
+        scale: Standard deviations of the noise, broadcastable to `location`; None for the locations alone.
+    """
+
+    likelihood: Likelihood
+    weights: Array
+    location: Array
+    scale: Array | None
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, location: Array, scale: Array | None) -> Mixture:
+        """The mixture of all draws of an ensemble."""
+        return cls(ensemble.spec.likelihood, ensemble.draw_weights, location, scale)
+
+    @property
+    def noise(self) -> Regression:
+        """The likelihood as one of numbers."""
+        return cast(Regression, self.likelihood)
+
+    def at(self, rows: Any) -> Mixture:
+        """Return the part of some rows."""
+        scale = self.scale
+        if scale is not None:
+            scale = np.broadcast_to(scale, self.location.shape)[:, rows]
+        return self._replace(location=self.location[:, rows], scale=scale)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and standard deviation [n, K] each."""
+        centre, spread = moments(self.location, self.weights)
+        return centre, spread if self.scale is None else np.hypot(spread, self.noise_spread())
+
+    def noise_spread(self) -> Array:
+        """Root mean square of the noise scales over draws, which fits [n, K]."""
+        scale: Any = self.scale
+        return root_mean_square(scale, self.weights) if scale.ndim == 3 else scale
+
+    def points(self) -> tuple[Array, Array]:
+        """Return weighted points that stand for the distribution: ([M * R, n, K], weights [M * R]).
+
+        Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
+        results depend neither on the order of rows nor on how they are split, and need no seed.
+        """
+        if self.scale is None:
+            return self.location, self.weights
+        scores = _noise_scores(self.noise, len(self.weights))
+        repeats = scores.shape[1]
+        scale = np.broadcast_to(self.scale, self.location.shape)
+        points = self.noise.noisy(scores[:, :, None, None], self.location[:, None], scale[:, None])
+        weights = np.repeat(self.weights / repeats, repeats)
+        return points.reshape(-1, *self.location.shape[1:]), weights
+
+    def cdf(self, t: Array) -> Array:
+        """Probability of at most t [n, K]."""
+        if self.scale is None:
+            below: Array = self.location <= t
+        else:
+            below = self.noise.cdf(t, self.location, self.scale)
+        # Rounded weights may add up to more than 1.
+        return np.minimum(np.einsum("m,mnk->nk", self.weights, below), 1.0)
+
+    def log_density(self, t: Array) -> Array:
+        """Log density of each target at t [n, K]."""
+        return log_mean_exp(self.noise.log_densities(t, self.location, self.scale), self.weights)
+
+    def sample(self, size: int, joint: bool, generator: np.random.Generator) -> Array:
+        """Draw t [size, n, K]: joint ones of one network at all rows."""
+        num_rows = self.location.shape[1]
+        network = generator.choice(
+            len(self.weights), size=(size, 1 if joint else num_rows), p=self.weights
+        )
+        t: Array = self.location[network, np.arange(num_rows)]
+        if self.scale is None:
+            return t
+        scale = np.broadcast_to(self.scale, self.location.shape)[network, np.arange(num_rows)]
+        return self.noise.noisy(self.noise.noise_quantile(uniform(generator, t.shape)), t, scale)
+
+    def quantiles(self, levels: Sequence[float]) -> Array:
+        """The t [Q, n, K] with these probabilities below."""
+        if self.scale is None:
+            return weighted_quantiles(self.location, self.weights, levels)
+        centre, spread = self.moments()
+        return np.stack([self._quantile(level, centre, spread) for level in levels])
+
+    def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
+        score = self.noise.noise_quantile(np.array(level))
+        each = self.noise.noisy(score, self.location, self.scale)
+        # Between those of the draws; Newton's method, and the middle where it leaves what is left.
+        low, high = each.min(axis=0), each.max(axis=0)
+        t = np.clip(centre + spread * score, low, high)
+        rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
+        for _ in range(_MOST_STEPS):
+            here = t[rows]
+            excess = part.cdf(here) - level
+            low[rows] = np.where(excess < 0, here, low[rows])
+            high[rows] = np.where(excess > 0, here, high[rows])
+            left = np.any((np.abs(excess) > _TOLERANCE) & (low < high)[rows], axis=1)
+            if not left.any():
+                break
+            if not left.all():
+                rows, part, here, excess = rows[left], part.at(left), here[left], excess[left]
+            densities = np.exp(self.noise.log_densities(here, part.location, part.scale))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                new = here - excess / np.einsum("m,mnk->nk", self.weights, densities)
+            inside = (new > low[rows]) & (new < high[rows])
+            t[rows] = np.where(inside, new, 0.5 * (low[rows] + high[rows]))
+            # The error of the step is that of its square.
+            left = np.any(~inside | (np.abs(excess) > close), axis=1)
+            if not left.any():
+                break
+            rows, part = rows[left], part.at(left)
+        return t
+
+
+def uniform(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Return uniform random numbers strictly between 0 and 1."""
+    return (generator.integers(LEVELS, size=shape) + 0.5) / LEVELS
+
+
+@lru_cache(maxsize=8)  # the same for every tile
+def _noise_scores(noise: Regression, num_draws: int) -> Array:
+    """Scores of the noise at the levels of each draw [M, R]; see `Regression.noisy`."""
+    repeats = -(-NOISE_POINTS // num_draws)
+    levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
+    return read_only(noise.noise_quantile(levels))
+
+
+def _radical_inverse(count: int) -> Array:
+    """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
+    indices = np.arange(1, count + 1)
+    result, weight = np.zeros(count), 0.5
+    while indices.any():
+        result += weight * (indices & 1)
+        indices >>= 1
+        weight *= 0.5
+    return result
