@@ -1,6 +1,7 @@
 """Likelihoods of numbers and of classes, for `BayesianMLP(likelihood=...)`."""
 
 from tfbnn.fit.own_class_checks import check_noise
+from tfbnn.spec.counts import NegativeBinomial, Poisson
 from tfbnn.spec.likelihoods import (
     Bernoulli,
     Categorical,
@@ -16,6 +17,8 @@ __all__ = [
     "CustomNoise",
     "Gaussian",
     "HeteroscedasticGaussian",
+    "NegativeBinomial",
+    "Poisson",
     "StudentT",
     "check_noise",
 ]

@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "tensorflow_probability": ("engine.basis.libraries",),
     "keras": ("engine",),
     "tf_keras": ("engine",),
-    "scipy": ("engine", "posterior.compression"),
+    "scipy": ("engine", "posterior.compression", "spec.counts"),
     "threadpoolctl": ("system.threads",),
     "h5py": ("storage", "data.hdf5", "data.tables"),
     "matplotlib": ("plots",),

@@ -77,10 +77,18 @@ class FakeFits:
         self.calls = []
         self.diagnosis = None
 
-    def fit_posterior(self, model, x, y, *, noise_scale=None, groups=None, **options):
+    def fit_posterior(self, model, x, y, *, noise_scale=None, offset=None, groups=None, **options):
         missing = options["missing"]
         asked = model.asked.for_rows(x, y, missing)
-        rows, _ = rows_to_fit(asked, x, y, noise_scale, None, missing=missing, groups=groups)
+        rows, _ = rows_to_fit(
+            asked,
+            x,
+            y,
+            offset if asked.has_counts else noise_scale,
+            None,
+            missing=missing,
+            groups=groups,
+        )
         self.calls.append(SimpleNamespace(asked=asked, y=y, rows=rows, options=options))
         spec = asked.closed(("standardize",), "there is nothing to choose by")
         generator = np.random.default_rng(options["seed"])

@@ -17,6 +17,7 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -183,6 +184,11 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
     table = inputs.read(names)
     y = read_labels(table, names, model.classes or ()) if names else table.numbers(targets)
     return inputs.of(table), y, as_noise(table, noise)
+
+
+def as_known(spec: NetworkSpec, known: Array | None) -> dict[str, Any]:
+    """Known noise, or offsets of counts, as the argument of a model's method."""
+    return {"offset" if spec.has_counts else "noise_scale": known}
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:

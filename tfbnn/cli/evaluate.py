@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Annotated
 
-from tfbnn.cli.columns import read_rows
+from tfbnn.cli.columns import as_known, read_rows
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import ErrorBarOptions, JsonOptions, RoleOptions, argument, load_model
 from tfbnn.posterior.facts import score_rows
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args)
     x, y, noise = read_rows(model, args)
     calibrated = False if args.uncalibrated else "auto"
-    scores = model.evaluate(x, y, noise_scale=noise, calibrated=calibrated)
+    scores = model.evaluate(x, y, **as_known(model.spec, noise), calibrated=calibrated)
     note, calibration = weighting_note(model.posterior), model.calibration
     told = None if calibration is None or args.uncalibrated else calibration.text
     if args.json:

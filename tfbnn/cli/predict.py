@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from tfbnn.cli.columns import ModelInputs, as_noise, read_labels
+from tfbnn.cli.columns import ModelInputs, as_known, as_noise, read_labels
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
     ErrorBarOptions,
@@ -58,7 +58,7 @@ class Options(ErrorBarOptions, ModelOptions):
         trust: Column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
         unsampled: Predict with the networks of a run that ended before its first draw: their spread is
             no error bar.
-        noise_column: Column with the known standard deviation of each row, for --include-noise after a
+        noise_column: Column with the known standard deviation of each row, or the offset of counts, after a
             fit with such a column; default: the name used in the fit.
         keep: Repeat these columns of POINTS before the others, such as an id.
         density: Also the predictive density of the targets in these columns, for --include-noise; of
@@ -75,7 +75,10 @@ class Options(ErrorBarOptions, ModelOptions):
     space: Annotated[str, {"choices": ["original", "transformed"]}] = "original"
     trust: bool = False
     unsampled: bool = False
-    noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+    noise_column: Annotated[
+        list[str] | None,
+        {"flags": ("--noise-column", "--offset-column"), "action": "append", "metavar": "COL"},
+    ] = None
     keep: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
     density: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
     cdf: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
     noise = args.noise_column or model.posterior.provenance.noise_columns or ()
-    noise = noise if args.include_noise else ()
+    noise = noise if args.include_noise or model.spec.has_counts else ()
     has_labels = model.spec.has_classes and args.space == "original"
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
@@ -118,9 +121,9 @@ def run(args: argparse.Namespace) -> int:
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
         for number, (x, table) in enumerate(pieces):
-            known = as_noise(table, noise)
+            known = as_known(model.spec, as_noise(table, noise))
             kept = [table.labels([name])[:, 0] for name in args.keep]
-            prediction = model.predict(x, noise_scale=known, **settings).columns
+            prediction = model.predict(x, **known, **settings).columns
             if has_labels:
                 kept += [*model.posterior.most_probable(prediction.mean).T]
             values = [values_of(prediction)]
@@ -128,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
                 of_rows = model.predict_distribution(
                     x,
                     include_noise=args.include_noise or model.spec.has_classes,
-                    noise_scale=known,
+                    **known,
                     calibrated=settings["calibrated"],
                 )
                 values += _distribution_values(args, of_rows, table, model.classes, number)

@@ -125,25 +125,40 @@ def as_columns(
     return array
 
 
-def as_row_noise(value: Any, *, num_rows: int, num_targets: int) -> Array | None:
-    """Convert a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K]."""
+def as_row_noise(
+    value: Any, *, num_rows: int, num_targets: int, is_offset: bool = False
+) -> Array | None:
+    """Convert a known noise scale per row, [N] or [N, K], to a positive float64 matrix [N, K].
+
+    Offsets of counts may have either sign.
+    """
     if value is None:
         return None
-    array = as_float_array(value, "noise_scale")
+    name = "offset" if is_offset else "noise_scale"
+    array = as_float_array(value, name)
     if array.ndim == 1:
         array = np.repeat(array[:, None], num_targets, axis=1)
     if array.shape != (num_rows, num_targets):
         raise ValueError(
-            f"noise_scale must have shape [{num_rows}] or [{num_rows}, {num_targets}], received "
-            f"{list(array.shape)}. Give one standard deviation per row, in the units of y."
+            f"{name} must have shape [{num_rows}] or [{num_rows}, {num_targets}], received "
+            f"{list(array.shape)}. Give one number per row."
         )
-    _refuse_non_finite(array, "noise_scale")
-    if np.any(array <= 0):
+    _refuse_non_finite(array, name)
+    if np.any(array <= 0) and not is_offset:
         row = int(np.argwhere(array <= 0)[0][0])
         found = f"noise_scale must be positive, received {array[row].min()}"
         advice = "It is a standard deviation in the units of y."
         raise BadRowError("noise_scale", found, advice, row)
     return array
+
+
+def check_counts(values: Array, name: str) -> None:
+    """Refuse targets [N, K] that are no whole numbers, 0 or more."""
+    bad = np.argwhere((values < 0) | (values != np.floor(values)))
+    if len(bad):
+        row, column = map(int, bad[0])
+        found = f"{name} must hold counts 0, 1, 2, .., received {values[row, column]:g}"
+        raise BadRowError(name, found, "Use likelihood=Gaussian() for other numbers.", row, column)
 
 
 def check_rows(**matrices: Array | None) -> None:

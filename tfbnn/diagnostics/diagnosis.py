@@ -266,6 +266,9 @@ def rows_texts(rows: RowsCheck) -> Iterator[str]:
         return
     for target in rows.targets:
         name = f"{shown(target.name)}: " if len(rows.targets) > 1 else ""
+        if np.isnan(target.pull_width):  # no row could be left out
+            yield f"{name}R2 {target.r2:.3g} of {of_rows}"
+            continue
         inner, outer = map(percent, target.coverage)
         yield (
             f"{name}R2 {target.r2:.3g}, pull width {target.pull_width:.3g}; 68 % and 95 % intervals "

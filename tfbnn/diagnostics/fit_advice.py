@@ -37,10 +37,12 @@ _LITTLE = 0.05
 _GIVEN_NOISE = {
     "rows": ("the noise_scale of the rows", "standard deviations, in the units of y"),
     "fixed": ("the fixed noise_scale", "a standard deviation, after y_transform; or 'learned'"),
+    "counts": ("what a Poisson distribution has", "a standard deviation relative to the mean"),
 }
 _LEARN_NOISE = Remedy(
     "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
 )
+_SCATTER = Remedy("likelihood=NegativeBinomial(), which learns how far rates scatter")
 # Wider than one whose scales are sampled, too: those of the default have a lighter tail.
 _WIDER = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
 _JUDGE = Remedy("model.evaluate(x_held_out, y_held_out)")
@@ -90,7 +92,8 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
 
 
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
-    return rows.targets if isinstance(rows, NumbersCheck) else ()
+    """Targets that are to be of order one, which counts are not."""
+    return rows.targets if isinstance(rows, NumbersCheck) and rows.noise != "counts" else ()
 
 
 def _unscaled(
@@ -111,6 +114,11 @@ def _unscaled(
             )
 
 
+def _pulled(target: TargetCheck) -> str:
+    """The pull width in brackets, where rows could be left out."""
+    return "" if np.isnan(target.pull_width) else f" (pull width {target.pull_width:.2g})"
+
+
 def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     """Noise that is given and far from the residuals."""
     if not isinstance(rows, NumbersCheck) or rows.noise == "learned":
@@ -124,16 +132,15 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
         if target.residual > _NOISE_RATIO * target.noise:
             yield Problem(
                 f"The noise is too small: the residuals of {name} are "
-                f"{target.residual / target.noise:.2g} times {given} (pull width "
-                f"{target.pull_width:.2g})",
-                _LEARN_NOISE,
+                f"{target.residual / target.noise:.2g} times {given}{_pulled(target)}",
+                _SCATTER if rows.noise == "counts" else _LEARN_NOISE,
                 severity,
                 why="Or the network cannot follow the rows. Either way the error bars are too small.",
             )
         elif target.noise > _NOISE_RATIO * expected:
             yield Problem(
                 f"The noise is too large: {given} is {target.noise / expected:.2g} times the "
-                f"residuals of {name} (R2 {target.r2:.2g}, pull width {target.pull_width:.2g})",
+                f"residuals of {name}, R2 {target.r2:.2g}{_pulled(target)}",
                 Remedy(f"check noise_scale: {units}"),
                 severity,
                 why="The rows then say too little, and the network keeps near its prior.",

@@ -14,7 +14,7 @@ LEVELS = (0.683, 0.954)
 # A standard deviation below this share of the mean is rounding: the column is constant.
 ROUNDING = 1e-12
 # Known for every row, fixed for all, or learned, at least in part.
-NOISE_ORIGINS = ("rows", "fixed", "learned")
+NOISE_ORIGINS = ("rows", "fixed", "learned", "counts")
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Arr
             theta[scales] = np.log(found)
             scale = np.repeat(found, lines.shape[1])
         theta[place] = weights.ravel() / (scale if spec.is_ntk else 1.0)
-    if rows is not None and not spec.has_classes:
+    if rows is not None and spec.has_additive_noise:
         _start_noise(spec, model, rows, theta)
     return theta
 

@@ -177,7 +177,7 @@ def notes(
 def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     """A remark on numerical precision, where the noise is small for float32."""
     spec = job.config.spec
-    if spec.dtype == "float64":
+    if spec.dtype == "float64" or not spec.has_additive_noise:
         return None
     _, y, noise = job.config.transformed.train
     scale = np.inf if noise is None else float(np.median(noise))

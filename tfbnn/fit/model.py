@@ -29,7 +29,14 @@ from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
 from tfbnn.spec.open_spec import OpenSpec, make_any_spec
-from tfbnn.spec.rows import NetworkRows, Rows, prepare_rows, rows_to_fit, transform_rows
+from tfbnn.spec.rows import (
+    NetworkRows,
+    Rows,
+    known_of_rows,
+    prepare_rows,
+    rows_to_fit,
+    transform_rows,
+)
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
@@ -93,6 +100,7 @@ class SampledNetwork(SampledModel):
         y: Any = None,
         *,
         noise_scale: Any = None,
+        offset: Any = None,
         groups: Any = None,
         missing: Missing = "refuse",
         kernel: str | Kernel | Callable[..., Any] = "auto",
@@ -125,6 +133,8 @@ class SampledNetwork(SampledModel):
                 0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. It
                 replaces a fixed noise scale of the likelihood, and adds in quadrature to a learned one.
+            offset: Of counts, the logarithm of each row's exposure, [N] or [N, K], which adds to the
+                outputs: exp(offset) times the rate is the mean.
             groups: Labels [N] of rows that belong together, such as measurements of one subject. They
                 are held out and left out together. None (default): all stand for themselves.
             missing: Missing values in x, "refuse" (default), or "indicator": the median and one more
@@ -155,7 +165,7 @@ class SampledNetwork(SampledModel):
                 Below 1 every row counts for that share of itself: a coarsened posterior.
             effort: Share of the usual work, above 0 and at most 1 (default), of starts, warm-up and
                 draws where these are "auto".
-            validation_data: (x, y) or (x, y, noise_scale), for early stopping and the diagnosis.
+            validation_data: (x, y), (x, y, noise_scale) or, of counts, (x, y, offset), for early stopping and the diagnosis.
             calibrate: Whether the fit ends with `calibrate(method="loo")`. "auto" (default): where the
                 noise is learned, from 150 rows on. It decides no draw.
             seed: Non-negative integer. The same seed on the same machine gives the same bits.
@@ -207,7 +217,8 @@ class SampledNetwork(SampledModel):
             resume=resume,
             commit_interval=commit_interval,
         )
-        return self.fit_data(x, y, noise_scale, options, validation_data, groups)
+        known = known_of_rows(self.spec, noise_scale, offset)
+        return self.fit_data(x, y, known, options, validation_data, groups)
 
     def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
         """Fit one network: what the chains of `fit_posterior` would start from.

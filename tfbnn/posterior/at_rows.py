@@ -80,7 +80,8 @@ def at_rows(
     observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)
     log_likelihood = np.empty(shape) if with_density else None
     for rows, outputs in sampled_functions(ensemble, points.inputs, seed):
-        function = inverse_draws(ensemble, spec.likelihood.location(outputs))
+        known = None if points.noise is None else points.noise[rows]
+        function = inverse_draws(ensemble, spec.likelihood.location(outputs, known))
         functions[:, rows] = function
         levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))
         if spec.has_classes:
@@ -117,8 +118,8 @@ def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
 def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:
     """New observations [C * S, n, K] with noise at levels of it, original units."""
     likelihood = ensemble.spec.regression_likelihood
-    location = likelihood.location(outputs)
     noise = None if points.noise is None else points.noise[rows]
+    location = likelihood.location(outputs, noise)
     scale = scale_at(ensemble, outputs, location, noise)
     noisy = likelihood.noisy(likelihood.noise_quantile(levels), location, scale)
     return ensemble.y_pipeline.inverse(noisy)
@@ -138,5 +139,6 @@ def _log_density(ensemble: Ensemble, points: Points, rows: slice, outputs: Array
     noise = None if known.noise is None else known.noise[rows]
     scale = likelihood.scale(outputs, ensemble.log_noise_scale, noise)
     with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
-        density = likelihood.log_density(known.y[rows], likelihood.location(outputs), scale)
+        location = likelihood.location(outputs, noise)
+        density = likelihood.log_density(known.y[rows], location, scale)
     return density + log_jacobian(ensemble, cast(Rows, points.rows).y[rows])

@@ -79,8 +79,9 @@ def given_together(what: str, x: object, y: object) -> bool:
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
     """Refuse rows without known noise after a fit that had it."""
     if ensemble.row_noise and noise is None:
+        name = "offset" if ensemble.spec.has_counts else "noise_scale"
         raise ValueError(
-            f"{what} needs noise_scale, received None: the fit had known noise. Pass that of these rows."
+            f"{what} needs {name}, received None: the fit had one. Pass that of these rows."
         )
 
 

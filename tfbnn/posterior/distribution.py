@@ -167,10 +167,10 @@ class PredictiveDistribution:
 
         def fill(rows: slice) -> None:
             outputs = forward(x[rows]).swapaxes(1, 2).astype(np.float64)
-            location[:, rows] = likelihood.location(outputs)
+            noise = None if row_noise is None else row_noise[places[rows]]
+            location[:, rows] = likelihood.location(outputs, noise)
             if scale is None:
                 return
-            noise = None if row_noise is None else row_noise[places[rows]]
             if self._wanted.include_noise:
                 scale[:, rows] = scale_at(ensemble, outputs, location[:, rows], noise)
             else:
@@ -229,6 +229,8 @@ class PredictiveDistribution:
 
         def log_density(rows: RowsDistribution, t: Array, y: Array) -> Array:
             found, slope = rows.log_density(t), np.abs(self._fitted.y_pipeline.derivative(y))
+            if self._ensemble.spec.has_counts:
+                found = np.where(y == np.floor(y), found, -np.inf)
             return np.where(np.isneginf(found), found, found + np.log(slope))
 
         return self._at(y, log_density)

@@ -31,7 +31,7 @@ from tfbnn.posterior.calibration.left_out import (
 )
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
-from tfbnn.posterior.prediction import function_of_chains, functions_together
+from tfbnn.posterior.prediction import function_of_chains, functions_together, target_tiles
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
@@ -131,7 +131,7 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
     if ensemble.provenance.is_unfinished:
         return Predictions(why="the run ended before its first draw")
     rows = rows.part(_MAX_HELD_OUT)
-    scores = row_scores(ensemble, rows.y, ensemble.transform(rows))
+    scores = row_scores(ensemble, rows.y, ensemble.transform(rows), pulls_alone=True)
     return scores.judged(source, ensemble.calibration is not None, ensemble.target_names)
 
 
@@ -174,8 +174,11 @@ def _numbers(
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, error, stddev, judged = (np.empty(shape) for _ in range(6))
     function = function_of_chains(ensemble)
-    groups = group_chains(function)
-    for tile, left_out in left_out_tiles(ensemble, rows, groups, row_groups):
+    groups, has_counts = group_chains(function), ensemble.spec.has_counts
+    tiles: Any = ((tile, (0.0, 1.0, 0.0)) for tile in target_tiles(ensemble, rows))
+    if not has_counts:  # of which none is left out
+        tiles = left_out_tiles(ensemble, rows, groups, row_groups)
+    for tile, left_out in tiles:
         place, location, fitted, *_ = tile
         scale = np.broadcast_to(fitted, location.shape)
         mean[place] = np.einsum("s,snk->nk", weights, location)
@@ -204,6 +207,8 @@ def _numbers(
         for index in range(shape[1])
     ]
     check = NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
+    if has_counts:
+        return check, Predictions(why="counts are judged by held-out rows")
     if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):
         return check, Predictions(why="most rows decide their own predictions")
     try:
@@ -231,6 +236,8 @@ def _root_mean(values: Array) -> float:
 
 
 def _noise_origin(ensemble: Ensemble) -> str:
+    if ensemble.spec.has_counts:
+        return "counts"
     if ensemble.spec.regression_likelihood.learns_noise:
         return "learned"
     return "rows" if ensemble.row_noise else "fixed"

@@ -72,8 +72,9 @@ def _of_draws(ensemble: Ensemble, x: Array) -> Array:
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     outputs, slopes = network_gradients(ensemble, x)
     linked = likelihood.inverse_link(likelihood.location(outputs))
-    # The location is linear in the outputs, and so are tangents: [M, n, D, K].
-    tangents = likelihood.link_tangent(linked[:, :, None], likelihood.location(slopes))
+    # Outputs up to a common shift, which a softmax does not see, are what the link takes: [M, n, D, K].
+    slopes = slopes[..., : ensemble.spec.num_predicted]
+    tangents = likelihood.link_tangent(linked[:, :, None], slopes)
     by_inputs = tangents / pipeline.derivative(pipeline.inverse(linked))[:, :, None]
     return np.moveaxis(by_inputs, 3, 2)
 

@@ -18,6 +18,10 @@ from tfbnn.system.arrays import Array, read_only
 
 # Equally weighted points that stand for the predictive distribution with noise.
 NOISE_POINTS = 4096
+# Fewer of counts, each of which takes microseconds.
+_COUNT_POINTS = 256
+# What a quantile of counts may be off by before it is rounded up.
+_OF_COUNT = 1e-6
 # Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
 # more has that, and steps, most of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
@@ -73,17 +77,30 @@ class Mixture(NamedTuple):
         Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
         results depend neither on the order of rows nor on how they are split, and need no seed.
         """
-        if self.scale is None:
-            return self.location, self.weights
-        scores = _noise_scores(self.noise, len(self.weights))
+        _, weights, location, scale = self
+        if scale is None:
+            return location, weights
+        scale, num_points = np.broadcast_to(scale, location.shape), NOISE_POINTS
+        if self.likelihood.has_counts:
+            num_points = _COUNT_POINTS
+            some = slice(None, None, max(1, len(weights) // num_points))
+            weights, location, scale = (
+                weights[some] / weights[some].sum(),
+                location[some],
+                scale[some],
+            )
+        scores = _noise_scores(self.noise, len(weights), num_points)
         repeats = scores.shape[1]
-        scale = np.broadcast_to(self.scale, self.location.shape)
-        points = self.noise.noisy(scores[:, :, None, None], self.location[:, None], scale[:, None])
-        weights = np.repeat(self.weights / repeats, repeats)
-        return points.reshape(-1, *self.location.shape[1:]), weights
+        points = self.noise.noisy(scores[:, :, None, None], location[:, None], scale[:, None])
+        weights = np.repeat(weights / repeats, repeats)
+        return points.reshape(-1, *location.shape[1:]), weights
 
     def cdf(self, t: Array) -> Array:
         """Probability of at most t [n, K]."""
+        return self._cdf(np.floor(t) if self.likelihood.has_counts else t)
+
+    def _cdf(self, t: Array) -> Array:
+        """The same, of counts continuous in between."""
         if self.scale is None:
             below: Array = self.location <= t
         else:
@@ -112,18 +129,27 @@ class Mixture(NamedTuple):
         if self.scale is None:
             return weighted_quantiles(self.location, self.weights, levels)
         centre, spread = self.moments()
-        return np.stack([self._quantile(level, centre, spread) for level in levels])
+        found = np.stack([self._quantile(level, centre, spread) for level in levels])
+        return np.ceil(found - _OF_COUNT) if self.likelihood.has_counts else found
+
+    def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:
+        """Return what a quantile [n, K] lies between."""
+        if self.likelihood.has_counts:  # Cantelli 1928, by mean and standard deviation
+            below, above = np.sqrt((1.0 - level) / level), np.sqrt(level / (1.0 - level))
+            return np.maximum(centre - below * spread, 0.0), centre + above * spread
+        each = self.noise.noisy(
+            self.noise.noise_quantile(np.array(level)), self.location, self.scale
+        )
+        return each.min(axis=0), each.max(axis=0)
 
     def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
-        score = self.noise.noise_quantile(np.array(level))
-        each = self.noise.noisy(score, self.location, self.scale)
-        # Between those of the draws; Newton's method, and the middle where it leaves what is left.
-        low, high = each.min(axis=0), each.max(axis=0)
-        t = np.clip(centre + spread * score, low, high)
+        # Newton's method, and the middle where it leaves what is left.
+        low, high = self._ends(level, centre, spread)
+        t = np.clip(centre + spread * self.noise.noise_quantile(np.array(level)), low, high)
         rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
         for _ in range(_MOST_STEPS):
             here = t[rows]
-            excess = part.cdf(here) - level
+            excess = part._cdf(here) - level
             low[rows] = np.where(excess < 0, here, low[rows])
             high[rows] = np.where(excess > 0, here, high[rows])
             left = np.any((np.abs(excess) > _TOLERANCE) & (low < high)[rows], axis=1)
@@ -150,9 +176,9 @@ def uniform(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 @lru_cache(maxsize=8)  # the same for every tile
-def _noise_scores(noise: Regression, num_draws: int) -> Array:
+def _noise_scores(noise: Regression, num_draws: int, num_points: int) -> Array:
     """Scores of the noise at the levels of each draw [M, R]; see `Regression.noisy`."""
-    repeats = -(-NOISE_POINTS // num_draws)
+    repeats = -(-num_points // num_draws)
     levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
     return read_only(noise.noise_quantile(levels))
 

@@ -139,7 +139,7 @@ def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
         original = rows.noise / np.abs(pipeline.derivative(pipeline.inverse(rows.y)))
     for place, outputs in output_tiles(ensemble, rows.x):
         known = None if rows.noise is None else rows.noise[place]
-        location = likelihood.location(outputs)
+        location = likelihood.location(outputs, known)
         fitted = likelihood.scale(outputs, ensemble.log_noise_scale, known)
         predicted = fitted
         if original is not None:
@@ -186,7 +186,7 @@ def predict(
             noise = None if row_noise is None else row_noise[rows]
             places = slice(rows.start - first, rows.stop - first)
             of_rows = _by_rows(outputs[..., places])
-            location = ensemble.spec.likelihood.location(of_rows)
+            location = ensemble.spec.likelihood.location(of_rows, noise)
             if wanted.include_noise:
                 scale = scale_at(ensemble, of_rows, location, noise)
             else:
@@ -244,6 +244,9 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
         mean, stddev = inverse(known[0]), known[1] * unit
     if mixture.scale is not None:
         has_moments = is_affine or ensemble.has_mean_of_target
+        if ensemble.spec.has_counts and wanted.quantiles is not None:
+            stddev = np.hypot(stddev, mixture.noise_spread())
+            return Prediction(mean, stddev, mixture.quantiles(wanted.quantiles))
         if wanted.quantiles is not None or not is_affine and has_moments:
             points, weights = mixture.points()
             values = inverse(points)

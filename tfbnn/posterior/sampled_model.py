@@ -35,7 +35,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
-from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
+from tfbnn.spec.rows import NetworkRows, Rows, known_of_rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
@@ -181,6 +181,7 @@ class SampledModel(ExplainsAttributes):
         quantiles: ArrayLike | None = None,
         space: str = "original",
         noise_scale: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         return_trust: bool = False,
         calibrated: bool | str = "auto",
         allow_unsampled: bool = False,
@@ -215,6 +216,8 @@ class SampledModel(ExplainsAttributes):
                 classes the logits, with Categorical less their mean over classes.
             noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
                 required with `include_noise` after a fit that had them.
+            offset: Of counts, logarithms of the exposures of these rows, [N] or [N, K]; default None:
+                rates, for an exposure of 1.
             return_trust: Whether to say of every row if it lies where there were training inputs:
                 1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
             calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
@@ -238,8 +241,7 @@ class SampledModel(ExplainsAttributes):
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         check_flag("return_trust", return_trust)
-        refuse_other_order(given, noise_scale, "noise_scale")
-        noise = prepare_noise(self.spec, noise_scale, len(x))
+        noise = self._known_of(given, noise_scale, offset, len(x))
         if include_noise and self.spec.has_classes:
             raise ValueError(
                 f"include_noise=True does not go with {type(self.spec.likelihood).__name__}: the "
@@ -270,6 +272,7 @@ class SampledModel(ExplainsAttributes):
         *,
         include_noise: bool = True,
         noise_scale: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         calibrated: bool | str = "auto",
     ) -> PredictiveDistribution | ClassDistribution:
         """Predictive distribution at every row: density, distribution function, quantiles and draws.
@@ -278,7 +281,7 @@ class SampledModel(ExplainsAttributes):
             x: Inputs [N, D], as in `predict`.
             include_noise: True (default): of a new observation. False: of the function alone, which has
                 no density. Class labels have True only.
-            noise_scale, calibrated: As in `predict`.
+            noise_scale, offset, calibrated: As in `predict`.
 
         Returns:
             `PredictiveDistribution` with mean(), std(), var(), quantile(q), interval(level), cdf(y), pdf(y),
@@ -300,8 +303,7 @@ class SampledModel(ExplainsAttributes):
         ensemble, given = self._fitted(allow_unsampled=False), x
         x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
-        refuse_other_order(given, noise_scale, "noise_scale")
-        noise = prepare_noise(self.spec, noise_scale, len(x))
+        noise = self._known_of(given, noise_scale, offset, len(x))
         calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         if self.spec.has_classes:
             if not include_noise:
@@ -315,6 +317,12 @@ class SampledModel(ExplainsAttributes):
         return PredictiveDistribution(
             ensemble, x, noise, include_noise=include_noise, calibrated=calibrated
         )
+
+    def _known_of(self, x: Any, noise_scale: Any, offset: Any, num_rows: int) -> Array | None:
+        """Noise scales or offsets [N, K] of so many rows, or None; in the order of x as it was given."""
+        known = known_of_rows(self.spec, noise_scale, offset)
+        refuse_other_order(x, known, "noise_scale" if offset is None else "offset")
+        return prepare_noise(self.spec, known, num_rows)
 
     def code_inputs(self, x: ArrayLike) -> Array:
         """Inputs as the numbers that they become where columns of text and flags are coded.
@@ -410,6 +418,7 @@ class SampledModel(ExplainsAttributes):
         y: ArrayLike,
         *,
         noise_scale: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         include_noise: bool = True,
         calibrated: bool | str = "auto",
     ) -> dict[str, Any]:
@@ -419,6 +428,7 @@ class SampledModel(ExplainsAttributes):
             x: Inputs [N, D].
             y: Targets [N, K] or [N], original units; of one target either, whatever was fitted.
             noise_scale: Known standard deviations of the rows in the units of y, or None.
+            offset: Of counts, logarithms of the exposures of the rows, or None.
             include_noise: True (default): of the distribution of a new observation. False: of the
                 function alone, as if the targets were its values; there is no density then.
             calibrated: Whether under the calibration of `calibrate`, with noise only. "auto"
@@ -458,7 +468,8 @@ class SampledModel(ExplainsAttributes):
 
         ensemble = self._fitted(allow_unsampled=False)
         check_flag("include_noise", include_noise)
-        rows, transformed = checked_rows(ensemble, x, y, noise_scale, "evaluate")
+        known = known_of_rows(self.spec, noise_scale, offset)
+        rows, transformed = checked_rows(ensemble, x, y, known, "evaluate")
         calibrated = _is_calibrated(ensemble, calibrated, include_noise)
         if self.spec.has_classes:
             return evaluate_classes(ensemble, transformed)

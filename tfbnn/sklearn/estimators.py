@@ -92,7 +92,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     y_transform: str | Sequence[str] | None = AUTO
     calibrate: bool | str = AUTO
 
-    def fit(self, X: Any, y: Any, *, noise_scale: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, noise_scale: Any = None, offset: Any = None, groups: Any = None
+    ) -> Self:
         """Sample the posterior given the rows (X, y).
 
         Args:
@@ -100,6 +102,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             y: Targets [N] or [N, K].
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. In
                 searches it is metadata: `set_fit_request(noise_scale=True)`.
+            offset: Of counts, logarithms of the exposures of the rows, [N] or [N, K]; metadata, too.
             groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
                 in what the fit holds out or leaves out. In searches it is metadata, too:
                 `set_fit_request(groups=True)`.
@@ -111,7 +114,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             TypeError: For `sample_weight`, and arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        beside = {"noise_scale": noise_scale, "groups": groups}
+        beside = {"noise_scale": noise_scale, "offset": offset, "groups": groups}
         likelihood: Any = self.likelihood
         if not (is_auto(likelihood) and is_auto(self.hidden_layer_sizes)):
             likelihood = self._settled(Gaussian("learned"), Regression)
@@ -128,6 +131,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         *,
         include_noise: bool = True,
         noise_scale: Any = None,
+        offset: Any = None,
     ) -> Array | tuple[Array, Array]:
         """The mean of a new target, E[y | x], and with `return_std` how far a target may be off.
 
@@ -143,6 +147,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
                 where the fit was. False: of the function alone, which more rows would narrow.
             noise_scale: Known standard deviations of these rows, as in `fit`; needed for the noise
                 where the fit had some.
+            offset: Of counts, logarithms of the exposures of these rows; default None: rates.
 
         Returns:
             The mean, in the shape of the targets of the fit, or (mean, std).
@@ -153,10 +158,12 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         inputs, ensemble = self._checked(X), self.model_.posterior
         is_affine = ensemble.y_pipeline.is_affine
         with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
-        mean: Array = self._in_double.predict(inputs, include_noise=with_noise).mean
+        mean: Array = self._in_double.predict(inputs, include_noise=with_noise, offset=offset).mean
         if not return_std:
             return mean
-        told = self.model_.predict(inputs, include_noise=include_noise, noise_scale=noise_scale)
+        told = self.model_.predict(
+            inputs, include_noise=include_noise, noise_scale=noise_scale, offset=offset
+        )
         return mean, told.stddev
 
     def predict_quantiles(
@@ -166,30 +173,28 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         *,
         include_noise: bool = True,
         noise_scale: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Quantiles of a new target, or of the function; those of `predict_distribution` of the model.
 
         Args:
             X: Inputs [N, D].
             quantiles: Q probabilities in (0, 1); by default the median and the ends of the central 68 %.
-            include_noise, noise_scale: As in `predict`.
+            include_noise, noise_scale, offset: As in `predict`.
 
         Returns:
             [N, Q], or [N, Q, K] of targets [N, K].
         """
         inputs, levels = self._checked(X), np.ravel(quantiles)
-        noise = None if noise_scale is None else np.asarray(noise_scale)
-        found = [
-            cast(
-                PredictiveDistribution,
-                self.model_.predict_distribution(
-                    inputs[rows],
-                    include_noise=include_noise,
-                    noise_scale=None if noise is None else noise[rows],
-                ),
-            ).quantile(levels)
-            for rows in row_slices(len(inputs), _ROWS_AT_ONCE)
-        ]
+        given = {"noise_scale": noise_scale, "offset": offset}
+        known = {name: np.asarray(one) for name, one in given.items() if one is not None}
+
+        def of_rows(rows: slice) -> Array:
+            parts: dict[str, Any] = {name: one[rows] for name, one in known.items()}
+            d = self.model_.predict_distribution(inputs[rows], include_noise=include_noise, **parts)
+            return cast(PredictiveDistribution, d).quantile(levels)
+
+        found = [of_rows(rows) for rows in row_slices(len(inputs), _ROWS_AT_ONCE)]
         return np.moveaxis(np.concatenate(found, axis=1), 0, 1)
 
     def predict_interval(
@@ -199,20 +204,22 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         *,
         include_noise: bool = True,
         noise_scale: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Ends of the central interval of a new target, or of the function.
 
         Args:
             X: Inputs [N, D].
             alpha: Probability outside the interval, in (0, 1); default 0.1.
-            include_noise, noise_scale: As in `predict`.
+            include_noise, noise_scale, offset: As in `predict`.
 
         Returns:
             [N, 2], or [N, 2, K] of targets [N, K].
         """
         alpha = check_number("alpha", alpha, above=0, below=1)
-        settings: Any = {"include_noise": include_noise, "noise_scale": noise_scale}
-        return self.predict_quantiles(X, (0.5 * alpha, 1.0 - 0.5 * alpha), **settings)
+        settings: Any = {"noise_scale": noise_scale, "offset": offset}
+        levels = 0.5 * alpha, 1.0 - 0.5 * alpha
+        return self.predict_quantiles(X, levels, include_noise=include_noise, **settings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,6 +35,8 @@ def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] |
     """Return the transform of the targets, or None where rows are to choose it."""
     if likelihood.has_classes:
         return (), "the targets are class labels"
+    if likelihood.has_counts:
+        return (), "the targets are counts"
     if likelihood.noise_scale not in (None, LEARNED):
         return ("standardize",), "the noise scale that was given counts in these units"
     return None

@@ -60,6 +60,7 @@ LINKS = {
         lambda p, tangent: p * (1.0 - p) * tangent,
         lambda op, f: op("Sigmoid", f),
     ),
+    "exp": Link(lambda f: np.exp(f), lambda p, tangent: p * tangent, lambda op, f: op("Exp", f)),
     "softmax": Link(
         lambda f: np.exp(log_softmax(f)),
         _softmax_tangent,
@@ -83,6 +84,7 @@ class Likelihood(ABC):
     Attributes:
         link: What makes predictions of its locations: a name in `LINKS`.
         has_classes: Whether targets are class labels, and predictions probabilities.
+        has_counts: Whether they are counts, and predictions rates.
         is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
             normal noise around the outputs, of a scale that does not depend on them.
         noise_scale: A fixed scale of the noise, one per output, or "learned"; None where there is no
@@ -93,6 +95,7 @@ class Likelihood(ABC):
 
     link: ClassVar[str]
     has_classes: ClassVar[bool]
+    has_counts: ClassVar[bool] = False
     is_conjugate: ClassVar[bool] = False
     noise_scale: float | tuple[float, ...] | str | None = None
     scale_prior: ScalePrior | str | None = None
@@ -117,12 +120,13 @@ class Likelihood(ABC):
         """Number of learned log noise scales besides the weights; by default none."""
         return 0
 
-    def location(self, outputs: Any) -> Any:
+    def location(self, outputs: Any, offset: Array | None = None) -> Any:
         """Noise-free predictions out of network outputs [..., num_outputs], an array or a tensor.
 
         For targets that are numbers the first K [..., K]; of classes logits, [..., K] or
-        [..., classes].
+        [..., classes]; of counts rates, with the offset [n, K] of rows.
         """
+        del offset
         return outputs[..., : self.num_targets(outputs.shape[-1])]
 
     def spread(self, outputs: Any) -> Any:
@@ -163,7 +167,7 @@ _FARTHEST, _NUM_QUANTILES = 8.0, 4097
 
 
 class Regression(Likelihood):
-    """Base of all likelihoods of numbers: noise of some scale around a location.
+    """Base of all likelihoods of numbers.
 
     Attributes:
         has_exponential_moments: Whether exp(noise) has a mean and a variance, as 10**y needs them.
@@ -174,9 +178,9 @@ class Regression(Likelihood):
     has_exponential_moments: ClassVar[bool]
 
     @property
+    @abstractmethod
     def learns_noise(self) -> bool:
         """Tell whether rows tell at least a part of the noise, and not the user all of it."""
-        return self.noise_scale is None or self.noise_scale == LEARNED
 
     @abstractmethod
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
@@ -185,25 +189,42 @@ class Regression(Likelihood):
         """Log density summed over targets."""
         return self.log_densities(target, location, scale).sum(axis=-1)
 
+    @abstractmethod
     def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
         """Elementwise log density of targets."""
+
+    @abstractmethod
+    def noise_quantile(self, probability: Array) -> Array:
+        """Quantile of the noise with standard deviation 1: the score by which `noisy` finds a target."""
+
+    @abstractmethod
+    def noisy(self, score: Array, location: Array, scale: Any) -> Array:
+        """Elementwise targets at scores of the noise."""
+
+    @abstractmethod
+    def cdf(self, target: Array, location: Array, scale: Any) -> Array:
+        """Elementwise probability of at most these targets."""
+
+
+class AdditiveNoise(Regression):
+    """Base of noise of some scale around a location."""
+
+    @property
+    def learns_noise(self) -> bool:
+        return self.noise_scale is None or self.noise_scale == LEARNED
+
+    def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
         return self.log_noise_density(target - location, scale)
 
     def noisy(self, score: Array, location: Array, scale: Any) -> Array:
-        """Elementwise targets at scores of the noise, which `noise_quantile` gives."""
         return location + score * scale
 
     def cdf(self, target: Array, location: Array, scale: Any) -> Array:
-        """Elementwise probability of at most these targets."""
         return self.noise_cdf((target - location) / scale)
 
     @abstractmethod
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
         """Elementwise log density of y - location for noise of standard deviation `scale`."""
-
-    @abstractmethod
-    def noise_quantile(self, probability: Array) -> Array:
-        """Quantile of the noise with standard deviation 1."""
 
     def noise_cdf(self, residual: Array) -> Array:
         """Distribution function of the noise with standard deviation 1; by default between its quantiles."""
@@ -211,7 +232,7 @@ class Regression(Likelihood):
         return np.interp(residual, self.noise_quantile(levels), levels, left=0.0, right=1.0)
 
 
-class NormalNoise(Regression):
+class NormalNoise(AdditiveNoise):
     """Noise with a normal distribution."""
 
     has_exponential_moments = True
@@ -226,12 +247,8 @@ class NormalNoise(Regression):
         return normal_cdf(residual)
 
 
-class LocationScale(Regression):
-    """Base of Gaussian and StudentT: every output is a location; the scale is fixed or learned.
-
-    A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
-    one.
-    """
+class ScaledNoise(Regression):
+    """Base of noise with a setting `noise_scale` that is fixed or learned, one per output."""
 
     noise_scale: float | tuple[float, ...] | str
     scale_prior: ScalePrior | str
@@ -239,14 +256,6 @@ class LocationScale(Regression):
     def num_noise_parameters(self, num_outputs: int) -> int:
         """One per output where the scale is learned."""
         return num_outputs if self.noise_scale == LEARNED else 0
-
-    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
-        if self.noise_scale == LEARNED:
-            learned: Array = np.exp(log_noise_scale)[:, None, :]
-            return learned if row_noise is None else np.hypot(learned, row_noise)
-        if row_noise is not None:
-            return row_noise
-        return np.asarray(self.noise_scale, dtype=np.float64)
 
     def __post_init__(self) -> None:
         if not is_auto(self.scale_prior):
@@ -273,6 +282,22 @@ class LocationScale(Regression):
                 f"noise_scale must have one entry per output, {num_outputs}, received "
                 f"{len(self.noise_scale)}."
             )
+
+
+class LocationScale(ScaledNoise, AdditiveNoise):
+    """Base of Gaussian and StudentT: every output is a location.
+
+    A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
+    one.
+    """
+
+    def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
+        if self.noise_scale == LEARNED:
+            learned: Array = np.exp(log_noise_scale)[:, None, :]
+            return learned if row_noise is None else np.hypot(learned, row_noise)
+        if row_noise is not None:
+            return row_noise
+        return np.asarray(self.noise_scale, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -419,7 +444,7 @@ class Categorical(ClassLikelihood, name="categorical"):
     def num_classes(self, num_outputs: int) -> int:
         return num_outputs
 
-    def location(self, outputs: Any) -> Any:
+    def location(self, outputs: Any, offset: Array | None = None) -> Any:
         """Centred logits [..., M] out of network outputs [..., M]."""
         return outputs - outputs.mean(axis=-1, keepdims=True)
 

@@ -16,6 +16,7 @@ from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
+from tfbnn.spec.counts import CountLikelihood
 from tfbnn.spec.defaults import (
     default_y_transform,
     prior_text,
@@ -287,6 +288,16 @@ class NetworkSpec(ABC):
         return self.likelihood.has_classes
 
     @property
+    def has_additive_noise(self) -> bool:
+        """Tell whether targets are numbers with noise around the outputs, neither classes nor counts."""
+        return isinstance(self.likelihood, likelihoods.AdditiveNoise)
+
+    @property
+    def has_counts(self) -> bool:
+        """Tell whether targets are counts, and predictions rates."""
+        return isinstance(self.likelihood, CountLikelihood)
+
+    @property
     def class_likelihood(self) -> likelihoods.ClassLikelihood:
         """The likelihood, which has to be one of classes."""
         if isinstance(self.likelihood, likelihoods.ClassLikelihood):
@@ -392,6 +403,8 @@ def common_settings(
     if is_auto(likelihood.scale_prior):
         # Whatever its shape, noise is part of the spread of the targets.
         scale_prior, why = HalfNormal(1.0), "noise is hardly larger than the spread of the targets"
+        if likelihood.has_counts:
+            why = "rates hardly scatter by more than their mean"
         likelihood = replace(likelihood, scale_prior=scale_prior)
         if likelihood.num_noise_parameters(num_outputs):
             choices.append(Choice("scale_prior", str(scale_prior), why))
@@ -446,10 +459,11 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
     if is_auto(y_transform):
         return OPEN
     names = parse_names(y_transform, "y_transform")
-    if names and likelihood.has_classes:
+    if names and (likelihood.has_classes or likelihood.has_counts):
+        kind = "class labels" if likelihood.has_classes else "counts"
         raise ValueError(
-            f"y_transform must be None for {type(likelihood).__name__}, whose targets are class "
-            f"labels, received {list(names)}. Leave y_transform out."
+            f"y_transform must be None for {type(likelihood).__name__}, whose targets are {kind}, "
+            f"received {list(names)}. Leave y_transform out."
         )
     return names
 

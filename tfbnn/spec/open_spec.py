@@ -14,6 +14,7 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec.choices import AUTO, is_auto
+from tfbnn.spec.counts import CountLikelihood
 from tfbnn.spec.infinite_spec import InfiniteSpec, make_infinite_spec
 from tfbnn.spec.likelihoods import (
     Bernoulli,
@@ -97,6 +98,11 @@ class OpenSpec:
     def own_names(self) -> tuple[str, ...]:
         """Names of the classes that its user defined."""
         return self.first.own_names
+
+    @property
+    def has_counts(self) -> bool:
+        """Tell whether targets are counts."""
+        return isinstance(self.settings["likelihood"], CountLikelihood)
 
     @property
     def likelihood_name(self) -> str:

@@ -13,7 +13,7 @@ from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, 
 from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.missing_codes import warn_of_codes
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
-from tfbnn.data.validation import as_row_noise, as_targets, check_rows
+from tfbnn.data.validation import as_row_noise, as_targets, check_counts, check_rows
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
 
@@ -176,6 +176,8 @@ def prepare_rows(
             targets = class_numbers(labels, classes, f"{name}y")
         else:
             targets = as_targets(y, f"{name}y", num_targets=spec.num_targets)
+            if spec.has_counts:
+                check_counts(targets, f"{name}y")
         check_rows(**{f"{name}x": inputs.values, f"{name}y": targets})
         noise = prepare_noise(spec, noise_scale, len(targets))
     is_vector = np.ndim(y) == 1
@@ -183,13 +185,28 @@ def prepare_rows(
 
 
 def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array | None:
-    """Known noise scales as [N, K] or None; refused for class likelihoods."""
+    """Known noise scales, or offsets of counts, as [N, K] or None; refused for class likelihoods."""
     if spec.has_classes and noise_scale is not None:
         raise ValueError(
             f"noise_scale does not go with {spec.likelihood_name}, received "
             f"{type(noise_scale).__name__}: class labels have no noise scale. Leave it None."
         )
-    return as_row_noise(noise_scale, num_rows=num_rows, num_targets=spec.num_targets)
+    of_counts, sizes = spec.has_counts, {"num_rows": num_rows, "num_targets": spec.num_targets}
+    return as_row_noise(noise_scale, is_offset=of_counts, **sizes)
+
+
+def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:
+    """Return what is known of each row besides x and y: noise scales, or offsets of counts.
+
+    Raises:
+        ValueError: For the one that does not go with the likelihood of a spec.
+    """
+    of_counts = spec.has_counts
+    name, value = ("noise_scale", noise_scale) if of_counts else ("offset", offset)
+    if value is not None:
+        advice = "pass offset=, the logarithm of the exposure" if of_counts else "it is of counts"
+        raise ValueError(f"{name} does not go with {spec.likelihood_name}: {advice}.")
+    return offset if of_counts else noise_scale
 
 
 def transform_rows(
@@ -201,7 +218,8 @@ def transform_rows(
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
         check_network_inputs(spec, f"{name}x", x)
-        for argument, values in (("y", y), ("noise_scale", noise)):
+        known = "offset" if spec.has_counts else "noise_scale"
+        for argument, values in (("y", y), (known, noise)):
             check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
 

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import check_refusal
 from tests.support.tables import write_csv
 from tfbnn.cli import main
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.likelihoods import Bernoulli
+from tfbnn.likelihoods import Bernoulli, Poisson
 
 
 @pytest.fixture(scope="module")
@@ -251,3 +252,20 @@ def test_distributions_that_cannot_be_asked_for(run, folder, options, words):
 )
 def test_columns_that_cannot_be_kept(run, named, keep, words):
     check_refusal(run(f"predict model.h5 {named} --keep {keep}"), *words)
+
+
+def test_counts_have_an_offset_column(run, folder, synthetic_ensemble):
+    settings = {"likelihood": Poisson(), "y_transform": None, "feature_names": ("a", "b")}
+    origin = {"target_names": ["n"], "noise_columns": ["log_exposure"]}
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(**settings, provenance=origin))
+    model.save(folder / "counts.h5")
+    (folder / "cells.csv").write_text("a,b,log_exposure,n\n2,1.5,1,3\n0.5,-1,0,0\n")
+    options = "--include-noise --quantiles 0.5 --cdf n -o out.csv"
+    assert run(f"predict counts.h5 cells.csv {options}")[0] == 0
+    x, offset = np.array([[2.0, 1.5], [0.5, -1.0]]), np.array([1.0, 0.0])
+    d = tfbnn.load(folder / "counts.h5").predict_distribution(x, offset=offset)
+    expected = np.column_stack([d.mean(), d.std(), d.quantile(0.5), d.cdf([3.0, 0.0])])
+    names = ["mean", "stddev", "q0.5", "cdf"]
+    np.testing.assert_allclose(read_table(folder / "out.csv").numbers(names), expected, rtol=1e-6)
+    code, out, _ = run("evaluate counts.h5 cells.csv")
+    assert code == 0 and "CRPS" in out

@@ -12,7 +12,7 @@ from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import row_scores
-from tfbnn.spec.likelihoods import Regression
+from tfbnn.spec.likelihoods import AdditiveNoise
 
 LEVELS = [1e-6, 0.05, 0.5, 0.8, 0.999]
 CASES = CONFIGURATIONS | {
@@ -294,7 +294,7 @@ def test_noise_that_knows_its_quantiles_alone_has_a_distribution_function():
         def noise_quantile(self, probability):
             return np.log(probability / (1.0 - probability)) * np.sqrt(3.0) / np.pi
 
-        noise_cdf = Regression.noise_cdf
+        noise_cdf = AdditiveNoise.noise_cdf
 
     z = np.linspace(-9.0, 9.0, 201)
     truth = stats.logistic.cdf(z, scale=np.sqrt(3.0) / np.pi)

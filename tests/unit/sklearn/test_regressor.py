@@ -306,3 +306,18 @@ def test_what_numpy_would_take_the_numbers_of_is_refused(fits):
 
 class Quantity(np.ndarray):
     unit = "fb"
+
+
+def test_counts_have_offsets_in_fits_and_predictions(fits):
+    counts, offset = np.arange(40) % 5, np.linspace(0.0, 1.0, 40)
+    estimator = BayesianMLPRegressor(likelihood=tfbnn.likelihoods.Poisson())
+    estimator.fit(X, counts, offset=offset)
+    np.testing.assert_array_equal(fits.calls[0].rows.noise[:, 0], offset)
+    mean, std = estimator.predict(X[:3], return_std=True, offset=offset[:3])
+    d = estimator.model_.predict_distribution(X[:3], offset=offset[:3])
+    np.testing.assert_allclose(mean, d.mean(), rtol=1e-5)
+    np.testing.assert_allclose(std, d.std(), rtol=1e-5)
+    found = estimator.predict_interval(X[:3], 0.2, offset=offset[:3])
+    np.testing.assert_array_equal(found, d.quantile([0.1, 0.9]).T)
+    with pytest.raises(ValueError, match="pass offset="):
+        estimator.predict(X[:3], return_std=True, noise_scale=offset[:3])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.spec import likelihoods, priors
+from tfbnn.spec import counts, likelihoods, priors
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
@@ -267,11 +267,16 @@ class Noise(NamedTuple):
 
     Attributes:
         log_scale: Learned log noise scales [C, number of them].
-        of_rows: Known standard deviations [K, n] or [C, K, n], transformed, or None.
+        of_rows: Known standard deviations [K, n] or [C, K, n], transformed, offsets of counts, or None.
     """
 
     log_scale: Tensor
     of_rows: Tensor | None
+
+    @property
+    def learned(self) -> "Noise":
+        """What is learned alone."""
+        return self._replace(of_rows=None)
 
     def beside(self, learned: Tensor) -> Tensor:
         """Return learned scales with the known ones added in quadrature."""
@@ -326,6 +331,25 @@ def _heteroscedastic(
     return _normal_noise(y - location, noise.beside(tf.nn.softplus(raw)))
 
 
+@row_log_likelihood.register(counts.Poisson)
+def _poisson(likelihood: counts.Poisson, outputs: Tensor, y: Tensor, noise: Noise) -> Tensor:
+    log_rate, y = log_rates(outputs, noise), _float64(y)
+    return _sum(y * log_rate - tf.exp(log_rate) - tf.math.lgamma(y + 1.0), -2)
+
+
+@row_log_likelihood.register(counts.NegativeBinomial)
+def _negative_binomial(
+    likelihood: counts.NegativeBinomial, outputs: Tensor, y: Tensor, noise: Noise
+) -> Tensor:
+    log_rate, y = log_rates(outputs, noise), _float64(y)
+    scale = _float64(noise_scale(likelihood, noise.learned, outputs.dtype))
+    number, growth = scale**-2, tf.math.log1p(scale**2 * tf.exp(log_rate))
+    log_choices = tf.math.lgamma(y + number) - tf.math.lgamma(number) - tf.math.lgamma(y + 1.0)
+    return _sum(
+        log_choices - number * growth + y * (log_rate + 2.0 * tf.math.log(scale) - growth), -2
+    )
+
+
 @row_log_likelihood.register(likelihoods.Bernoulli)
 def _bernoulli(
     likelihood: likelihoods.Bernoulli, outputs: Tensor, y: Tensor, noise: Noise
@@ -341,6 +365,12 @@ def _categorical(
     # The sum picks one entry without a gather, whose gradient would be a scatter.
     picked = tf.reduce_sum(tf.where(y == numbers, outputs, 0.0), axis=-2, keepdims=True)
     return -_float64(tf.reduce_logsumexp(outputs - picked, axis=-2))
+
+
+def log_rates(outputs: Tensor, noise: Noise) -> Tensor:
+    """Return logarithms of the rates of counts, float64: outputs [C, K, n] with the offsets of rows."""
+    logs = _float64(outputs)
+    return logs if noise.of_rows is None else logs + _float64(noise.of_rows)
 
 
 def noise_scale(likelihood: likelihoods.Likelihood, noise: Noise, dtype: Any) -> Tensor:

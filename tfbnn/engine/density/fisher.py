@@ -13,8 +13,13 @@ from typing import NamedTuple, Self, TypeAlias
 
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
-from tfbnn.engine.density.densities import Noise, noise_information, per_weight
-from tfbnn.spec import likelihoods, priors
+from tfbnn.engine.density.densities import (
+    Noise,
+    log_rates,
+    noise_information,
+    per_weight,
+)
+from tfbnn.spec import counts, likelihoods, priors
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior
 from tfbnn.spec.priors import entries
@@ -97,6 +102,24 @@ def _bernoulli(likelihood: likelihoods.Bernoulli, outputs: Tensor, noise: Noise)
     # p (1 - p) without the cancellation in 1 - p.
     variance = tf.sigmoid(outputs) * tf.sigmoid(-outputs)
     return DiagonalInformation(variance), tf.zeros_like(outputs[:0])
+
+
+@likelihood_information.register(counts.Poisson)
+def _poisson(likelihood: counts.Poisson, outputs: Tensor, noise: Noise) -> Fisher:
+    return DiagonalInformation(tf.exp(log_rates(outputs, noise))), tf.zeros_like(outputs[:0])
+
+
+@likelihood_information.register(counts.NegativeBinomial)
+def _negative_binomial(
+    likelihood: counts.NegativeBinomial, outputs: Tensor, noise: Noise
+) -> Fisher:
+    mean = tf.exp(log_rates(outputs, noise))
+    if likelihood.noise_scale != likelihoods.LEARNED:
+        scatter = tf.reshape(tf.constant(likelihood.noise_scale, mean.dtype), [-1, 1]) ** 2 * mean
+        return DiagonalInformation(mean / (1.0 + scatter)), tf.zeros_like(outputs[:0])
+    scatter = tf.exp(2.0 * noise.log_scale)[:, None] * mean
+    # In the log scale as of a normal distribution with this variance.
+    return DiagonalInformation(mean / (1.0 + scatter)), 2.0 * (scatter / (1.0 + scatter)) ** 2
 
 
 @likelihood_information.register(likelihoods.HeteroscedasticGaussian)

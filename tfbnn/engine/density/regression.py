@@ -22,6 +22,7 @@ from tfbnn.engine.density.densities import Noise, layer_scales, noise_scale, per
 from tfbnn.engine.density.network import hidden_units
 from tfbnn.engine.density.row_blocks import rows_per_block, sum_over_blocks
 from tfbnn.spec import likelihoods
+from tfbnn.spec.counts import CountLikelihood
 from tfbnn.spec.network_spec import NetworkSpec, Readout
 from tfbnn.spec.required import required_of
 from tfbnn.system.arrays import Array
@@ -129,6 +130,11 @@ def _as_they_are(
     likelihood: likelihoods.LocationScale | likelihoods.Bernoulli, y: Tensor, num_outputs: int
 ) -> Tensor:
     return y
+
+
+@readout_targets.register(CountLikelihood)
+def _logarithms(likelihood: CountLikelihood, y: Tensor, num_outputs: int) -> Tensor:
+    return tf.math.log(y + 0.5)
 
 
 @readout_targets.register(likelihoods.HeteroscedasticGaussian)

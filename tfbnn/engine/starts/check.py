@@ -31,8 +31,11 @@ def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
 
 
 def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Set learned noise scales [C, K] to what the residuals ask for, known row noise taken off."""
-    if not spec.layout.num_noise:
+    """Set learned noise scales [C, K] to what the residuals ask for, known row noise taken off.
+
+    That of counts, which is relative, stays.
+    """
+    if not (spec.layout.num_noise and spec.has_additive_noise):
         return theta
     variance, known = (total / data.total_weight for total in _sums_of_squares(spec, theta, data))
     if data.row_noise is not None:

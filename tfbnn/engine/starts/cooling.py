@@ -114,7 +114,7 @@ def cooled_starts(
     began, interrupted, count = time.perf_counter(), False, 0
     cooled, rows = without_learned_noise(spec), some_rows(data, sampling.seed)
     # These rows tell where cooling ends: at learned noise, or where a sample says no more about the others.
-    judge = None if cooled == spec and rows is data or spec.has_classes else data
+    judge = None if cooled == spec and rows is data or not spec.has_additive_noise else data
     population = hot(cooled, rows, num_particles, sampling.seed)
     try:
         while not _is_cold(cooled, population, judge):
@@ -151,7 +151,7 @@ def cooling_obstacle(spec: NetworkSpec) -> str | None:
 
 def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
     """Return the spec with next to no noise in place of a learned scale."""
-    if not spec.layout.num_noise:
+    if not (spec.layout.num_noise and spec.has_additive_noise):
         return spec
     quiet: Any = replace(cast(Any, spec.likelihood), noise_scale=_NEXT_TO_NOTHING)
     return replace(spec, likelihood=quiet)
@@ -273,8 +273,8 @@ def _log_mean(logs: Array) -> Array:
 
 
 def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
-    """Return rows at a temperature: with so much more noise, or class labels that count for less."""
-    if spec.has_classes:
+    """Return rows at a temperature: with so much more noise, or class labels and counts that count for less."""
+    if not spec.has_additive_noise:
         counts = tf.ones([1, data.length], data.x.dtype) if data.weights is None else data.weights
         return data._replace(weights=counts / (1.0 + temperature**2))
     given, zeros = spec.likelihood.noise_scale, tf.zeros_like(data.y)

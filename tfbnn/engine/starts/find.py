@@ -151,7 +151,8 @@ def _following(
     num_chains = sampling.num_chains
     num_particles = max(_FEW_PARTICLES, ceil(num_chains / 2))
     costs = num_operations(spec, int(data.num_rows), num_particles)
-    if spec.has_classes or cooling_obstacle(spec) is not None or costs > _MOST_OPERATIONS:
+    is_able = spec.has_additive_noise and cooling_obstacle(spec) is None
+    if not is_able or costs > _MOST_OPERATIONS:
         return adam
     missed = np.nan_to_num(misfits(spec, adam.theta, data), nan=np.inf)
     count = np.sum(missed <= limit)

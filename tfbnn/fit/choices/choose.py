@@ -210,14 +210,14 @@ def settle_calibration(
     """(Options that say whether the fit ends with a calibration, what was chosen).
 
     Raises:
-        ValueError: Where one is asked for and targets are class labels.
+        ValueError: Where one is asked for and targets are class labels or counts.
     """
-    if spec.has_classes:
+    if not spec.has_additive_noise:
         if options.calibrate is True:
             raise ValueError(
-                "calibrate=True is about error bars of numbers, received "
-                f"{type(spec.likelihood).__name__}. Leave it out; evaluate tells the calibration "
-                "error of probabilities."
+                "calibrate=True is about noise around the outputs, received "
+                f"{type(spec.likelihood).__name__}. Leave it out; evaluate says how far the "
+                "probabilities hold."
             )
         return replace(options, calibrate=False), ()
     if not is_auto(options.calibrate):
@@ -242,9 +242,9 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
 def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
     """Return the noise [K] that a pilot finds in training rows, or what is known where that is less.
 
-    In standard deviations of the targets; None of class labels, which have none.
+    In standard deviations of the targets; None of class labels and counts, which have none.
     """
-    if spec.has_classes:
+    if not spec.has_additive_noise:
         return None
     found = pilot_noise(rows)
     if spec.regression_likelihood.learns_noise:

@@ -176,7 +176,7 @@ def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
             f"the data have little noise ({percent(noise)} of their spread)",
         )
     else:
-        told = "class labels are"
+        told = "class labels and counts are"
         if pilot is not None:
             told, accept = f"the pilot's noise of {noise:.2g} is", _ACCEPT_OF_NOISE
         length, why = _NOISY_STEPS, f"{told} no reason for more"

@@ -115,18 +115,18 @@ def judged(
         density = spec.likelihood.log_density(rows.y, spec.likelihood.location(outputs))
         return Trial(spec, theta, density, np.zeros(len(density)))
     noise = spec.regression_likelihood
-    residual = rows.y - noise.location(outputs)
+    location = noise.location(outputs, rows.noise)
     # A network for each row, which has its own scale.
     row_noise = None if rows.noise is None else rows.noise[:, None]
     scale = noise.scale(outputs[:, None], log_scales, row_noise)
-    scale = np.broadcast_to(scale, residual[:, None].shape)[:, 0]
+    scale = np.broadcast_to(scale, location[:, None].shape)[:, 0]
     # What follows its rows closely has too small a noise; sampled networks do not, and are calibrated.
     factors = _FACTORS if noise.learns_noise else np.ones(1)
-    densities = [noise.log_noise_density(residual, factor * scale) for factor in factors]
+    densities = [noise.log_densities(rows.y, location, factor * scale) for factor in factors]
     density = max(densities, key=np.sum)
     # Single rows, and networks that have overflowed, are bad enough.
     density = np.maximum(np.nan_to_num(density, nan=-np.inf), _WORST).sum(axis=1)
-    return Trial(spec, theta, density, np.mean(residual**2, axis=1))
+    return Trial(spec, theta, density, np.mean((rows.y - location) ** 2, axis=1))
 
 
 def _outputs(spec: ModelSpec, theta: Array, x: Array) -> Array:

@@ -76,10 +76,10 @@ def calibration_of_model(
         raise ValueError(f"by must be None, 'stddev' or 'trust', received {by!r}.")
     check_choice("method", method, METHODS)
     check_choice("scale", scale, SCALES)
-    if ensemble.spec.has_classes:
+    if not ensemble.spec.has_additive_noise:
         raise ValueError(
-            f"calibrate is about numbers, this model has {type(ensemble.spec.likelihood).__name__}."
-            " evaluate tells the calibration error of its probabilities."
+            "calibrate is about noise around the outputs, this model has "
+            f"{type(ensemble.spec.likelihood).__name__}. evaluate says how far its probabilities hold."
         )
     if method == "loo":
         if x_calibration is not None or y_calibration is not None:

@@ -59,15 +59,15 @@ def left_out_moments(
 
 
 def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
-    """Return the mean log density of rows of the fit, each left out, up to a constant; of classes, not left out.
+    """Return the mean log density of rows of the fit, each left out, up to a constant; of classes and counts, not left out.
 
     Where draws tell nothing of a row without itself its leverage counts as the largest that is known.
     """
     ensemble, scores = ensemble.for_averages, np.empty(len(rows.x))
-    if ensemble.spec.has_classes:
+    if not ensemble.spec.has_additive_noise:
         for tile in target_tiles(ensemble, rows):
             likelihood = ensemble.spec.likelihood
-            densities = likelihood.log_density(rows.y[tile.place], tile.location)
+            densities = likelihood.log_density(rows.y[tile.place], tile.location, tile.fitted)
             scores[tile.place] = log_mean_exp(densities, ensemble.draw_weights)
         return float(scores.mean())
     groups = group_chains(function_of_chains(ensemble))

@@ -1,0 +1,156 @@
+"""Counts: densities, distribution functions and predictions against SciPy's, with offsets."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+from tests.support.builders import synthetic_ensemble
+from tfbnn import BayesianMLP
+from tfbnn.engine.density.densities import Noise, row_log_likelihood
+from tfbnn.engine.density.fisher import likelihood_information
+from tfbnn.likelihoods import NegativeBinomial, Poisson
+from tfbnn.posterior.forward import network_outputs
+
+pytestmark = pytest.mark.tensorflow
+SETTINGS = {
+    "Poisson": {"likelihood": Poisson()},
+    "learned": {"likelihood": NegativeBinomial()},
+    "fixed": {"likelihood": NegativeBinomial(0.4)},
+    "two targets": {"likelihood": NegativeBinomial(), "layer_sizes": (2, 5, 2)},
+}
+GENERATOR = np.random.default_rng(4)
+X, OFFSET = GENERATOR.normal(size=(30, 2)), GENERATOR.normal(size=(30, 1))
+each_setting = pytest.mark.parametrize("name", SETTINGS)
+
+
+class Case:
+    """A model, and the distributions of SciPy of every draw [M, N, K]."""
+
+    def __init__(self, name, offset=OFFSET):
+        self.ensemble = synthetic_ensemble(y_transform=None, **SETTINGS[name])
+        self.model, spec = BayesianMLP.from_ensemble(self.ensemble), self.ensemble.spec
+        self.offset = np.broadcast_to(offset, (len(X), spec.num_targets))
+        raw = network_outputs(self.ensemble, self.ensemble.x_pipeline.forward(X))
+        self.rate = np.exp(np.moveaxis(raw, 1, 2).astype(float) + self.offset)
+        relative = spec.likelihood.noise_scale
+        if spec.layout.num_noise:
+            relative = np.exp(self.ensemble.log_noise_scale.astype(float))[:, None, :]
+        if relative is None:
+            self.draws = stats.poisson(self.rate)
+        else:
+            self.draws = stats.nbinom(relative**-2, 1.0 / (1.0 + relative**2 * self.rate))
+        self.y = self.draws.rvs(random_state=3)[0].astype(float)
+
+    def mixed(self, values):
+        return np.average(values, axis=0, weights=self.ensemble.draw_weights)
+
+
+@each_setting
+def test_the_density_that_is_sampled_is_that_of_scipy(name):
+    case = Case(name)
+    spec, rate = case.ensemble.spec, case.rate
+    log_scale = tf.constant(case.ensemble.log_noise_scale.astype(float))
+    noise = Noise(log_scale, tf.constant(case.offset.T))
+    outputs = tf.constant(np.moveaxis(np.log(rate) - case.offset, 2, 1))
+    found = row_log_likelihood(spec.likelihood, outputs, tf.constant(case.y.T), noise)
+    expected = case.draws.logpmf(case.y).sum(axis=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    # The information in the outputs is the variance of the score.
+    information, of_scale = likelihood_information(
+        spec.likelihood, outputs[0], Noise(log_scale[0], noise.of_rows)
+    )
+    variance = np.broadcast_to(case.draws.var(), rate.shape)[0]
+    np.testing.assert_allclose(information.weights, (rate[0] ** 2 / variance).T, rtol=1e-9)
+    assert of_scale.shape == (spec.layout.num_noise, len(X))
+
+
+@each_setting
+def test_the_predictive_distribution_is_the_mixture(name):
+    case = Case(name)
+    d = case.model.predict_distribution(X, offset=case.offset)
+    np.testing.assert_allclose(d.mean(), case.mixed(case.rate), rtol=1e-6)
+    variance = case.mixed(case.draws.var()) + case.mixed((case.rate - case.mixed(case.rate)) ** 2)
+    np.testing.assert_allclose(d.var(), variance, rtol=1e-5)
+    counts = np.arange(60.0)[:, None, None]
+    below = [case.mixed(case.draws.cdf(k)) for k in counts]
+    np.testing.assert_allclose(d.cdf(counts), below, rtol=1e-6)
+    np.testing.assert_array_equal(d.cdf(counts + 0.7), d.cdf(counts))
+    np.testing.assert_array_equal(d.cdf(-1.0), np.zeros_like(case.y))
+    np.testing.assert_allclose(d.cdf(np.inf), np.ones_like(case.y), rtol=1e-12)
+    mass = [case.mixed(case.draws.pmf(k)) for k in counts]
+    np.testing.assert_allclose(d.pdf(counts), mass, rtol=1e-5, atol=1e-12)
+    np.testing.assert_array_equal(d.pdf(2.5), np.zeros_like(case.y))
+    for level in (1e-4, 0.1, 0.5, 0.99):
+        count = d.quantile(level)  # the least that this probability is up to
+        assert np.all(d.cdf(count) >= level) and np.all(d.cdf(count - 1.0) < level)
+    drawn = d.sample(4000, seed=1)
+    np.testing.assert_allclose(drawn.mean(axis=0), d.mean(), atol=5 * np.max(d.std()) / 63)
+
+
+@each_setting
+def test_scores_are_those_of_the_distribution(name):
+    case = Case(name)
+    scores = case.model.evaluate(X, case.y, offset=case.offset)
+    d = case.model.predict_distribution(X, offset=case.offset)
+    joint = np.log(case.mixed(np.exp(case.draws.logpmf(case.y).sum(axis=2))))
+    assert scores["log_predictive_density"] == pytest.approx(joint.mean(), rel=1e-5)
+    np.testing.assert_allclose(scores["crps"], np.squeeze(d.crps(case.y).mean(axis=0)))
+    # The ranked probability score by its sum.
+    counts = np.arange(4000.0)[:, None, None]
+    exact = np.square(d.cdf(counts) - (case.y <= counts)).sum(axis=0)
+    np.testing.assert_allclose(d.crps(case.y), exact, rtol=0.03, atol=0.03)
+    low, high = d.interval(0.9)
+    missed = np.maximum(low - case.y, 0.0) + np.maximum(case.y - high, 0.0)
+    expected = np.mean(high - low + 20.0 * missed, axis=0)
+    np.testing.assert_allclose(scores["interval_score"], np.squeeze(expected))
+
+
+def test_targets_that_follow_the_model_have_even_probabilities():
+    """By a random share of the probability of the very count."""
+    ensemble = synthetic_ensemble(
+        y_transform=None, num_results=1, num_chains=1, **SETTINGS["learned"]
+    )
+    model, x = BayesianMLP.from_ensemble(ensemble), GENERATOR.normal(size=(2000, 2))
+    y = model.predict_distribution(x).sample(1, seed=5)[0]
+    scores = model.evaluate(x, y)
+    for level, share in scores["central_coverage"].items():
+        assert abs(share - level) < 4.0 * np.sqrt(level * (1.0 - level) / 2000)
+
+
+def test_rates_are_for_an_exposure_of_one_and_their_slopes_are_exact():
+    case = Case("Poisson", np.zeros((30, 1)))
+    np.testing.assert_allclose(case.model.predict(X).mean, case.mixed(case.rate), rtol=1e-6)
+    step = 1e-3 * np.array([1.0, 0.0])
+    up, down = (case.model.predict(X + s).mean for s in (step, -step))
+    slope = case.model.predict_gradient(X).mean[..., 0]
+    np.testing.assert_allclose(slope, (up - down) / 2e-3, rtol=1e-3, atol=1e-3)
+    quantiles = case.model.predict(X, include_noise=True, quantiles=[0.1, 0.5]).quantiles
+    np.testing.assert_array_equal(
+        quantiles, case.model.predict_distribution(X).quantile([0.1, 0.5])
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda model: model.evaluate(X, np.full(30, -1.0)), "counts 0, 1, 2"),
+        (lambda model: model.evaluate(X, np.full(30, 0.5)), "received 0.5"),
+        (lambda model: model.predict(X, noise_scale=1.0 + 0 * X[:, 0]), "pass offset="),
+        (lambda model: model.predict(X, offset=[1.0]), "offset must have shape"),
+        (lambda model: model.calibrate(X, np.ones(30)), "evaluate says how far"),
+        (lambda model: BayesianMLP([2, 1]).predict(X, offset=X[:, 0]), "has no draws yet"),
+        (
+            lambda model: BayesianMLP([2, 3, 1], likelihood=Poisson(), y_transform="log10"),
+            "y_transform must be None for Poisson, whose targets are counts",
+        ),
+        (
+            lambda model: BayesianMLP([2, 3, 1]).fit_posterior(X, X[:, 0], offset=X[:, 1]),
+            "offset does not go with Gaussian",
+        ),
+    ],
+)
+def test_what_does_not_go_with_counts_is_refused(call, words):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=None, **SETTINGS["Poisson"]))
+    with pytest.raises((ValueError, RuntimeError), match=words):
+        call(model)
