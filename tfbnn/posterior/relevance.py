@@ -1,4 +1,4 @@
-"""Automatic relevance determination: the sampled prior scales of the inputs."""
+"""Which inputs matter: by the sampled prior scales, and by what predictions lose without them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfbnn.posterior.averages import weighted_quantiles
+from tfbnn.posterior.averages import log_mean_exp, weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.prediction import target_tiles
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
 _PROBABILITIES = (0.16, 0.5, 0.84)
@@ -73,3 +75,54 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
     lower, median, upper = weighted_quantiles(scales, ensemble.draw_weights, _PROBABILITIES)
     standardized = "standardize" in spec.x_transform
     return Relevance(ensemble.input_names, median, lower, upper, standardized)
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """What the log predictive density of rows loses where the values of a column change places.
+
+    Attributes:
+        names: Names of the columns [D]; "column 0" and so on where the fit was given none.
+        loss: Mean loss per row in nats [D], over the repeats.
+        stddev: Standard deviation of that over the repeats [D].
+        log_predictive_density: Mean per row with all columns in place, on the scale the network sees.
+    """
+
+    names: tuple[str, ...]
+    loss: Array
+    stddev: Array
+    log_predictive_density: float
+
+    def __repr__(self) -> str:
+        """A table, the most important column first."""
+        width = max(len("column"), *map(len, self.names))
+        lines = [f"{'column':<{width}}  {'loss':>9}  {'+-':>9}   nats per row"]
+        for place in np.argsort(-self.loss, kind="stable"):
+            values = self.loss[place], self.stddev[place]
+            lines.append(f"{self.names[place]:<{width}}  {values[0]:9.3g}  {values[1]:9.2g}")
+        return "\n".join(lines)
+
+
+def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed: int) -> Importance:
+    """The Importance of the columns that the inputs come from, by rows on the scale the network sees."""
+    ensemble = ensemble.for_averages
+    names, places = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
+    if ensemble.coding is not None:
+        names, places = ensemble.coding.names, [place for _, place in ensemble.coding.places]
+    generator, intact = np.random.default_rng(seed), _mean_log_density(ensemble, rows)
+    found = np.empty((num_repeats, len(places)))
+    for repeat in range(num_repeats):
+        order = generator.permutation(len(rows.x))
+        for number, place in enumerate(places):
+            x = rows.x.copy()
+            x[:, place] = x[order, place]
+            found[repeat, number] = intact - _mean_log_density(ensemble, rows._replace(x=x))
+    return Importance(names, found.mean(axis=0), found.std(axis=0), intact)
+
+
+def _mean_log_density(ensemble: Ensemble, rows: NetworkRows) -> float:
+    total, likelihood = 0.0, ensemble.spec.likelihood
+    for tile in target_tiles(ensemble, rows):
+        densities = likelihood.log_density(rows.y[tile.place], tile.location, tile.fitted)
+        total += float(log_mean_exp(densities, ensemble.draw_weights).sum())
+    return total / len(rows.x)

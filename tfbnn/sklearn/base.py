@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning as AnyConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from tfbnn.data.bad_rows import places_named
 from tfbnn.data.coding import as_inputs
@@ -137,6 +137,36 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             inputs = as_matrix(inputs, "X", names=names)
         named = inputs if names is None else Table(tuple(map(str, names)), inputs)
         return named, inputs.shape[1], targets
+
+    @staticmethod
+    def _counted(
+        X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """(X, y, what is beside) with rows as often as they count; copies of a row belong together."""
+        if sample_weight is None:
+            return X, y, beside
+        refuse_other_order(X, sample_weight, "sample_weight", "X")
+        counts = as_float_array(sample_weight, "sample_weight")
+        if counts.shape != (num_rows := _num_samples(y),):
+            raise ValueError(
+                f"sample_weight must have shape [{num_rows}], received {list(counts.shape)}."
+            )
+        bad = counts[~((counts >= 0) & (counts == np.floor(counts)))]
+        if len(bad):
+            raise ValueError(
+                f"sample_weight must hold whole numbers, 0 or more, received {bad[0]:g}: a row counts so "
+                "often. For rows of different precision pass noise_scale=."
+            )
+        if not counts.any():
+            raise ValueError("sample_weight must not be zero for all rows.")
+        if np.all(counts == 1):
+            return X, y, beside
+        places = np.repeat(np.arange(num_rows), counts.astype(int))
+        given = {"groups": np.arange(num_rows)} | {
+            name: value for name, value in beside.items() if value is not None
+        }
+        taken = {name: _safe_indexing(value, places) for name, value in given.items()}
+        return _safe_indexing(X, places), _safe_indexing(y, places), beside | taken
 
     def _sample(
         self,

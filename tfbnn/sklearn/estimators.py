@@ -93,13 +93,22 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     calibrate: bool | str = AUTO
 
     def fit(
-        self, X: Any, y: Any, *, noise_scale: Any = None, offset: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        noise_scale: Any = None,
+        offset: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Sample the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D], two rows at least; names of a frame's columns are kept, if all are text.
             y: Targets [N] or [N, K].
+            sample_weight: How often each row counts, whole numbers [N]; default None: once. Copies of a row
+                stay together in what the fit holds out or leaves out.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. In
                 searches it is metadata: `set_fit_request(noise_scale=True)`.
             offset: Of counts, logarithms of the exposures of the rows, [N] or [N, K]; metadata, too.
@@ -111,10 +120,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             The estimator.
 
         Raises:
-            TypeError: For `sample_weight`, and arguments that are not known.
+            TypeError: For arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         beside = {"noise_scale": noise_scale, "offset": offset, "groups": groups}
+        X, y, beside = self._counted(X, y, sample_weight, beside)
         likelihood: Any = self.likelihood
         if not (is_auto(likelihood) and is_auto(self.hidden_layer_sizes)):
             likelihood = self._settled(Gaussian("learned"), Regression)
@@ -250,12 +260,13 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         probabilities = classifier.predict_proba(X_new)
     """
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Sample the posterior given the rows (X, y).
 
         Args:
             X: Inputs [N, D]; names of a frame's columns are kept, if all are text.
             y: Labels [N] of two or more classes.
+            sample_weight: How often each row counts, as of `BayesianMLPRegressor`.
             groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
                 in what the fit holds out. In searches it is metadata: `set_fit_request(groups=True)`.
 
@@ -263,10 +274,10 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
             The estimator.
 
         Raises:
-            TypeError: For `sample_weight`, and arguments that are not known.
+            TypeError: For arguments that are not known.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
-        beside = {"groups": groups}
+        X, y, beside = self._counted(X, y, sample_weight, {"groups": groups})
         inputs, num_inputs, labels = self._rows(X, y, beside)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)

@@ -64,7 +64,7 @@ _HINTS = {
     "step_size num_leapfrog_steps target_accept_prob": "It is a setting of the kernel, for example "
     "kernel=tfbnn.kernels.HMC({name}=..).",
     "sample_weight class_weight": "{name} is not supported. For rows of different precision pass noise_scale= "
-    "to the fit; to count a row twice, repeat it.",
+    "to the fit; to count a row twice, repeat it, with the same label in groups=.",
     "hidden_layer_sizes": "The first argument of a model has all widths, from inputs to outputs: "
     "BayesianMLP([5, 20, 20, 1]).",
     "kernel_regularizer weight_decay dropout": "Weights are regularised by their prior: "
@@ -74,8 +74,8 @@ _HINTS = {
     "return_std": "mean, stddev = model.predict(x) gives both, and predict(X, return_std=True) of a "
     "BayesianMLPRegressor.",
     "predict_proba": "model.predict(x).mean are the probabilities, in the order of model.classes.",
-    "feature_importances_ coef_": "model.relevance() says which inputs matter; an estimator has the model as "
-    "model_.",
+    "feature_importances_ coef_": "model.importance(x, y) says which columns matter, model.relevance() without rows; an "
+    "estimator has the model as model_.",
     "get_weights weights": "Every draw is a network of its own: model.posterior.draws [chains, draws, "
     "parameters].",
 }

@@ -8,6 +8,8 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
+from tests.support.coded import FRAME, TARGETS, coded_ensemble
+from tfbnn.likelihoods import Bernoulli
 from tfbnn.priors import ARD, HierarchicalNormal, Normal
 
 LOCATIONS, SPREADS = np.array([0.0, -3.0, 1.0]), np.array([0.5, 0.1, 0.2])
@@ -104,3 +106,38 @@ def test_info_shows_it(run, folder, log_scales):
     assert said["lower"] == found.lower.tolist() and said["upper"] == found.upper.tolist()
     assert "Relevance" not in run("info plain.h5")[1]
     assert json.loads(run("info plain.h5 --json")[1])["relevance"] is None
+
+
+def test_importance_is_the_loss_of_rows_with_a_column_out_of_order():
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble((3, 4, 1), feature_names=NAMES))
+    x = np.random.default_rng(2).normal(size=(60, 3))
+    y = model.predict(x).mean
+    found, again = model.importance(x, y, seed=3), model.importance(x, y, seed=3)
+    np.testing.assert_array_equal(found.loss, again.loss)
+    intact = model.evaluate(x, y)["log_predictive_density_transformed"]
+    assert found.log_predictive_density == pytest.approx(intact)
+    order = np.random.default_rng(3).permutation(60)
+    mixed = x.copy()
+    mixed[:, 1] = x[order, 1]
+    one = model.importance(x, y, num_repeats=1, seed=3)
+    expected = intact - model.evaluate(mixed, y)["log_predictive_density_transformed"]
+    assert one.loss[1] == pytest.approx(expected)
+    assert found.names == NAMES and found.loss.shape == found.stddev.shape == (3,)
+    lines = repr(found).splitlines()
+    assert lines[1].startswith(NAMES[int(np.argmax(found.loss))])
+
+
+def test_an_input_that_says_nothing_loses_nothing():
+    """Of a model of classes; its first kernel has no weights of the last input."""
+    ensemble = synthetic_ensemble((3, 4, 1), likelihood=Bernoulli(), classes=("no", "yes"))
+    draws = ensemble.draws.copy()
+    draws[..., 8:12] = 0.0
+    model = tfbnn.BayesianMLP.from_ensemble(replace(ensemble, draws=draws))
+    x = np.random.default_rng(2).normal(size=(60, 3))
+    found = model.importance(x, model.predict_classes(x))
+    assert found.loss[2] == 0.0 and np.all(found.loss[:2] != 0.0)
+
+
+def test_columns_of_text_change_places_as_a_whole():
+    found = tfbnn.BayesianMLP.from_ensemble(coded_ensemble()).importance(FRAME, TARGETS)
+    assert found.names == tuple(FRAME.columns)

@@ -81,9 +81,10 @@ def test_what_has_no_classes_is_refused(fits, y, settings, error, match):
     assert not fits.calls
 
 
-def test_weights_of_rows_are_refused_with_the_reason():
-    with pytest.raises(TypeError, match="sample_weight is not supported. .* repeat it"):
-        BayesianMLPClassifier().fit(X, np.arange(30) % 2, sample_weight=np.ones(30))
+def test_weights_count_rows(fits):
+    counts = np.arange(30) % 3
+    BayesianMLPClassifier().fit(X, np.arange(30) % 2, sample_weight=counts)
+    np.testing.assert_array_equal(fits.calls[0].rows.x, np.repeat(X, counts, axis=0))
 
 
 def test_folds_are_cut_by_class(fits):

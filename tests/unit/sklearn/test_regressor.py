@@ -157,12 +157,40 @@ def test_names_are_kept_and_asked_for(fits):
         np.testing.assert_array_equal(estimator.predict(X), estimator.predict(frame))
 
 
-def test_weights_of_rows_are_refused_with_the_reason():
+def test_weights_count_rows_whose_copies_stay_together(fits):
+    counts, noise = np.arange(40) % 3, np.linspace(0.1, 0.2, 40)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    BayesianMLPRegressor().fit(frame, pd.Series(Y), counts, noise_scale=noise)
+    rows, places = fits.calls[0].rows, np.repeat(np.arange(40), counts)
+    np.testing.assert_array_equal(rows.x, X[places])
+    np.testing.assert_array_equal(rows.y[:, 0], Y[places])
+    np.testing.assert_array_equal(rows.noise[:, 0], noise[places])
+    same = places[:, None] == places
+    np.testing.assert_array_equal(rows.groups[:, None] == rows.groups, same)
+    # With labels of the user's own, these say what belongs together.
+    BayesianMLPRegressor().fit(X, Y, counts, groups=np.arange(40) // 10)
+    assert len(np.unique(fits.calls[1].rows.groups)) == 4
+    BayesianMLPRegressor().fit(X, Y, np.ones(40))
+    assert fits.calls[2].rows.groups is None
+
+
+def test_weights_that_are_no_counts_are_refused_with_the_reason(fits):
     estimator = BayesianMLPRegressor()
-    with pytest.raises(TypeError, match="sample_weight is not supported. .* noise_scale="):
-        estimator.fit(X, Y, sample_weight=np.ones(40))
+    for weights, words in (
+        (np.full(40, 0.5), "whole numbers, 0 or more, received 0.5: .* noise_scale="),
+        (np.full(40, -1), "whole numbers, 0 or more, received -1"),
+        (np.zeros(40), "zero for all rows"),
+        (np.ones(39), r"shape \[40\], received \[39\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            estimator.fit(X, Y, weights)
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
         estimator.fit(X, Y, epochs=3)
+    with pytest.raises(
+        TypeError, match="sample_weight is not supported. .* the same label in groups="
+    ):
+        tfbnn.BayesianMLP([3, 1]).fit_posterior(X, Y, sample_weight=np.ones(40))
+    assert not fits.calls
 
 
 @pytest.mark.parametrize(
