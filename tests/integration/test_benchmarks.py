@@ -3,6 +3,9 @@
 import importlib
 import re
 import subprocess
+import sys
+import types
+import warnings
 
 import numpy as np
 import pytest
@@ -350,3 +353,40 @@ def test_million_rows(run_quickly, tmp_path):
     found = {row["key"]: row for row in rows}
     assert found["fit"]["kills"] == 1 and "gone on with" in table
     assert found["fit"]["num_rows"] == 3000 and found["fit"]["rmse"] > found["fit"]["floor"] > 0.08
+
+
+def test_the_wrapper_of_scoringbench_hands_over_quantiles(monkeypatch):
+    """Of a stand-in for its base class, as a checkout of ScoringBench is nothing to install."""
+    base = types.ModuleType("scoringbench.univariate.wrappers.base")
+
+    class ProbabilisticWrapper:
+        def _set_train_range(self, y):
+            self._y_train_range = (np.nanmin(y), np.nanmax(y))
+
+    class DistributionPrediction:
+        from_multi_quantile = staticmethod(lambda q, alphas, **more: (q, alphas, more))
+
+    base.ProbabilisticWrapper = ProbabilisticWrapper
+    base.DistributionPrediction = DistributionPrediction
+    for name in ("scoringbench", "scoringbench.univariate", "scoringbench.univariate.wrappers"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, base.__name__, base)
+    monkeypatch.syspath_prepend(FOLDER)
+    wrapper = importlib.import_module("scoringbench_wrapper").TfbnnWrapper(
+        num_results=20, num_burnin_steps=20, pretraining=None, effort=0.1, until=None
+    )
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(120, 2))
+    y = x[:, 0] + 0.3 * generator.normal(size=120)
+    y[5], x[7, 1] = np.nan, np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit is short
+        q, alphas, more = wrapper.fit(x, y).predict_distribution(x[:9])
+    assert q.shape == (9, len(alphas)) and np.all(np.diff(q, axis=1) > 0)
+    assert more["train_range"] == (np.nanmin(y), np.nanmax(y))
+    np.testing.assert_array_equal(more["mean"], wrapper.predict(x[:9]))
+
+
+def test_ten_million(run_quickly):
+    table, _ = run_quickly("ten_million")
+    assert "| 20,000 |" in table and "arithmetic is the limit" in table

@@ -11,6 +11,7 @@ Needs no TensorFlow.
 import argparse
 import contextlib
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -26,13 +27,14 @@ from tfbnn.cli.options import (
     load_model,
     number,
 )
-from tfbnn.cli.outputs import TABLE, check_output, written_table
+from tfbnn.cli.outputs import STREAM, TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
 from tfbnn.system.arrays import Array, row_slices
+from tfbnn.system.terminals import is_terminal
 
 _ROWS_AT_ONCE = 1000
 
@@ -117,9 +119,13 @@ def run(args: argparse.Namespace) -> int:
     numbers, labels = [*noise, *args.cdf], [*args.keep]
     (labels if model.spec.has_classes else numbers).extend(args.density)
     with (
-        _pieces(args.points, model.posterior, [*dict.fromkeys(numbers)], labels) as pieces,
+        _pieces(args.points, model.posterior, [*dict.fromkeys(numbers)], labels) as (pieces, total),
         written_table(args.output, [*args.keep, *columns]) as write,
     ):
+        if args.output not in (None, STREAM) and is_terminal(sys.stderr):
+            from tfbnn.run.progress import tracked
+
+            pieces = tracked(pieces, total, "predicting")
         for number, (x, table) in enumerate(pieces):
             known = as_known(model.spec, as_noise(table, noise))
             kept = [table.labels([name])[:, 0] for name in args.keep]
@@ -187,8 +193,8 @@ def _distribution_values(
 @contextlib.contextmanager
 def _pieces(
     path: str, ensemble: Ensemble, numbers: Sequence[str], labels: Sequence[str]
-) -> Iterator[Iterator[tuple[Table, Table]]]:
-    """Yield an iterator over successive rows: their inputs, and all columns that are read."""
+) -> Iterator[tuple[Iterator[tuple[Table, Table]], int | None]]:
+    """Yield (iterator over successive rows: their inputs, and all columns that are read; its length if known)."""
     others = [name for name in labels if name not in {*(ensemble.column_names or ()), *numbers}]
     inputs = ModelInputs(ensemble, path, [*numbers, *others])
 
@@ -197,7 +203,8 @@ def _pieces(
 
     if not is_csv(path):
         table = inputs.read(others)
-        yield (split(table.take(some)) for some in row_slices(len(table), _ROWS_AT_ONCE))
+        parts = row_slices(len(table), _ROWS_AT_ONCE)
+        yield (split(table.take(some)) for some in parts), len(parts)
         return
     with open_csv(path) as rows:
         names = [name for name in inputs.pick(rows.columns) if name not in others]
@@ -207,7 +214,8 @@ def _pieces(
         if first is None:
             raise ValueError(f"{rows.source} has a header but no rows; expected at least one row.")
         settings = inputs.categories or (), set(names if inputs.gaps else ())
-        yield (
-            split(table_of(rows, piece, names, *settings, texts=rows.cells(piece, labels)))
+        tables = (
+            table_of(rows, piece, names, *settings, texts=rows.cells(piece, labels))
             for piece in itertools.chain([first], pieces)
         )
+        yield map(split, tables), None

@@ -51,6 +51,13 @@ def plain_frame(value: Any, what: str) -> Any:
     return Table.of_columns(columns, is_category)
 
 
+def rows_of(values: Any, rows: slice) -> Any:
+    """Some of the rows of an array, a frame or a Table."""
+    if hasattr(values, "take") and hasattr(values, "line_of"):  # a Table
+        return values.take(rows)
+    return values.iloc[rows] if hasattr(values, "iloc") else values[rows]
+
+
 def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> None:
     """Refuse rows that are labelled as those of x are, but stand in another order.
 

@@ -217,7 +217,7 @@ class SampledNetwork(SampledModel):
             resume=resume,
             commit_interval=commit_interval,
         )
-        known = known_of_rows(self.spec, noise_scale, offset)
+        known = known_of_rows(self.asked, noise_scale, offset)
         return self.fit_data(x, y, known, options, validation_data, groups)
 
     def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:

@@ -55,6 +55,17 @@ class Prediction:
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Prediction], index: Any) -> Prediction:
+        """Return the prediction of successive rows, of which these are parts."""
+
+        def together(name: str, axis: int = 0) -> Any:
+            arrays = [getattr(part, name) for part in parts]
+            return None if arrays[0] is None else np.concatenate(arrays, axis)
+
+        found = together("mean"), together("stddev"), together("quantiles", 1), together("trust")
+        return cls(*found, names=parts[0].names, index=index)
+
     @property
     def columns(self) -> Prediction:
         """The prediction with a column per target, [N, K], whatever the shape of the fitted target."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfbnn.data.frames import refuse_other_order
+from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.frames import refuse_other_order, rows_of
 from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -37,7 +38,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
 from tfbnn.spec.rows import NetworkRows, Rows, known_of_rows, prepare_noise
 from tfbnn.spec.summary import describe_model
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, give_back, row_slices
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import folded, warn
 
@@ -185,6 +186,7 @@ class SampledModel(ExplainsAttributes):
         return_trust: bool = False,
         calibrated: bool | str = "auto",
         allow_unsampled: bool = False,
+        batch_size: int | None = None,
     ) -> Prediction:
         """Mean and spread of the predictive distribution.
 
@@ -226,6 +228,8 @@ class SampledModel(ExplainsAttributes):
                 units wanted; the mean is the same with and without, the posterior's.
             allow_unsampled: Whether to predict with the networks that a run left which ended before
                 its first draw, default False: their spread is no error bar.
+            batch_size: Rows that are read and checked at a time, so that x may be larger than memory: a
+                memory-mapped array, a dataset of h5py. None (default): all at once.
 
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
@@ -236,6 +240,16 @@ class SampledModel(ExplainsAttributes):
             NotFittedError: Before a fit, and without draws unless `allow_unsampled`.
             TypeError, ValueError: For unusable inputs.
         """
+        if batch_size is not None:
+            settings: Any = dict(
+                include_noise=include_noise,
+                quantiles=quantiles,
+                space=space,
+                return_trust=return_trust,
+                calibrated=calibrated,
+                allow_unsampled=allow_unsampled,
+            )
+            return self._in_batches(x, noise_scale, offset, batch_size, settings)
         check_flag("allow_unsampled", allow_unsampled)
         ensemble, given = self._fitted(allow_unsampled=allow_unsampled), x
         x = checked_inputs(ensemble, x)
@@ -257,13 +271,30 @@ class SampledModel(ExplainsAttributes):
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
-        index = getattr(given, "index", None)
         return replace(
             predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted),
             trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
-            index=None if callable(index) else index,  # a method of lists
+            index=_index_of(given),
         )
+
+    def _in_batches(
+        self, x: Any, noise_scale: Any, offset: Any, batch_size: int, settings: dict[str, Any]
+    ) -> Prediction:
+        """`predict` so many rows at a time."""
+        size, parts = check_integer("batch_size", batch_size, minimum=1), []
+        known = self._known_of(x, noise_scale, offset, len(x))
+        for rows in row_slices(max(1, len(x)), size):
+            part: Any = None if known is None else known[rows]
+            settings["offset" if self.spec.has_counts else "noise_scale"] = part
+            try:
+                parts.append(self.predict(rows_of(x, rows), **settings))
+            except BadRowError as error:
+                error.row += rows.start
+                raise
+            if isinstance(x, np.ndarray):
+                give_back(x)
+        return Prediction.joined(parts, _index_of(x))
 
     @explains_keywords
     def predict_distribution(
@@ -953,6 +984,12 @@ class SampledModel(ExplainsAttributes):
         if rows is None or ensemble.diagnostics is not None:
             return None, None
         return ensemble.transform(rows), rows.groups
+
+
+def _index_of(x: Any) -> Any:
+    """The index of a frame, or None."""
+    index = getattr(x, "index", None)
+    return None if callable(index) else index  # a method of lists
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:

@@ -5,10 +5,11 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     import rich.progress
+
+T = TypeVar("T")
 
 # In the order of a run; programs are compiled before ADAM and before the chains move.
 _TITLES = {
@@ -177,6 +180,21 @@ def _bars(stream: TextIO) -> "rich.progress.Progress | None":
     bars.start()
     console.show_cursor(True)  # a process that is killed would leave it hidden
     return bars
+
+
+def tracked(items: Iterable[T], total: int | None, title: str) -> Iterator[T]:
+    """Yield items while a bar on a terminal says how many are over, where there is Rich."""
+    bars = _bars(sys.stderr) if find_spec("rich") else None
+    if bars is None:
+        yield from items
+        return
+    try:
+        task = bars.add_task(title, total=total, rest="")
+        for item in items:
+            yield item
+            bars.advance(task)
+    finally:
+        bars.stop()
 
 
 def _parts(event: Event, done: int) -> list[str]:

@@ -431,7 +431,7 @@ def test_what_cannot_be_calibrated_is_refused():
         case.model.predict(case.x, calibrated=True)
     classes = synthetic_ensemble(likelihood=Bernoulli(), classes=("no", "yes"))
     labels = np.resize(["no", "yes"], len(case.x))
-    with pytest.raises(ValueError, match="calibrate is about numbers.*Bernoulli"):
+    with pytest.raises(ValueError, match="calibrate is about noise around the outputs.*Bernoulli"):
         BayesianMLP.from_ensemble(classes).calibrate(case.x, labels)
 
 

@@ -313,7 +313,7 @@ def test_what_has_no_misfit_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="takes at most 3 weights per output in the last layer"):
         case.model.calibrate(method="loo", scale="misfit")
     classes = BayesianMLP.from_ensemble(synthetic_ensemble(likelihood=Bernoulli()))
-    with pytest.raises(ValueError, match="calibrate is about numbers"):
+    with pytest.raises(ValueError, match="calibrate is about noise around the outputs"):
         classes.calibrate(*make_rows(50, 2, 1), scale="misfit")
 
 

@@ -3,11 +3,14 @@
 import warnings
 from dataclasses import replace
 
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import tfbnn.posterior.prediction as predict_module
+from tests.support.builders import make_rows
 from tests.support.predictions import (
     CONFIGURATIONS,
     LOG,
@@ -442,3 +445,30 @@ def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_dat
     expected_mean, expected_stddev = average(locations, weights)
     np.testing.assert_allclose(mean, expected_mean, atol=5e-6)  # float32 outputs of order one
     np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "h5py"])
+def test_batches_are_read_and_checked_one_after_the_other(synthetic_ensemble, kind, tmp_path):
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("a", "b")))
+    x = make_rows(23, 2, 1)[0]
+    settings = {"include_noise": True, "quantiles": [0.1, 0.9], "return_trust": True}
+    noise, whole = np.linspace(0.1, 1.0, 23), None
+    given = pd.DataFrame(x, columns=["a", "b"], index=np.arange(23) + 5) if kind == "frame" else x
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        if kind == "h5py":
+            given = file.create_dataset("x", data=x)
+        found = model.predict(given, noise_scale=noise, batch_size=10, **settings)
+    whole = model.predict(x, noise_scale=noise, **settings)
+    for name in ("mean", "stddev", "quantiles", "trust"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-5)
+    if kind == "frame":
+        assert list(found.to_frame().index) == list(given.index)
+    with pytest.raises(ValueError, match="noise_scale must have shape"):
+        model.predict(x, noise_scale=noise[:22], batch_size=10, **settings)
+
+
+def test_a_bad_row_of_a_later_batch_is_named_by_its_number(synthetic_ensemble):
+    x = make_rows(23, 2, 1)[0]
+    x[17, 1] = np.nan
+    with pytest.raises(ValueError, match="in row 17, column 1"):
+        BayesianMLP.from_ensemble(synthetic_ensemble()).predict(x, batch_size=10)

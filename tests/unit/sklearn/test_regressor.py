@@ -186,10 +186,6 @@ def test_weights_that_are_no_counts_are_refused_with_the_reason(fits):
             estimator.fit(X, Y, weights)
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
         estimator.fit(X, Y, epochs=3)
-    with pytest.raises(
-        TypeError, match="sample_weight is not supported. .* the same label in groups="
-    ):
-        tfbnn.BayesianMLP([3, 1]).fit_posterior(X, Y, sample_weight=np.ones(40))
     assert not fits.calls
 
 

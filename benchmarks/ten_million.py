@@ -1,0 +1,126 @@
+"""Ten million points from a saved model: seconds, memory, and how far float32 is off.
+
+    python benchmarks/ten_million.py [--quick --output FOLDER]
+
+1000 networks 5-50-1 with random weights, as in benchmarks/prediction.py. `predict(x, batch_size=100_000)` reads
+a memory-mapped array of 1, 3 and 10 million points, each in a process of its own, whose largest resident
+memory is told; `tfbnn predict` reads a CSV file. The limit is that of benchmarks/prediction.py: bytes that
+have to be read, multiplications and tanh, on all cores. The table is benchmarks/results/ten_million.md.
+Needs Linux.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from common import HERE, add_common_options, keep, markdown, output_folder
+from prediction import NUM_CHAINS, NUM_RESULTS, WIDTH, limits, random_model
+
+import tfbnn
+from tfbnn.system.threads import num_cores
+
+LAYERS, BATCH = [5, WIDTH, 1], 100_000
+PREDICT = """
+import sys, time
+import numpy as np
+sys.path.insert(0, {scripts!r})
+from process_memory import resident_megabytes
+import tfbnn
+model = tfbnn.load({model!r})
+x = np.load({points!r}, mmap_mode="r")
+model.predict(x[:1000])
+before, began = resident_megabytes()[0], time.perf_counter()
+found = model.predict(x, batch_size={batch})
+seconds = time.perf_counter() - began
+kept = (found.mean.nbytes + found.stddev.nbytes) / 2**20
+print(seconds, resident_megabytes()[1] - before - kept, kept)
+"""
+
+
+def main(arguments=None):
+    """Measures, and keeps the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    options = parser.parse_args(arguments)
+    counts = (10_000, 20_000) if options.quick else (1_000_000, 3_000_000, 10_000_000)
+    batch, lines = (1000 if options.quick else BATCH), counts[0]
+    model = random_model(LAYERS)
+    with tempfile.TemporaryDirectory() as folder:
+        path, points, table = (str(Path(folder) / name) for name in ("m.h5", "x.npy", "x.csv"))
+        model.save(path)
+        rows = []
+        for count in counts:
+            write_points(points, count)
+            code = PREDICT.format(scripts=str(HERE), model=path, points=points, batch=batch)
+            output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+            seconds, more, kept = map(float, output.stdout.split())
+            size = f"{count * 40 / 2**20:.0f}"
+            rows.append([f"{count:,}", f"{seconds:.1f}", f"{1e6 * seconds / count:.2f}", size])
+            rows[-1] += [f"{more:.0f}", f"{kept:.0f}"]
+        seconds = time_command(path, table, lines)
+    rows.append(
+        [f"{lines:,}, command, CSV", f"{seconds:.1f}", f"{1e6 * seconds / lines:.2f}", *"---"]
+    )
+    header = ["points", "seconds", "us a point", "array, MB", "memory beside, MB", "results, MB"]
+    text = f"# Ten million points\n\n{markdown(header, rows)}\n\n{limit_text()}\n\n{float32_text(model)}"
+    keep("ten_million.md", text, output_folder(options))
+
+
+def write_points(path, count):
+    """An array [count, 5] of standard normal numbers, float64, written a part at a time."""
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(count, 5))
+    for start in range(0, count, BATCH):
+        part = array[start : start + BATCH]
+        part[:] = np.random.default_rng(start).normal(size=part.shape)
+
+
+def time_command(model, table, count):
+    """Seconds of `tfbnn predict` for a CSV file of so many points."""
+    np.savetxt(
+        table,
+        np.random.default_rng(0).normal(size=(count, 5)),
+        "%.8g",
+        ",",
+        header="a,b,c,d,e",
+        comments="",
+    )
+    command = [sys.executable, "-m", "tfbnn", "predict", model, table, "-o", f"{table}.out.csv"]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def limit_text():
+    """What a point takes at least."""
+    able, networks, cores = limits(), NUM_CHAINS * NUM_RESULTS, num_cores()
+    tanh = networks * WIDTH / able["tanh"] / cores
+    products = networks * (WIDTH * 6 + WIDTH + 1) / able["products"]
+    bytes_ = (5 + 2) * 8 / able["bytes"]
+    return (
+        f"At least {1e6 * (tanh + products):.1f} us a point on {cores} cores: {1e6 * tanh:.1f} for tanh, "
+        f"{1e6 * products:.1f} for multiplications. Reading inputs and writing results at the bandwidth of one "
+        f"core, {able['bytes'] / 1e9:.1f} GB/s, takes {1e6 * bytes_:.3f}: arithmetic is the limit, as weights stay in "
+        "the cache."
+    )
+
+
+def float32_text(model):
+    """How far predictions in float32 are from those of the same weights in float64."""
+    x = np.random.default_rng(2).normal(size=(2000, 5))
+    double = tfbnn.BayesianMLP.from_ensemble(model.posterior.in_double)
+    (mean, spread), (exact, stddev) = (
+        one.predict(x, space="transformed") for one in (model, double)
+    )
+    return (
+        f"Networks are computed in float32: means of 2000 points are off by at most "
+        f"{np.max(np.abs(mean - exact) / stddev):.1e} standard deviations, and standard deviations by "
+        f"{np.max(np.abs(spread / stddev - 1.0)):.1e} of themselves."
+    )
+
+
+if __name__ == "__main__":
+    main()
