@@ -133,7 +133,7 @@ def test_theta_is_sampled_on_400_rows_and_all_condition():
 def test_wide_networks_have_the_covariance_of_the_limit(name, depth):
     x = np.random.default_rng(1).normal(size=(4, 2))
     wide = tfbnn.BayesianMLP(
-        [2, *[256] * depth, 1],
+        [2, *[128] * depth, 1],
         activation=name,
         prior=Normal(1.0),
         parameterization="ntk",
@@ -141,11 +141,11 @@ def test_wide_networks_have_the_covariance_of_the_limit(name, depth):
         x_transform=None,
         y_transform=None,
     )
-    drawn = wide.sample_prior(x, num_results=2000).f[..., 0]
+    drawn = wide.sample_prior(x, num_results=1000).f[..., 0]
     limit = model(hidden=depth, activation=name, prior=Normal(1.0), likelihood=Gaussian(0.1))
-    functions = limit.sample_prior(x, num_results=2000, seed=1).f[..., 0]
+    functions = limit.sample_prior(x, num_results=1000, seed=1).f[..., 0]
     largest = np.abs(np.cov(functions.T)).max()
-    # Of 2000 draws each, and some hundredths of the finite width.
+    # Of 1000 draws each, and some hundredths of the finite width.
     assert np.abs(np.cov(drawn.T) - np.cov(functions.T)).max() < 0.2 * largest
 
 
