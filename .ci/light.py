@@ -26,4 +26,7 @@ for path in sorted(GOLDEN.glob("*.h5")):
     prediction = tfbnn.load(path).predict(x)
     np.testing.assert_allclose(prediction.mean, expected["mean"], rtol=1e-5)
     np.testing.assert_allclose(prediction.stddev, expected["stddev"], rtol=1e-5)
+    d = tfbnn.load(path).predict_distribution(x)
+    if hasattr(d, "quantile"):
+        np.testing.assert_allclose(d.cdf(d.quantile(0.3)), 0.3, atol=1e-6)
     print(f"{path.name}: as it was, Python {sys.version.split()[0]}, NumPy {np.__version__}")

@@ -26,6 +26,7 @@ from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.mixture import LEVELS, Mixture, uniform
 from tfbnn.posterior.prediction import Summary, predict, row_tiles, scale_at
 from tfbnn.posterior.prediction_frame import Prediction
+from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
@@ -108,7 +109,7 @@ class RowsDistribution(NamedTuple):
         return found
 
 
-class PredictiveDistribution:
+class PredictiveDistribution(ExplainsAttributes):
     """Distribution of the targets at N rows, in original units, as `predict_distribution` returns it.
 
     Values y broadcast against the rows as SciPy's distributions do: of shape [], [N] or [Q, 1] for targets

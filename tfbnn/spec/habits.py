@@ -69,8 +69,12 @@ _HINTS = {
     "BayesianMLP([5, 20, 20, 1]).",
     "kernel_regularizer weight_decay dropout": "Weights are regularised by their prior: "
     "prior=tfbnn.priors.Normal(scale=..).",
-    "quantiles predict_interval": "model.predict(x, quantiles=[0.16, 0.84]) gives them, and "
-    "predict_quantiles(X) of a BayesianMLPRegressor.",
+    "quantiles predict_interval": "model.predict_distribution(x) has quantile(q) and interval(level), and a "
+    "BayesianMLPRegressor predict_quantiles(X) and predict_interval(X).",
+    "ppf isf": "d.quantile(q) gives them.",
+    "logpdf log_pdf logpmf pmf": "d.log_prob(y) and d.pdf(y) give them, of counts too.",
+    "rvs": "d.sample(size, seed) draws.",
+    "sf": "It is 1.0 - d.cdf(y).",
     "return_std": "mean, stddev = model.predict(x) gives both, and predict(X, return_std=True) of a "
     "BayesianMLPRegressor.",
     "predict_proba": "model.predict(x).mean are the probabilities, in the order of model.classes.",

@@ -299,3 +299,10 @@ def test_noise_that_knows_its_quantiles_alone_has_a_distribution_function():
     z = np.linspace(-9.0, 9.0, 201)
     truth = stats.logistic.cdf(z, scale=np.sqrt(3.0) / np.pi)
     np.testing.assert_allclose(Logistic().noise_cdf(z), truth, atol=1e-6)
+
+
+def test_words_of_other_distributions_are_answered(model_of):
+    d = model_of("plain").predict_distribution(points(model_of("plain"))[0])
+    for word, told in (("ppf", r"quantile\(q\)"), ("logpdf", r"log_prob\(y\)"), ("rvs", "sample")):
+        with pytest.raises(AttributeError, match=f"PredictiveDistribution has no {word!r}.*{told}"):
+            getattr(d, word)
