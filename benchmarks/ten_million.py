@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 from common import HERE, add_common_options, keep, markdown, output_folder
-from prediction import NUM_CHAINS, NUM_RESULTS, WIDTH, limits, random_model
+from prediction import NUM_CHAINS, NUM_RESULTS, WIDTH, in_turns, limits, random_model
 
 import tfbnn
 from tfbnn.system.threads import num_cores
 
-LAYERS, BATCH = [5, WIDTH, 1], 100_000
+LAYERS, BATCH, LEVELS = [5, WIDTH, 1], 100_000, [0.05, 0.16, 0.5, 0.84, 0.95]
 PREDICT = """
 import sys, time
 import numpy as np
@@ -66,7 +66,9 @@ def main(arguments=None):
         [f"{lines:,}, command, CSV", f"{seconds:.1f}", f"{1e6 * seconds / lines:.2f}", *"---"]
     )
     header = ["points", "seconds", "us a point", "array, MB", "memory beside, MB", "results, MB"]
-    text = f"# Ten million points\n\n{markdown(header, rows)}\n\n{limit_text()}\n\n{float32_text(model)}"
+    parts = [markdown(header, rows), limit_text(), float32_text(model)]
+    parts.append(quantiles_text(model, 128 if options.quick else 4096))
+    text = "\n\n".join(["# Ten million points", *parts])
     keep("ten_million.md", text, output_folder(options))
 
 
@@ -119,6 +121,28 @@ def float32_text(model):
         f"Networks are computed in float32: means of 2000 points are off by at most "
         f"{np.max(np.abs(mean - exact) / stddev):.1e} standard deviations, and standard deviations by "
         f"{np.max(np.abs(spread / stddev - 1.0)):.1e} of themselves."
+    )
+
+
+def quantiles_text(model, count):
+    """How long exact quantiles take beside those of `predict`, without and with a calibration."""
+    x, ratios = np.random.default_rng(3).normal(size=(count, 5)), []
+    for _ in range(2):
+
+        def by_points(model=model):
+            return model.predict(x, include_noise=True, quantiles=LEVELS)
+
+        def exact(model=model):
+            return model.predict_distribution(x).quantile(LEVELS)
+
+        points, inverted = np.median(in_turns((by_points, exact), 5), axis=1)
+        ratios.append(f"{1e3 * points:.0f} and {1e3 * inverted:.0f} ms ({inverted / points:.2f})")
+        rows = np.random.default_rng(4).normal(size=(300, 5))
+        noise = 1.0 + 0.5 * np.random.default_rng(5).normal(size=(300, 1))
+        model.calibrate(rows, model.predict(rows).mean * np.abs(noise))
+    return (
+        f"Five quantiles at {count} points take `predict(quantiles=..)`, by weighted points, and "
+        f"`predict_distribution(x).quantile(..)`, exact: {ratios[0]}; calibrated {ratios[1]}."
     )
 
 
