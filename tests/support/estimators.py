@@ -57,6 +57,11 @@ def checks_of_fits(estimator):
         options = ",".join(f"{key}={value}" for key, value in check.keywords.items())
         is_easier = name.endswith("s_train") and check.keywords != HARDEST
         marks = [pytest.mark.slow] if name in AROUND_A_FIT or is_easier else []
+        if name == "check_sample_weight_equivalence_on_dense_data":  # whose rows are shuffled
+            marks = [
+                pytest.mark.xfail(reason="draws depend on the order of the rows"),
+                pytest.mark.slow,
+            ]
         parameters.append(
             pytest.param(
                 estimator, check, id=f"{name}({options})" if options else name, marks=marks
