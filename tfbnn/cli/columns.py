@@ -17,7 +17,6 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.run.options import FitOptions
-from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -169,7 +168,7 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
     """
     origin = model.posterior.provenance
     targets = list(args.target or origin.target_names or ())
-    noise = list(args.noise_column or origin.noise_columns or ())
+    noise = known_columns(args, model.spec.has_counts) or list(origin.noise_columns or ())
     if not targets:
         raise ValueError(
             "The model does not know the name of its target column. Add --target COLUMN."
@@ -186,9 +185,18 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
     return inputs.of(table), y, as_noise(table, noise)
 
 
-def as_known(spec: NetworkSpec, known: Array | None) -> dict[str, Any]:
-    """Known noise, or offsets of counts, as the argument of a model's method."""
-    return {"offset" if spec.has_counts else "noise_scale": known}
+def known_columns(args: argparse.Namespace, has_counts: bool) -> list[str]:
+    """Names of the columns with known noise, or of counts with offsets, as asked for.
+
+    Raises:
+        ValueError: For the option that does not go with the likelihood.
+    """
+    options = {"--noise-column": args.noise_column, "--offset-column": args.offset_column}
+    wrong, right = sorted(options, reverse=not has_counts)
+    if options[wrong]:
+        kind = "counts" if has_counts else "numbers and classes"
+        raise ValueError(f"{wrong} does not go with targets that are {kind}. Use {right}.")
+    return list(options[right] or ())
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:

@@ -9,11 +9,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Annotated
 
-from tfbnn.cli.columns import as_known, read_rows
+from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import ErrorBarOptions, JsonOptions, RoleOptions, argument, load_model
 from tfbnn.posterior.facts import score_rows
 from tfbnn.posterior.stacking import weighting_note
+from tfbnn.spec.rows import as_argument
 
 
 class Options(JsonOptions, ErrorBarOptions, RoleOptions):
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args)
     x, y, noise = read_rows(model, args)
     calibrated = False if args.uncalibrated else "auto"
-    scores = model.evaluate(x, y, **as_known(model.spec, noise), calibrated=calibrated)
+    scores = model.evaluate(x, y, **as_argument(model.spec, noise), calibrated=calibrated)
     note, calibration = weighting_note(model.posterior), model.calibration
     told = None if calibration is None or args.uncalibrated else calibration.text
     if args.json:

@@ -27,7 +27,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.cli.columns import as_noise, coding_of, one_as_vector, read_labels
+from tfbnn.cli.columns import as_noise, coding_of, known_columns, one_as_vector, read_labels
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import add_options as add_options
 from tfbnn.cli.fit_options import fit_arguments, has_classes, kernel_argument, make_model
@@ -40,13 +40,16 @@ from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.run.options import FitOptions
+from tfbnn.spec.choices import is_auto
+from tfbnn.spec.likelihoods import OPTIONS
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, fit, report and save."""
-    targets, noise = args.target, args.noise_column
+    of_counts = not is_auto(args.likelihood) and OPTIONS[args.likelihood].has_counts
+    targets, noise = args.target, known_columns(args, of_counts)
     given = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**given, column_names={"target_names": targets, "noise_columns": noise})
     folder = given.get("output")
@@ -92,7 +95,7 @@ def _groups(args: argparse.Namespace, table: Table) -> Array | None:
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
     features, grouping = args.features, [] if args.groups is None else [args.groups]
-    apart = [*args.target, *args.noise_column, *grouping]
+    apart = [*args.target, *args.noise_column, *args.offset_column, *grouping]
     others = {*(features or ()), *args.ignore, *args.categories}
     for name in apart:
         if name in others or apart.count(name) > 1:
@@ -107,7 +110,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         without=args.ignore,
         categories=args.categories,
         texts=True,
-        needed=[*args.target, *args.noise_column],
+        needed=[*args.target, *args.noise_column, *args.offset_column],
         gaps=True,
     )
     # Refuses columns that are not there, or hold no numbers.
@@ -151,7 +154,7 @@ def training_and_held_out(
 ) -> tuple[Table, Table | None]:
     """(Training table, validation table or None)."""
     if args.validation is not None:
-        apart = [*args.target, *args.noise_column]
+        apart = [*args.target, *args.noise_column, *args.offset_column]
         return table, read_table(
             args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
         )

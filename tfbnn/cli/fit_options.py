@@ -70,9 +70,9 @@ class _Data:
         target: Target; may be repeated.
         categories: Features that are names although they look like numbers, such as years; columns of
             text are categories anyhow.
-        noise_column: Known standard deviation of each row, in the units of the target, or the logarithm of the
-            exposure of a row of counts; may be repeated,
+        noise_column: Known standard deviation of each row, in the units of the target; may be repeated,
             once per target.
+        offset_column: Logarithm of the exposure of each row of counts; may be repeated, once per target.
         groups: Labels of rows that belong together, such as subjects; no feature; rows of one label are
             held out and left out together, so that error bars hold for new ones.
     """
@@ -80,10 +80,8 @@ class _Data:
     data: Annotated[str, argument("DATA")]
     target: Annotated[list[str], {"action": "append", "metavar": "COL"}]
     categories: Annotated[Sequence[str], _COLUMNS] = ()
-    noise_column: Annotated[
-        Sequence[str],
-        {"flags": ("--noise-column", "--offset-column"), "action": "append", "metavar": "COL"},
-    ] = []
+    noise_column: Annotated[Sequence[str], {"action": "append", "metavar": "COL"}] = []
+    offset_column: Annotated[Sequence[str], {"action": "append", "metavar": "COL"}] = []
     groups: Annotated[str | None, {"metavar": "COL"}] = None
 
 

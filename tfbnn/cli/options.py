@@ -206,18 +206,17 @@ class RoleOptions(ModelOptions):
 
     Attributes:
         target: Target column, once per target in order; default: the name used in the fit.
-        noise_column: Column with the known standard deviation of each row, or the offset of counts; default:
-            as in the fit.
+        noise_column: Column with the known standard deviation of each row; default: as in the fit.
+        offset_column: Column with the logarithm of the exposure of each row of counts; default: as in
+            the fit.
     """
 
     target: Annotated[
         list[str] | None,
         {"action": "append", "metavar": "COL"},
     ] = None
-    noise_column: Annotated[
-        list[str] | None,
-        {"flags": ("--noise-column", "--offset-column"), "action": "append", "metavar": "COL"},
-    ] = None
+    noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+    offset_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
 
 
 class RowOptions(RoleOptions):

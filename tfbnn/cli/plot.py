@@ -16,6 +16,7 @@ from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel
+from tfbnn.spec.rows import as_argument
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 
@@ -57,16 +58,17 @@ def _figures(
     from tfbnn import plots
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
+    known = as_argument(ensemble.spec, noise)
     if ensemble.no_chains is None:
         yield "convergence", plots.plot_convergence(model)
     ranges = ensemble.training_inputs
     if (ranges.high > ranges.low).any():
-        yield "slices", plots.plot_slices(model, x, y, noise_scale=noise)
+        yield "slices", plots.plot_slices(model, x, y, **known)
     if known_relevance(ensemble) is not None:
         yield "relevance", plots.plot_relevance(model)
     if rows is not None and ensemble.spec.has_classes:
         yield "reliability", plots.plot_reliability(model, *rows[:2])
     elif rows is not None:
-        yield "truth", plots.plot_truth(model, *rows[:2], noise_scale=noise)
-        yield "pulls", plots.plot_pulls(model, *rows[:2], noise_scale=noise)
-        yield "coverage", plots.plot_coverage(model, *rows[:2], noise_scale=noise)
+        yield "truth", plots.plot_truth(model, *rows[:2], **known)
+        yield "pulls", plots.plot_pulls(model, *rows[:2], **known)
+        yield "coverage", plots.plot_coverage(model, *rows[:2], **known)

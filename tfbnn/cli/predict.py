@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from tfbnn.cli.columns import ModelInputs, as_known, as_noise, read_labels
+from tfbnn.cli.columns import ModelInputs, as_noise, known_columns, read_labels
 from tfbnn.cli.console import DONE
 from tfbnn.cli.options import (
     ErrorBarOptions,
@@ -33,6 +33,7 @@ from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, table_of
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction_frame import target_prefixes, value_names, values_of
+from tfbnn.spec.rows import as_argument
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.terminals import is_terminal
 
@@ -60,8 +61,10 @@ class Options(ErrorBarOptions, ModelOptions):
         trust: Column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
         unsampled: Predict with the networks of a run that ended before its first draw: their spread is
             no error bar.
-        noise_column: Column with the known standard deviation of each row, or the offset of counts, after a
+        noise_column: Column with the known standard deviation of each row, for --include-noise after a
             fit with such a column; default: the name used in the fit.
+        offset_column: Column with the logarithm of the exposure of each row of counts; default: the
+            name used in the fit, with --include-noise. Without it the mean is a rate.
         keep: Repeat these columns of POINTS before the others, such as an id.
         density: Also the predictive density of the targets in these columns, for --include-noise; of
             a classifier the probability of these labels.
@@ -77,10 +80,8 @@ class Options(ErrorBarOptions, ModelOptions):
     space: Annotated[str, {"choices": ["original", "transformed"]}] = "original"
     trust: bool = False
     unsampled: bool = False
-    noise_column: Annotated[
-        list[str] | None,
-        {"flags": ("--noise-column", "--offset-column"), "action": "append", "metavar": "COL"},
-    ] = None
+    noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
+    offset_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
     keep: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
     density: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
     cdf: Annotated[Sequence[str], {"type": comma_list, "metavar": "COL,COL,..."}] = ()
@@ -92,8 +93,11 @@ def run(args: argparse.Namespace) -> int:
     """Predict and write a table."""
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
-    noise = args.noise_column or model.posterior.provenance.noise_columns or ()
-    noise = noise if args.include_noise or model.spec.has_counts else ()
+    noise = known_columns(args, model.spec.has_counts)
+    if args.include_noise:
+        noise = noise or list(model.posterior.provenance.noise_columns or ())
+    elif not model.spec.has_counts:
+        noise = []
     has_labels = model.spec.has_classes and args.space == "original"
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
@@ -127,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
             pieces = tracked(pieces, total, "predicting")
         for number, (x, table) in enumerate(pieces):
-            known = as_known(model.spec, as_noise(table, noise))
+            known = as_argument(model.spec, as_noise(table, noise))
             kept = [table.labels([name])[:, 0] for name in args.keep]
             prediction = model.predict(x, **known, **settings).columns
             if has_labels:

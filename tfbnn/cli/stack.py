@@ -15,6 +15,7 @@ from typing import Annotated
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.options import RoleOptions, SavingOptions, argument, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
+from tfbnn.spec.rows import as_argument
 
 
 class Options(SavingOptions, RoleOptions):
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
     x, y, noise = read_rows(model, args)
-    stacking = model.stack_chains(x, y, noise_scale=noise)
+    stacking = model.stack_chains(x, y, **as_argument(model.spec, noise))
     names = ("method", "weights", "log_score_uniform", "log_score_stacked", "num_rows")
     record = {name: getattr(stacking, name) for name in names}
     return save_and_tell(model, args, stacking.summary(), record)

@@ -10,6 +10,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import hint
+from tfbnn.spec.rows import known_of_rows
 
 # Fields of FitOptions that are no arguments here.
 _OTHERS = {"output", "column_names", "began"}
@@ -23,6 +24,7 @@ def fit(
     client: Any,
     output: Any,
     noise_scale: Any = None,
+    offset: Any = None,
     groups: Any = None,
     validation_data: Any = None,
     **options: Any,
@@ -43,7 +45,7 @@ def fit(
             be alike: all with a GPU or none, with the same versions.
         output: Run folder, on storage that all workers share under the same path and with file
             locks that hold between hosts.
-        noise_scale, groups, validation_data: As in `fit_posterior`.
+        noise_scale, offset, groups, validation_data: As in `fit_posterior`.
         options: missing, kernel, num_chains, num_results, until, max_seconds, num_burnin_steps,
             num_steps_between_results, pretraining, initial_state, likelihood_power, effort,
             calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
@@ -94,4 +96,5 @@ def fit(
         )
     from tfbnn.cluster.executor import Cluster
 
-    return model.fit_data(x, y, noise_scale, checked, validation_data, groups, Cluster(client))
+    known = known_of_rows(model.asked, noise_scale, offset)
+    return model.fit_data(x, y, known, checked, validation_data, groups, Cluster(client))

@@ -125,6 +125,10 @@ def as_columns(
     return array
 
 
+# Logarithm of an exposure that nobody has.
+_LARGEST_OFFSET = 50.0
+
+
 def as_row_noise(
     value: Any, *, num_rows: int, num_targets: int, is_offset: bool = False
 ) -> Array | None:
@@ -144,6 +148,10 @@ def as_row_noise(
             f"{list(array.shape)}. Give one number per row."
         )
     _refuse_non_finite(array, name)
+    if is_offset and np.any(array > _LARGEST_OFFSET):
+        raise ValueError(
+            f"offset must be the logarithm of the exposure, received {array.max():g}. Pass np.log(exposure)."
+        )
     if np.any(array <= 0) and not is_offset:
         row = int(np.argwhere(array <= 0)[0][0])
         found = f"noise_scale must be positive, received {array[row].min()}"

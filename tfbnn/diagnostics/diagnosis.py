@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck
+from tfbnn.diagnostics.fit_check import ClassesCheck, FitCheck, RowsCheck, pulled
 from tfbnn.diagnostics.problem import PYTHON, About, Interface, Problem, Severity, verdict_of
 from tfbnn.diagnostics.verdict import (
     MEANINGS,
@@ -266,8 +266,8 @@ def rows_texts(rows: RowsCheck) -> Iterator[str]:
         return
     for target in rows.targets:
         name = f"{shown(target.name)}: " if len(rows.targets) > 1 else ""
-        if np.isnan(target.pull_width):  # no row could be left out
-            yield f"{name}R2 {target.r2:.3g} of {of_rows}"
+        if np.isnan(target.coverage).all():  # no row could be left out
+            yield f"{name}R2 {target.r2:.3g}{pulled(target)} of {of_rows}"
             continue
         inner, outer = map(percent, target.coverage)
         yield (

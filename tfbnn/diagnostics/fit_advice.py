@@ -19,6 +19,7 @@ from tfbnn.diagnostics.fit_check import (
     NumbersCheck,
     RowsCheck,
     TargetCheck,
+    pulled,
 )
 from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Severity, verdict_of
 from tfbnn.diagnostics.wording import percent, shown
@@ -37,12 +38,15 @@ _LITTLE = 0.05
 _GIVEN_NOISE = {
     "rows": ("the noise_scale of the rows", "standard deviations, in the units of y"),
     "fixed": ("the fixed noise_scale", "a standard deviation, after y_transform; or 'learned'"),
-    "counts": ("what a Poisson distribution has", "a standard deviation relative to the mean"),
 }
 _LEARN_NOISE = Remedy(
     "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
 )
-_SCATTER = Remedy("likelihood=NegativeBinomial(), which learns how far rates scatter")
+_SCATTER = Remedy(
+    "likelihood=NegativeBinomial(), which learns how far rates scatter, or inputs that explain it"
+)
+# Standard errors by which the variance of counts has to be above that of the likelihood.
+_SCATTERED = 4.0
 # Wider than one whose scales are sampled, too: those of the default have a lighter tail.
 _WIDER = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
 _JUDGE = Remedy("model.evaluate(x_held_out, y_held_out)")
@@ -83,7 +87,7 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
         yield Problem(
             f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
             f"{found.source}",
-            _CALIBRATE if is_wide or found.is_calibrated else _OTHER_NOISE,
+            _remedy_of_bars(rows, is_wide or found.is_calibrated),
             why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
         )
     elif found.ok is None and not fit.is_calibrated:
@@ -91,9 +95,13 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
     yield from _little_explained(rows)
 
 
+def _is_of_counts(rows: RowsCheck | None) -> bool:
+    return isinstance(rows, NumbersCheck) and rows.noise == "counts"
+
+
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
     """Targets that are to be of order one, which counts are not."""
-    return rows.targets if isinstance(rows, NumbersCheck) and rows.noise != "counts" else ()
+    return rows.targets if isinstance(rows, NumbersCheck) and not _is_of_counts(rows) else ()
 
 
 def _unscaled(
@@ -114,14 +122,33 @@ def _unscaled(
             )
 
 
-def _pulled(target: TargetCheck) -> str:
-    """The pull width in brackets, where rows could be left out."""
-    return "" if np.isnan(target.pull_width) else f" (pull width {target.pull_width:.2g})"
+def _remedy_of_bars(rows: RowsCheck | None, calibrates: bool) -> Remedy:
+    if _is_of_counts(rows):
+        return _SCATTER
+    return _CALIBRATE if calibrates else _OTHER_NOISE
+
+
+def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
+    """Counts that scatter more than their likelihood allows."""
+    for target in rows.targets:
+        # Of a row's squared pull, where counts are Poisson's, the variance is 2 and one over their mean.
+        error = np.sqrt((2.0 + 1.0 / target.noise**2) / rows.num_rows)
+        if target.pull_width**2 > 1.0 + _SCATTERED * error:
+            yield Problem(
+                f"Counts of {shown(target.name)} scatter more than the likelihood allows: their variance "
+                f"around the rates is {target.pull_width**2:.2g} times as large",
+                _SCATTER,
+                Severity.ERROR_BARS,
+                why="Then error bars are too small.",
+            )
 
 
 def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     """Noise that is given and far from the residuals."""
     if not isinstance(rows, NumbersCheck) or rows.noise == "learned":
+        return
+    if _is_of_counts(rows):
+        yield from _scatter(rows)
         return
     given, units = _GIVEN_NOISE[rows.noise]
     for target in rows.targets:
@@ -132,15 +159,15 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
         if target.residual > _NOISE_RATIO * target.noise:
             yield Problem(
                 f"The noise is too small: the residuals of {name} are "
-                f"{target.residual / target.noise:.2g} times {given}{_pulled(target)}",
-                _SCATTER if rows.noise == "counts" else _LEARN_NOISE,
+                f"{target.residual / target.noise:.2g} times {given}{pulled(target)}",
+                _LEARN_NOISE,
                 severity,
                 why="Or the network cannot follow the rows. Either way the error bars are too small.",
             )
         elif target.noise > _NOISE_RATIO * expected:
             yield Problem(
                 f"The noise is too large: {given} is {target.noise / expected:.2g} times the "
-                f"residuals of {name}, R2 {target.r2:.2g}{_pulled(target)}",
+                f"residuals of {name}, R2 {target.r2:.2g}{pulled(target)}",
                 Remedy(f"check noise_scale: {units}"),
                 severity,
                 why="The rows then say too little, and the network keeps near its prior.",
@@ -169,7 +196,7 @@ def _narrow_prior(fit: FitCheck, severity: Severity) -> Iterator[Problem]:
 
 def _spread_wanted(rows: RowsCheck | None) -> float:
     """Return how much the outputs have to vary over the rows; 0 where that is not to be asked."""
-    if rows is None or rows.explains:
+    if rows is None or rows.explains or _is_of_counts(rows):  # whose scatter no rate follows
         return 0.0
     # Logits of order one are probabilities that differ.
     return 1.0 if isinstance(rows, ClassesCheck) else max(t.stddev for t in rows.targets)

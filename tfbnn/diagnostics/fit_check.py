@@ -50,6 +50,11 @@ class TargetCheck:
         return max(abs(share - level) for share, level in zip(self.coverage, LEVELS))
 
 
+def pulled(target: TargetCheck) -> str:
+    """The pull width in brackets, where it is known."""
+    return "" if np.isnan(target.pull_width) else f" (pull width {target.pull_width:.2g})"
+
+
 @dataclass(frozen=True)
 class NumbersCheck:
     """Targets that are numbers.

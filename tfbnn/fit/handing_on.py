@@ -14,7 +14,7 @@ from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import is_open
-from tfbnn.spec.rows import Known, row_digests
+from tfbnn.spec.rows import Known, known_of_rows, row_digests
 
 # In what the two have to agree, so that parameters mean the same.
 _SAME = ("parameterization", "x_transform", "y_transform")
@@ -117,7 +117,7 @@ class FromPosterior:
 
     Args:
         model: A fitted model; it may have had such a prior itself.
-        x, y, noise_scale: The rows of its fit, as in `fit_posterior`, for a model that was not fitted in
+        x, y, noise_scale, offset: The rows of its fit, as in `fit_posterior`, for a model that was not fitted in
             this process. Default: those that it was fitted to.
 
     Raises:
@@ -150,6 +150,7 @@ class FromPosterior:
         y: Any = None,
         *,
         noise_scale: Any = None,
+        offset: Any = None,
     ) -> None:
         if not isinstance(model, SampledModel):
             raise TypeError(f"FromPosterior needs a fitted model, received {model!r:.200}.")
@@ -161,10 +162,11 @@ class FromPosterior:
                 "FromPosterior needs x and y together, received "
                 f"{'x' if x is None else 'y'}=None. Pass all rows of the fit, or neither."
             )
+        known = known_of_rows(ensemble.spec, noise_scale, offset)
         if x is None:
-            rows = rows_of_the_fit(model._training_rows, noise_scale, "FromPosterior", "x and y")
+            rows = rows_of_the_fit(model._training_rows, known, "FromPosterior", "x and y")
         else:
-            rows, _ = checked_rows(ensemble, x, y, noise_scale, "FromPosterior")
+            rows, _ = checked_rows(ensemble, x, y, known, "FromPosterior")
             require_rows_of_fit(ensemble, rows, "FromPosterior")
         from tfbnn.fit.condensing import condense
 

@@ -58,6 +58,7 @@ class BaselineOptions(TypedDict, total=False):
     """Arguments of all baselines, as in `fit_posterior`."""
 
     noise_scale: Any
+    offset: Any
     pretraining: Pretraining | str
     validation_data: Sequence[Any] | None
     seed: int
@@ -335,6 +336,7 @@ class SampledNetwork(SampledModel):
         y: Any = None,
         *,
         noise_scale: Any = None,
+        offset: Any = None,
     ) -> None:
         """Write a report as one HTML page: verdict, convergence, predictions and more.
 
@@ -346,6 +348,7 @@ class SampledNetwork(SampledModel):
             x, y: Rows with known targets, best ones that the fit has not seen, for scores, pulls,
                 coverage and reliability. Default None: the page does without these.
             noise_scale: Known standard deviations of these rows, in the units of y, or None.
+            offset: Of counts, logarithms of their exposures, or None.
 
         Raises:
             NotFittedError: Before a fit.
@@ -358,7 +361,7 @@ class SampledNetwork(SampledModel):
         """
         from tfbnn.plots.page.making import save_report
 
-        save_report(self, path, x, y, noise_scale)
+        save_report(self, path, x, y, known_of_rows(self.spec, noise_scale, offset))
 
     def to_savedmodel(self, path: StrPath) -> None:
         """Write mean and spread of the function as a TensorFlow SavedModel.
@@ -402,7 +405,14 @@ class SampledNetwork(SampledModel):
         print_fn(self._table)
 
     def log_prob(
-        self, theta: Any, x: Any, y: Any, *, noise_scale: Any = None, return_terms: bool = False
+        self,
+        theta: Any,
+        x: Any,
+        y: Any,
+        *,
+        noise_scale: Any = None,
+        offset: Any = None,
+        return_terms: bool = False,
     ) -> Array | dict[str, Array]:
         """The log density that is sampled, at parameters theta.
 
@@ -413,7 +423,7 @@ class SampledNetwork(SampledModel):
 
         Args:
             theta: Parameters [..., P].
-            x, y, noise_scale: Rows as in `fit_posterior`. Before a fit, the labels in y say
+            x, y, noise_scale, offset: Rows as in `fit_posterior`. Before a fit, the labels in y say
                 themselves what the classes are.
             return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
 
@@ -429,7 +439,8 @@ class SampledNetwork(SampledModel):
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
-        transformed = self._transformed(x, y, noise_scale, "log_prob")
+        known = known_of_rows(self.spec, noise_scale, offset)
+        transformed = self._transformed(x, y, known, "log_prob")
         from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
         terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
@@ -437,11 +448,13 @@ class SampledNetwork(SampledModel):
         terms = {name: values.reshape(theta.shape[:-1])[()] for name, values in terms.items()}
         return terms if return_terms else terms["log_prob"]
 
-    def log_prob_function(self, x: Any, y: Any, *, noise_scale: Any = None) -> Callable[[Any], Any]:
+    def log_prob_function(
+        self, x: Any, y: Any, *, noise_scale: Any = None, offset: Any = None
+    ) -> Callable[[Any], Any]:
         """The log density that is sampled, as a pure TensorFlow function for other samplers.
 
         Args:
-            x, y, noise_scale: Rows as in `log_prob`, which the function keeps.
+            x, y, noise_scale, offset: Rows as in `log_prob`, which the function keeps.
 
         Returns:
             Function of parameters theta [C, P], a tensor, that returns the log density of each [C] in
@@ -457,7 +470,8 @@ class SampledNetwork(SampledModel):
             log_prob = model.log_prob_function(x, y)
             kernel = tfp.mcmc.HamiltonianMonteCarlo(log_prob, step_size=1e-3, num_leapfrog_steps=32)
         """
-        transformed = self._transformed(x, y, noise_scale, "log_prob_function")
+        known = known_of_rows(self.spec, noise_scale, offset)
+        transformed = self._transformed(x, y, known, "log_prob_function")
         from tfbnn.engine.density.value_and_gradient import make_log_prob
 
         return make_log_prob(self.spec, *transformed)
@@ -537,7 +551,7 @@ class SampledNetwork(SampledModel):
                 message = f"{name}() got an unexpected keyword argument {one!r}."
                 raise TypeError(message + hint(one, known))
         rest: dict[str, Any] = {**given}
-        noise_scale = rest.pop("noise_scale", None)
+        beside = known_of_rows(self.asked, rest.pop("noise_scale", None), rest.pop("offset", None))
         validation_data = rest.pop("validation_data", None)
         earlier = known_from(self)
         options = FitOptions(
@@ -551,7 +565,7 @@ class SampledNetwork(SampledModel):
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
         with places_named(x, *held_out[:1]), signals_interrupt():
             spec = self.asked.for_rows(x, y, REFUSE)
-            rows, validation = rows_to_fit(spec, x, y, noise_scale, validation_data, earlier)
+            rows, validation = rows_to_fit(spec, x, y, beside, validation_data, earlier)
             fitted = fit_baseline(spec, rows, validation, name, options)
         record, ensemble, is_interrupted = fitted
         self._keep(rows, ensemble, in_any_case=not record.stopped)

@@ -13,7 +13,7 @@ from tfbnn.plots import canvas
 from tfbnn.plots.canvas import BLUE, GREY, LIGHT, ORANGE, Axes, Figure, plain
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
-from tfbnn.spec.rows import evenly_spaced
+from tfbnn.spec.rows import as_argument, evenly_spaced, known_of_rows
 from tfbnn.system.arrays import Array
 
 _MAX_POINTS = 1000
@@ -28,6 +28,7 @@ def plot_truth(
     y: ArrayLike,
     *,
     noise_scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> Figure:
     """Predictions against known targets, with residuals below; one column of panels per target.
 
@@ -39,11 +40,12 @@ def plot_truth(
         x: Inputs [N, D]; of more than 1000 rows, 1000 are shown.
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        offset: Of counts, logarithms of the exposures of the rows, or None.
 
     Returns:
         Figure.
     """
-    truths = find_truths(model, x, y, noise_scale)
+    truths = find_truths(model, x, y, known_of_rows(model.spec, noise_scale, offset))
     with canvas.styled_figure(2, len(truths), (5.2, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, truth in enumerate(truths):
             draw_truth(axes[:, column], truth)
@@ -72,15 +74,14 @@ def find_truths(
     model: SampledModel,
     x: ArrayLike,
     y: ArrayLike,
-    noise_scale: ArrayLike | None,
+    known: ArrayLike | None,
 ) -> list[Truth]:
     """Find what `plot_truth` shows of each target."""
-    rows, _ = canvas.checked_rows(model, x, y, noise_scale)
+    rows, _ = canvas.checked_rows(model, x, y, known)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
-    noise = None if rows.noise is None else rows.noise[shown]
-    found = model.predict(
-        rows.x[shown], include_noise=True, quantiles=[0.16, 0.5, 0.84], noise_scale=noise
-    )
+    beside = as_argument(model.spec, None if rows.noise is None else rows.noise[shown])
+    levels = [0.16, 0.5, 0.84]
+    found = model.predict(rows.x[shown], include_noise=True, quantiles=levels, **beside)
     by_target = np.moveaxis(np.asarray(found.columns.quantiles), -1, 0)
     is_log = "log10" in model.posterior.y_pipeline.names
     return [
@@ -130,6 +131,7 @@ def plot_pulls(
     y: ArrayLike,
     *,
     noise_scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     include_noise: bool = True,
 ) -> Figure:
     """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
@@ -142,13 +144,15 @@ def plot_pulls(
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        offset: Of counts, logarithms of the exposures of the rows, or None.
         include_noise: True (default): of new observations. False: of the function alone, as if the
             targets were its values.
 
     Returns:
         Figure.
     """
-    values = canvas.scored_rows(model, x, y, noise_scale, include_noise).pull
+    known = known_of_rows(model.spec, noise_scale, offset)
+    values = canvas.scored_rows(model, x, y, known, include_noise).pull
     names = model.posterior.target_names
     with canvas.styled_figure(1, len(names), (5.2, 3.8)) as (figure, axes):
         for axis, pull, name in zip(axes[0], values.T, names):
@@ -183,6 +187,7 @@ def plot_coverage(
     y: ArrayLike,
     *,
     noise_scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     include_noise: bool = True,
 ) -> Figure:
     """Observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
@@ -197,13 +202,15 @@ def plot_coverage(
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        offset: Of counts, logarithms of the exposures of the rows, or None.
         include_noise: True (default): of new observations. False: of the function alone, as if the
             targets were its values.
 
     Returns:
         Figure.
     """
-    scores = canvas.scored_rows(model, x, y, noise_scale, include_noise)
+    known = known_of_rows(model.spec, noise_scale, offset)
+    scores = canvas.scored_rows(model, x, y, known, include_noise)
     names = model.posterior.target_names
     with canvas.styled_figure(1, 2, (4.4, 4.2)) as (figure, axes):
         draw_intervals(axes[0, 0], scores.pit, names)

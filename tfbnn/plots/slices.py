@@ -14,6 +14,7 @@ from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
+from tfbnn.spec.rows import known_of_rows
 
 # Panels side by side.
 _PER_LINE = 3
@@ -32,6 +33,7 @@ def plot_slices(
     y: ArrayLike | None = None,
     *,
     noise_scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> Figure:
     """Predictions along one input at a time, the others at their medians; panels of each target in lines of three.
 
@@ -56,6 +58,7 @@ def plot_slices(
         y: Targets [N, K] or [N] of x, which are drawn as points where there is one input; of more,
             rows lie elsewhere than the slice does.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
+        offset: Of counts, logarithms of the exposures of the rows, or None.
 
     Returns:
         Figure.
@@ -63,7 +66,7 @@ def plot_slices(
     Raises:
         ValueError: For unusable rows, and where all inputs were constant in the fit.
     """
-    found = find_slices(model, x, y, noise_scale)
+    found = find_slices(model, x, y, known_of_rows(model.spec, noise_scale, offset))
     lines = -(-len(found[0]) // _PER_LINE)
     num_columns = min(len(found[0]), _PER_LINE)
     with styled_figure(lines * len(found), num_columns, (4.0, 3.0)) as (figure, axes):

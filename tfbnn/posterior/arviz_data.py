@@ -18,7 +18,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
-from tfbnn.spec.rows import Rows, num_known
+from tfbnn.spec.rows import Rows, as_argument, known_of_rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, warn
@@ -52,6 +52,7 @@ class Posterior(Ensemble):
         y: npt.ArrayLike | None = None,
         *,
         noise_scale: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
         seed: int = 0,
     ) -> Any:
         """The draws under names, as ArviZ data; needs the extra `arviz`.
@@ -78,6 +79,7 @@ class Posterior(Ensemble):
         Args:
             x: Inputs [N, D] as in `predict`, or None.
             y: Targets [N] or [N, K] as in `evaluate`, or None.
+            offset: Of counts, logarithms of the exposures of the rows.
             noise_scale: Known standard deviations of the rows in the units of y; required with rows
                 after a fit that had them.
             seed: Non-negative integer, of the noise in new observations, default 0.
@@ -107,7 +109,7 @@ class Posterior(Ensemble):
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")
         seed = check_integer("seed", seed, minimum=0)
-        for name, value in (("y", y), ("noise_scale", noise_scale)):
+        for name, value in (("y", y), ("noise_scale", noise_scale), ("offset", offset)):
             if x is None and value is not None:
                 raise ValueError(
                     f"{name} belongs to rows, received x=None. Pass their inputs as x."
@@ -118,7 +120,8 @@ class Posterior(Ensemble):
             statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
             groups["sample_stats"] = statistics, {}
         if x is not None:
-            add_rows(groups, self, Points.checked(self, x, y, noise_scale), seed)
+            known = known_of_rows(self.spec, noise_scale, offset)
+            add_rows(groups, self, Points.checked(self, x, y, known), seed)
         if note is not None:
             warn(
                 f"ArviZ gives all chains the same weight, but these are {note}. Use "
@@ -199,8 +202,9 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
     noisy: Group = {"y": observations}, {"calibrated": calibrated}
     constants = {"x": variable((_ROW, "feature"), points.x, "inputs")}
     if points.noise is not None:
-        scale = _of_columns(points.noise, "target", "known standard deviations", sample=())
-        constants["noise_scale"] = scale
+        (name, known), *_ = as_argument(ensemble.spec, points.noise).items()
+        told = "logarithms of exposures" if name == "offset" else "known standard deviations"
+        constants[name] = _of_columns(known, "target", told, sample=())
     if points.rows is None:
         groups |= {"predictions": noisy, "predictions_constant_data": (constants, {})}
         return
@@ -310,6 +314,8 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
     if layout.num_noise:
         side = "target" if layout.num_noise == ensemble.spec.num_targets else "noise"
         what = "standard deviation of the noise, after the transform of the targets"
+        if ensemble.spec.has_counts:
+            what = "standard deviation of the rates of rows, relative to their mean"
         values = _positive(theta[..., layout.log_noise_scale])
         yield "noise_scale", variable((*SAMPLE, side), values, what)
     for (group, _), (prior, _, place) in zip(_named_slots(ensemble), ensemble.spec.weight_groups()):

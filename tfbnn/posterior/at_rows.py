@@ -9,6 +9,7 @@ import numpy as np
 from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
+from tfbnn.posterior.mixture import uniform
 from tfbnn.posterior.prediction import inverse_draws, sampled_functions, scale_at
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
@@ -16,8 +17,6 @@ from tfbnn.system.arrays import Array
 # Limit of the three arrays together.
 _MOST_BYTES = 4e9
 _BYTES = 8
-# Uniform numbers strictly between 0 and 1 are made of integers below this.
-_LEVELS = 2**52
 
 
 class Points(NamedTuple):
@@ -108,11 +107,8 @@ def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
 
 def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
     """Uniform random numbers for rows [C * S, n, K], by a generator of its own for each of them."""
-    numbers = [
-        np.random.default_rng([seed, row]).integers(_LEVELS, size=shape)
-        for row in range(rows.start, rows.stop)
-    ]
-    return (np.stack(numbers, axis=1) + 0.5) / _LEVELS
+    generators = (np.random.default_rng([seed, row]) for row in range(rows.start, rows.stop))
+    return np.stack([uniform(generator, shape) for generator in generators], axis=1)
 
 
 def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:

@@ -175,7 +175,7 @@ def _numbers(
     mean, spread, noise, error, stddev, judged = (np.empty(shape) for _ in range(6))
     function = function_of_chains(ensemble)
     groups, has_counts = group_chains(function), ensemble.spec.has_counts
-    tiles: Any = ((tile, (0.0, 1.0, 0.0)) for tile in target_tiles(ensemble, rows))
+    tiles: Any = ((tile, None) for tile in target_tiles(ensemble, rows))
     if not has_counts:  # of which none is left out
         tiles = left_out_tiles(ensemble, rows, groups, row_groups)
     for tile, left_out in tiles:
@@ -184,6 +184,8 @@ def _numbers(
         mean[place] = np.einsum("s,snk->nk", weights, location)
         spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
         noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
+        if left_out is None:
+            left_out = mean[place], np.sqrt(noise[place]), 0.0
         left_mean, stddev[place], judged[place] = left_out
         error[place] = rows.y[place] - left_mean
     pull = error / stddev
@@ -202,7 +204,7 @@ def _numbers(
             residual=_root_mean((rows.y - mean)[:, index] ** 2),
             noise=_root_mean(noise[:, index]),
             spread=_root_mean(spread[:, index]),
-            **_left_out(pull[judged[:, index] > 0, index], shape[0], ends),
+            **_width(pull[:, index], judged[:, index] > 0, ends, has_counts),
         )
         for index in range(shape[1])
     ]
@@ -223,10 +225,17 @@ def _numbers(
     return check, Predictions.judge(pit, pull, stddev, np.abs(error), LEFT_OUT, False, names)
 
 
-def _left_out(pulls: Array, num_rows: int, ends: list[float]) -> dict[str, Any]:
-    """Width and coverage of the pulls [n] of those rows that can be judged, NaN where few can."""
-    if len(pulls) < FEWEST_JUDGED * num_rows:
-        return {"pull_width": np.nan, "coverage": (np.nan,) * len(ends)}
+def _width(pulls: Array, judged: Array, ends: list[float], has_counts: bool) -> dict[str, Any]:
+    """Width and coverage of the pulls of those rows [N] that can be judged, NaN where few can.
+
+    Of counts the width is the root of Pearson's statistic over N, of rows that are not left out.
+    """
+    unknown = (np.nan,) * len(ends)
+    if has_counts:
+        return {"pull_width": _root_mean(pulls**2), "coverage": unknown}
+    if judged.sum() < FEWEST_JUDGED * len(pulls):
+        return {"pull_width": np.nan, "coverage": unknown}
+    pulls = pulls[judged]
     coverage = tuple(float(np.mean(np.abs(pulls) < end)) for end in ends)
     return {"pull_width": float(np.std(pulls)), "coverage": coverage}
 

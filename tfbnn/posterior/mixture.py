@@ -130,7 +130,11 @@ class Mixture(NamedTuple):
             return weighted_quantiles(self.location, self.weights, levels)
         centre, spread = self.moments()
         found = np.stack([self._quantile(level, centre, spread) for level in levels])
-        return np.ceil(found - _OF_COUNT) if self.likelihood.has_counts else found
+        return (
+            np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
+            if self.likelihood.has_counts
+            else found
+        )
 
     def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:
         """Return what a quantile [n, K] lies between."""

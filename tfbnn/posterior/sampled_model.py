@@ -653,6 +653,7 @@ class SampledModel(ExplainsAttributes):
         y: ArrayLike | None = None,
         *,
         noise_scale: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Basins:
         """Say which chains represent the same functions, and how much of the posterior is there.
 
@@ -673,7 +674,7 @@ class SampledModel(ExplainsAttributes):
         The result is kept with the model and in its file.
 
         Args:
-            x, y, noise_scale: All rows of the fit, as in `fit_posterior`. Default: those that this
+            x, y, noise_scale, offset: All rows of the fit, as in `fit_posterior`. Default: those that this
                 model was fitted to in this process, or those of the run folder it was loaded from.
 
         Returns:
@@ -695,7 +696,8 @@ class SampledModel(ExplainsAttributes):
         from tfbnn.posterior.basins.finding import basins_of_model
 
         ensemble = self._fitted()
-        found = basins_of_model(ensemble, self._training_rows, x, y, noise_scale)
+        known = known_of_rows(self.spec, noise_scale, offset)
+        found = basins_of_model(ensemble, self._training_rows, x, y, known)
         self._ensemble = replace(ensemble, basins=found)
         return found
 
@@ -782,6 +784,7 @@ class SampledModel(ExplainsAttributes):
         y_validation: ArrayLike,
         *,
         noise_scale: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Stacking:
         """Weigh the chains by how well they predict held-out rows together: stacking.
 
@@ -796,6 +799,7 @@ class SampledModel(ExplainsAttributes):
             y_validation: Their targets [N, K] or [N], original units.
             noise_scale: Known standard deviations of the validation rows, [N] or [N, K], in the
                 units of y; required after a fit that had them.
+            offset: Of counts, logarithms of their exposures.
 
         Returns:
             `Stacking`: weights [C], method, log_score_uniform, log_score_stacked, num_rows,
@@ -810,8 +814,9 @@ class SampledModel(ExplainsAttributes):
         from tfbnn.posterior.stacking import stack
 
         ensemble = self._fitted("stack_chains")
+        known = known_of_rows(self.spec, noise_scale, offset)
         _, transformed = checked_rows(
-            ensemble, x_validation, y_validation, noise_scale, "stack_chains", "validation "
+            ensemble, x_validation, y_validation, known, "stack_chains", "validation "
         )
         stacking = stack(ensemble, transformed)
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
@@ -876,7 +881,13 @@ class SampledModel(ExplainsAttributes):
         return type(self).from_ensemble(small)
 
     def sample_prior(
-        self, x: Any, *, noise_scale: Any = None, num_results: int = 100, seed: int = 0
+        self,
+        x: Any,
+        *,
+        noise_scale: Any = None,
+        offset: Any = None,
+        num_results: int = 100,
+        seed: int = 0,
     ) -> PriorDraws:
         """Draw networks from the prior, and rows from the prior predictive distribution.
 
@@ -887,6 +898,7 @@ class SampledModel(ExplainsAttributes):
             x: Inputs [N, D], as in `predict`.
             noise_scale: Known standard deviations of the rows, as in `predict`; required after a fit
                 that had them.
+            offset: Of counts, as in `predict`.
             num_results: Draws S, default 100.
             seed: Integer.
 
@@ -906,7 +918,8 @@ class SampledModel(ExplainsAttributes):
         """
         from tfbnn.posterior.prior_predictive import prior_draws
 
-        return prior_draws(self.spec, self._ensemble, x, noise_scale, num_results, seed)
+        known = known_of_rows(self.spec, noise_scale, offset)
+        return prior_draws(self.spec, self._ensemble, x, known, num_results, seed)
 
     def to_onnx(self, path: StrPath) -> None:
         """Write mean and spread of the function as an ONNX file; needs the extra `onnx`.

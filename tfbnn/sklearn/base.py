@@ -151,7 +151,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"sample_weight must have shape [{num_rows}], received {list(counts.shape)}."
             )
-        bad = counts[~((counts >= 0) & (counts == np.floor(counts)))]
+        is_count = (counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf)
+        bad = counts[~is_count]
         if len(bad):
             raise ValueError(
                 f"sample_weight must hold whole numbers, 0 or more, received {bad[0]:g}: a row counts so "

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.data.validation import check_number
@@ -16,6 +17,7 @@ from tfbnn.posterior.distribution import PredictiveDistribution
 from tfbnn.sklearn.base import SampledEstimator, explains_settings, named
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
+from tfbnn.spec.rows import as_argument
 from tfbnn.system.arrays import Array, row_slices
 
 # Rows whose distributions are kept together.
@@ -157,7 +159,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
                 where the fit was. False: of the function alone, which more rows would narrow.
             noise_scale: Known standard deviations of these rows, as in `fit`; needed for the noise
                 where the fit had some.
-            offset: Of counts, logarithms of the exposures of these rows; default None: rates.
+            offset: Of counts, logarithms of the exposures of these rows; needed where the fit had some.
 
         Returns:
             The mean, in the shape of the targets of the fit, or (mean, std).
@@ -168,6 +170,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         inputs, ensemble = self._checked(X), self.model_.posterior
         is_affine = ensemble.y_pipeline.is_affine
         with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
+        # That of counts asks for an offset, and leaves the mean as it is.
+        with_noise |= ensemble.spec.has_counts
         mean: Array = self._in_double.predict(inputs, include_noise=with_noise, offset=offset).mean
         if not return_std:
             return mean
@@ -196,12 +200,12 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             [N, Q], or [N, Q, K] of targets [N, K].
         """
         inputs, levels = self._checked(X), np.ravel(quantiles)
-        given = {"noise_scale": noise_scale, "offset": offset}
-        known = {name: np.asarray(one) for name, one in given.items() if one is not None}
+        model = self.model_
+        known = model._known_of(X, noise_scale, offset, len(inputs))
 
         def of_rows(rows: slice) -> Array:
-            parts: dict[str, Any] = {name: one[rows] for name, one in known.items()}
-            d = self.model_.predict_distribution(inputs[rows], include_noise=include_noise, **parts)
+            beside = as_argument(model.spec, None if known is None else known[rows])
+            d = model.predict_distribution(inputs[rows], include_noise=include_noise, **beside)
             return cast(PredictiveDistribution, d).quantile(levels)
 
         found = [of_rows(rows) for rows in row_slices(len(inputs), _ROWS_AT_ONCE)]
@@ -230,6 +234,11 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         settings: Any = {"noise_scale": noise_scale, "offset": offset}
         levels = 0.5 * alpha, 1.0 - 0.5 * alpha
         return self.predict_quantiles(X, levels, include_noise=include_noise, **settings)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """R2 of the means of `predict` (scikit-learn's), with the offset of counts."""
+        mean = self.predict(X, offset=offset)
+        return float(r2_score(y, mean, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

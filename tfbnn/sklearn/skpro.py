@@ -154,6 +154,11 @@ class BayesianMLPProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, C: Any = None) -> BayesianMLPProbaRegressor:
         default = BayesianMLPRegressor() if self.regressor is None else self.regressor
+        if getattr(default.likelihood, "has_counts", False):
+            raise ValueError(
+                "BayesianMLPProbaRegressor is for numbers with a density, received "
+                f"{default.likelihood!r}. Use BayesianMLPRegressor for counts."
+            )
         self.regressor_ = clone(default).fit(_named(X), y)
         self._names = y.columns
         return self

@@ -120,9 +120,9 @@ class NegativeBinomial(ScaledNoise, CountLikelihood, name="negative_binomial"):
 
 def _number(location: Array, scale: Array) -> Array:
     """Number r of a negative binomial distribution: variance = mean + mean^2 / r."""
-    # What rounding leaves of a variance that is hardly above the mean.
-    least = np.finfo(np.float64).eps * location
-    return location**2 / np.maximum(scale**2 - location, least)
+    # What rounding leaves of a variance that is hardly above the mean, and of a rate of zero.
+    least = np.finfo(np.float64).eps * location + np.finfo(np.float64).tiny
+    return np.maximum(location**2 / np.maximum(scale**2 - location, least), 1e-12)
 
 
 def _special() -> Any:

@@ -69,8 +69,8 @@ _HINTS = {
     "BayesianMLP([5, 20, 20, 1]).",
     "kernel_regularizer weight_decay dropout": "Weights are regularised by their prior: "
     "prior=tfbnn.priors.Normal(scale=..).",
-    "quantiles predict_interval": "model.predict_distribution(x) has quantile(q) and interval(level), and a "
-    "BayesianMLPRegressor predict_quantiles(X) and predict_interval(X).",
+    "quantiles predict_interval": "model.predict(x, quantiles=[0.16, 0.84]) gives them, and "
+    "predict_quantiles(X) and predict_interval(X) of a BayesianMLPRegressor.",
     "ppf isf": "d.quantile(q) gives them.",
     "logpdf log_pdf logpmf pmf": "d.log_prob(y) and d.pdf(y) give them, of counts too.",
     "rvs": "d.sample(size, seed) draws.",

@@ -14,9 +14,9 @@ import numpy as np
 
 from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
+from tfbnn.spec import counts as counts  # which enters its classes in the registry
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
-from tfbnn.spec.counts import CountLikelihood
 from tfbnn.spec.defaults import (
     default_y_transform,
     prior_text,
@@ -295,7 +295,7 @@ class NetworkSpec(ABC):
     @property
     def has_counts(self) -> bool:
         """Tell whether targets are counts, and predictions rates."""
-        return isinstance(self.likelihood, CountLikelihood)
+        return self.likelihood.has_counts
 
     @property
     def class_likelihood(self) -> likelihoods.ClassLikelihood:

@@ -14,7 +14,6 @@ from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.counts import CountLikelihood
 from tfbnn.spec.infinite_spec import InfiniteSpec, make_infinite_spec
 from tfbnn.spec.likelihoods import (
     Bernoulli,
@@ -102,7 +101,7 @@ class OpenSpec:
     @property
     def has_counts(self) -> bool:
         """Tell whether targets are counts."""
-        return isinstance(self.settings["likelihood"], CountLikelihood)
+        return getattr(self.settings["likelihood"], "has_counts", False)
 
     @property
     def likelihood_name(self) -> str:

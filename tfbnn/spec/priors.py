@@ -532,8 +532,6 @@ class EarlierRows:
                 )
         if self.weights.values.min() <= 0:
             raise ValueError("weights of EarlierRows must be positive.")
-        if self.noise is not None and self.noise.values.min() < 0:
-            raise ValueError("noise of EarlierRows must not be negative.")
         digests = np.zeros(0) if self.digests is None else self.digests.values
         if np.any((digests != np.floor(digests)) | (digests < 0) | (digests >= 2.0**32)):
             raise ValueError("digests of EarlierRows must be integers of 32 bits.")

@@ -126,14 +126,20 @@ def rows_to_fit(
         return rows, None
     if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
         raise ValueError(
-            "validation_data must be (x, y) or (x, y, noise_scale), received "
+            "validation_data must be (x, y), (x, y, noise_scale) or (x, y, offset), received "
             f"{type(validation_data).__name__}."
         )
     names = column_names(y) if earlier is None else earlier.target_names
     known = Known(rows.feature_names, rows.classes, rows.coding, target_names=names)
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
-    return rows, prepare_rows(spec, x, y, noise_scale, "validation ", known)
+    held_out = prepare_rows(spec, x, y, noise_scale, "validation ", known)
+    if spec.has_counts and (rows.noise is None) != (held_out.noise is None):
+        raise ValueError(
+            "validation_data must have an offset where the rows have one, and else none: exposures count "
+            "in both. Pass (x, y, offset)."
+        )
+    return rows, held_out
 
 
 def prepare_rows(
@@ -193,6 +199,11 @@ def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array |
         )
     of_counts, sizes = spec.has_counts, {"num_rows": num_rows, "num_targets": spec.num_targets}
     return as_row_noise(noise_scale, is_offset=of_counts, **sizes)
+
+
+def as_argument(spec: Any, known: Any) -> dict[str, Any]:
+    """Known noise scales, or offsets of counts, as the argument of a model's method."""
+    return {"offset" if spec.has_counts else "noise_scale": known}
 
 
 def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:

@@ -269,3 +269,7 @@ def test_counts_have_an_offset_column(run, folder, synthetic_ensemble):
     np.testing.assert_allclose(read_table(folder / "out.csv").numbers(names), expected, rtol=1e-6)
     code, out, _ = run("evaluate counts.h5 cells.csv")
     assert code == 0 and "CRPS" in out
+    code, out, _ = run("predict counts.h5 points.csv")  # rates, for which no column is needed
+    assert code == 0 and out.startswith("mean,stddev")
+    check_refusal(run("predict counts.h5 cells.csv --noise-column n"), "Use --offset-column")
+    check_refusal(run("predict model.h5 points.csv --offset-column b"), "Use --noise-column")

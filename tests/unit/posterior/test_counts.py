@@ -1,16 +1,23 @@
 """Counts: densities, distribution functions and predictions against SciPy's, with offsets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import stats
 
 from tests.support.builders import synthetic_ensemble
-from tfbnn import BayesianMLP
+from tfbnn import BayesianMLP, plots
+from tfbnn.diagnostics.fit_advice import find_misfits
+from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck
+from tfbnn.engine.density.data import known_noise
 from tfbnn.engine.density.densities import Noise, row_log_likelihood
 from tfbnn.engine.density.fisher import likelihood_information
 from tfbnn.likelihoods import NegativeBinomial, Poisson
+from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.forward import network_outputs
+from tfbnn.spec.rows import NetworkRows, rows_to_fit
 
 pytestmark = pytest.mark.tensorflow
 SETTINGS = {
@@ -154,3 +161,62 @@ def test_what_does_not_go_with_counts_is_refused(call, words):
     model = BayesianMLP.from_ensemble(synthetic_ensemble(y_transform=None, **SETTINGS["Poisson"]))
     with pytest.raises((ValueError, RuntimeError), match=words):
         call(model)
+
+
+def test_offsets_go_everywhere_and_what_lacks_them_is_refused(tmp_path):
+    case = Case("Poisson")
+    model, known = case.model, {"offset": OFFSET[:, 0]}
+    model._ensemble = replace(model._ensemble, row_noise=True)
+    theta = model.posterior.draws[0, 0]
+    expected = case.draws.logpmf(case.y)[0].sum()
+    found = model.log_prob(theta, X, case.y, **known, return_terms=True)["log_likelihood"]
+    assert found == pytest.approx(expected, rel=1e-4)
+    calls = (
+        lambda **more: model.importance(X, case.y, **more),
+        lambda **more: model.posterior.to_arviz(X, case.y, **more),
+        lambda **more: plots.plot_truth(model, X, case.y, **more),
+        lambda **more: plots.plot_pulls(model, X, case.y, **more),
+        lambda **more: model.save_report(tmp_path / "page.html", X, case.y, **more),
+        lambda **more: model.stack_chains(X, case.y, **more),
+    )
+    for call in calls:
+        call(**known)
+        with pytest.raises(ValueError, match="needs offset"):
+            call()
+        with pytest.raises(ValueError, match="noise_scale does not go with Poisson"):
+            call(noise_scale=OFFSET[:, 0])
+
+
+def test_an_exposure_in_place_of_its_logarithm_is_refused():
+    with pytest.raises(ValueError, match="logarithm of the exposure, received 1000"):
+        Case("Poisson").model.predict(X, offset=np.full(30, 1000.0))
+
+
+def test_validation_rows_have_an_offset_where_the_others_have():
+    spec, y = Case("Poisson").ensemble.spec, np.ones(30)
+    for offset, held_out in ((OFFSET, (X, y)), (None, (X, y, OFFSET))):
+        with pytest.raises(ValueError, match="must have an offset where the rows have one"):
+            rows_to_fit(spec, X, y, offset, held_out)
+
+
+def test_rows_of_an_earlier_fit_without_offset_have_none():
+    spec = BayesianMLP([2, 3, 1], likelihood=NegativeBinomial(0.4)).spec
+    np.testing.assert_array_equal(known_noise(spec, None, np.ones((4, 1))), np.zeros((4, 1)))
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.5])
+def test_rows_that_scatter_more_than_poisson_are_told_of(scatter):
+    case = Case("Poisson")
+    x = GENERATOR.normal(size=(600, 2))
+    rate = case.model.predict(x).mean
+    if scatter:
+        rate = rate * GENERATOR.gamma(scatter**-2, scatter**2, size=rate.shape)
+    rows = NetworkRows(
+        case.ensemble.x_pipeline.forward(x), GENERATOR.poisson(rate).astype(float), None
+    )
+    check = check_rows(case.ensemble, rows)
+    told = find_misfits(FitCheck(check, PriorCheck(), InputCheck("a", 0.0, 1.0)))
+    assert len(told) == bool(scatter)
+    if scatter:
+        assert "scatter more than the likelihood allows" in told[0].what
+        assert "NegativeBinomial" in told[0].remedy.text

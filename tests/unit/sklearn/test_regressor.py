@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context, exceptions
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -343,5 +344,12 @@ def test_counts_have_offsets_in_fits_and_predictions(fits):
     np.testing.assert_allclose(std, d.std(), rtol=1e-5)
     found = estimator.predict_interval(X[:3], 0.2, offset=offset[:3])
     np.testing.assert_array_equal(found, d.quantile([0.1, 0.9]).T)
-    with pytest.raises(ValueError, match="pass offset="):
-        estimator.predict(X[:3], return_std=True, noise_scale=offset[:3])
+    for call in (estimator.predict, estimator.predict_interval):
+        with pytest.raises(ValueError, match="needs offset"):
+            call(X[:3])
+        with pytest.raises(ValueError, match="offset must have shape"):
+            call(X[:3], offset=offset)
+    mean = estimator.predict(X, offset=offset)
+    assert estimator.score(X, counts, offset=offset) == r2_score(counts, mean)
+    with pytest.raises(ValueError, match="needs offset"):
+        estimator.score(X, counts)

@@ -234,8 +234,8 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRow
 
 
 def known_noise(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
-    """Known noise of rows [N, K], where that of other rows is known."""
+    """Known noise of rows, or offsets of counts [N, K], where those of other rows are known."""
     if noise is not None:
         return noise
-    given = spec.likelihood.noise_scale
+    given = None if spec.has_counts else spec.likelihood.noise_scale
     return np.broadcast_to(0.0 if given is None or given == LEARNED else given, y.shape)

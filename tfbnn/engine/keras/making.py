@@ -42,6 +42,7 @@ _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
 # Operations of TensorFlow, in lower case: what class likelihoods do to the outputs themselves, and
 # those whose results have a bound on one side at least.
 _LINKS = ("softmax", "sigmoid")
+_RATES = ("exp", "softplus", "relu", "elu")
 _BOUNDED = (
     *_LINKS,
     *("abs", "elu", "exp", "logsoftmax", "relu", "relu6", "selu", "softplus", "softsign", "square"),
@@ -121,9 +122,11 @@ def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed
     Raises:
         ValueError: Says what to leave out.
     """
-    if ending in _LINKS and likelihood.has_classes:
+    is_class, is_count = likelihood.has_classes, likelihood.has_counts
+    if (is_class and ending in _LINKS) or (is_count and ending in _RATES):
+        what = "logits" if is_class else "logarithms of rates"
         raise ValueError(
-            f"keras_model must give logits, received {model.name!r}, which ends in {ending}. End it "
+            f"keras_model must give {what}, received {model.name!r}, which ends in {ending}. End it "
             "with Dense(K) without activation: the likelihood has the link."
         )
     if ending in _BOUNDED and is_transformed:

@@ -25,10 +25,10 @@ def save_report(
     path: StrPath,
     x: ArrayLike | None,
     y: ArrayLike | None,
-    noise_scale: ArrayLike | None,
+    known: ArrayLike | None,
 ) -> None:
     """See `BayesianMLP.save_report`."""
-    rows = KnownRows(x, y, noise_scale) if given_together("save_report", x, y) else None
+    rows = KnownRows(x, y, known) if given_together("save_report", x, y) else None
     check_place(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
     write_report(Subject(model, rows), path, title)

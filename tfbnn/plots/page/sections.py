@@ -15,6 +15,7 @@ from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw
 from tfbnn.plots.slices import draw_relevance, draw_slice
 from tfbnn.plots.slicing import Slice, find_slices
 from tfbnn.posterior import facts as known
+from tfbnn.spec.rows import as_argument
 from tfbnn.spec.summary import spec_facts, weight_table
 
 # Figures of further targets, and inputs in a figure that names them, are left out.
@@ -84,7 +85,7 @@ def predictions(subject: Subject) -> Parts:
         yield _NO_DRAWS if ensemble.provenance.is_unfinished else _no_rows(subject)
         return
     yield "Rows that took part in the fit flatter it: judge a model by others."
-    scores = subject.model.evaluate(rows.x, rows.y, noise_scale=rows.noise_scale)
+    scores = subject.model.evaluate(rows.x, rows.y, **as_argument(ensemble.spec, rows.known))
     names = ensemble.target_names
     # A score of all targets is in the first column.
     table = [
@@ -95,7 +96,7 @@ def predictions(subject: Subject) -> Parts:
     if ensemble.spec.has_classes:
         yield "Of classes, probabilities are held against what came true below."
         return
-    truths = find_truths(subject.model, rows.x, rows.y, rows.noise_scale)
+    truths = find_truths(subject.model, rows.x, rows.y, rows.known)
     for truth in truths[:MOST_TARGETS]:
         caption = (
             f"{truth.name}: predicted against true values above, how far predictions are off "
@@ -154,7 +155,7 @@ def slices(subject: Subject) -> Parts:
     if not (ranges.high > ranges.low).any():
         yield "All inputs of the fit were constant."
         return
-    x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.noise_scale)
+    x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.known)
     found = find_slices(subject.model, x, y, noise)
     what, others = "inputs", ", the other inputs at their medians"
     if ensemble.coding is not None:

@@ -25,13 +25,14 @@ class KnownRows(NamedTuple):
     """Rows with known targets.
 
     Attributes:
-        x, y, noise_scale: As in `BayesianMLP.evaluate`.
+        x, y: As in `BayesianMLP.evaluate`.
+        known: Their noise_scale, or offset of counts.
         source: Where they are from, in words.
     """
 
     x: Any
     y: Any
-    noise_scale: Any = None
+    known: Any = None
     source: str = "the rows given"
 
 
@@ -76,9 +77,7 @@ class Subject:
         """The verdict on error bars by the rows, where the fit has not seen them."""
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
-        rows, _ = checked_rows(
-            self.ensemble, self.rows.x, self.rows.y, self.rows.noise_scale, "evaluate"
-        )
+        rows, _ = checked_rows(self.ensemble, self.rows.x, self.rows.y, self.rows.known, "evaluate")
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
         scores, is_calibrated = self.scores, self.ensemble.calibration is not None
@@ -88,4 +87,4 @@ class Subject:
     def scores(self) -> RowScores:
         """Scores of the rows by the predictive distribution; of targets that are numbers."""
         rows = cast(KnownRows, self.rows)
-        return canvas.scored_rows(self.model, rows.x, rows.y, rows.noise_scale)
+        return canvas.scored_rows(self.model, rows.x, rows.y, rows.known)

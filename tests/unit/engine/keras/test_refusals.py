@@ -7,7 +7,7 @@ import tf_keras
 from keras import layers
 
 import tfbnn
-from tfbnn.likelihoods import Bernoulli, Categorical
+from tfbnn.likelihoods import Bernoulli, Categorical, Poisson
 from tfbnn.priors import ARD, Normal, Uniform
 
 pytestmark = pytest.mark.usefixtures("derivatives_taken_for_granted")
@@ -244,6 +244,8 @@ LINKED_TWICE = {
     ),
     "an operation": (by_an_operation, Bernoulli(), "sigmoid"),
     "in the call": (probable(), Categorical(), "softmax"),
+    "rates": (ending_in(layers.Dense(1, activation="exponential")), Poisson(), "exp"),
+    "softplus": (ending_in(layers.Dense(1, activation="softplus")), Poisson(), "softplus"),
     "one in the call": (probable("sigmoid", 1), Bernoulli(), "sigmoid"),
 }
 
