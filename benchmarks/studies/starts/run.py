@@ -55,7 +55,16 @@ Levenberg-Marquardt where they have it (100 iterations on tables); "prior, LM" 1
 Levenberg-Marquardt from draws of the prior; "cooled" two populations of 16 particles, polished only where that gains P nats
 (on tables 100 iterations); "cooled to .1, LM" the same at additional noise of .1, four of which are
 polished in 100 iterations. A cell is rows, width and noise. The error is that of the mean of four starts:
-to the teacher's function at 300 inputs, or on test rows, in standard deviations of the targets."""
+to the teacher's function at 300 inputs, or on test rows, in standard deviations of the targets.
+
+What is seen. With noise of .003 and two rows to a weight or more, cooled populations alone end at the teacher's level,
+whose errors are a third of the others'. With more noise all searches end above it, and their errors are alike. On the
+neutralinos populations that are cooled to .1 and polished have the highest log densities and the smallest errors,
+in about twice the time. On yacht, airfoil and concrete, whose noise is learned, a higher log density of the starts is
+no smaller error: ADAM that held-out rows end is 130 to 600 nats below cooled populations on yacht and airfoil, and misses
+new rows of yacht and concrete by less than any other. So default fits have populations where there is next to no noise
+and at most 1500 rows, and ADAM elsewhere. Missing: populations on kin8nm and with 128 units, which take ten minutes
+and more."""
 
 
 class Silent:
