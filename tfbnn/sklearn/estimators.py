@@ -237,7 +237,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """R2 of the means of `predict` (scikit-learn's), with the offset of counts."""
-        mean = self.predict(X, offset=offset)
+        mean = self.predict(X) if offset is None else self.predict(X, offset=offset)
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
