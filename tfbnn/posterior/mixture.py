@@ -13,6 +13,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square, weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.spec.distributions import normal_quantile
 from tfbnn.spec.likelihoods import Likelihood, Regression
 from tfbnn.system.arrays import Array, read_only
 
@@ -129,7 +130,8 @@ class Mixture(NamedTuple):
         if self.scale is None:
             return weighted_quantiles(self.location, self.weights, levels)
         centre, spread = self.moments()
-        found = np.stack([self._quantile(level, centre, spread) for level in levels])
+        expansion = self._expansion(centre, spread)
+        found = np.stack([self._quantile(level, centre, spread, expansion) for level in levels])
         return (
             np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
             if self.likelihood.has_counts
@@ -146,10 +148,23 @@ class Mixture(NamedTuple):
         )
         return each.min(axis=0), each.max(axis=0)
 
-    def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
-        # Newton's method, and the middle where it leaves what is left.
+    def _expansion(self, centre: Array, spread: Array) -> tuple[Array, Array]:
+        """Skewness and excess kurtosis [n, K], as if the noise were normal."""
+        off, scale = (self.location - centre) / spread, self.scale / spread
+        square, variance = off * off, scale * scale
+        third = np.einsum("m,mnk->nk", self.weights, off * (square + 3.0 * variance))
+        fourth = square * (square + 6.0 * variance) + 3.0 * variance * variance
+        return third, np.einsum("m,mnk->nk", self.weights, fourth) - 3.0
+
+    def _quantile(
+        self, level: float, centre: Array, spread: Array, expansion: tuple[Array, Array]
+    ) -> Array:
+        # Newton's method from where Cornish and Fisher (1938) have it, and the middle where it leaves what is left.
         low, high = self._ends(level, centre, spread)
-        t = np.clip(centre + spread * self.noise.noise_quantile(np.array(level)), low, high)
+        (z,), (skewness, kurtosis) = normal_quantile(np.array([level])), expansion
+        score = z + (z * z - 1.0) * skewness / 6.0 + (z**3 - 3.0 * z) * kurtosis / 24.0
+        score -= (2.0 * z**3 - 5.0 * z) * skewness**2 / 36.0
+        t = np.clip(centre + spread * score, low, high)
         rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
         for _ in range(_MOST_STEPS):
             here = t[rows]

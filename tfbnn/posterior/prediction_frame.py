@@ -55,16 +55,25 @@ class Prediction:
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Prediction], index: Any) -> Prediction:
-        """Return the prediction of successive rows, of which these are parts."""
+    def with_room(self, num_rows: int, index: Any) -> Prediction:
+        """Return a prediction of so many rows, which `put` fills with parts such as this one."""
 
-        def together(name: str, axis: int = 0) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays, axis)
+        def empty(array: Array | None, axis: int = 0) -> Any:
+            if array is None:
+                return None
+            shape = (*array.shape[:axis], num_rows, *array.shape[axis + 1 :])
+            return np.empty(shape, array.dtype)
 
-        found = together("mean"), together("stddev"), together("quantiles", 1), together("trust")
-        return cls(*found, names=parts[0].names, index=index)
+        found = empty(self.mean), empty(self.stddev), empty(self.quantiles, 1), empty(self.trust)
+        return Prediction(*found, names=self.names, index=index)
+
+    def put(self, rows: slice, part: Prediction) -> None:
+        """Enter the prediction of some rows."""
+        for name in ("mean", "stddev", "trust"):
+            if getattr(self, name) is not None:
+                getattr(self, name)[rows] = getattr(part, name)
+        if self.quantiles is not None:
+            self.quantiles[:, rows] = part.quantiles
 
     @property
     def columns(self) -> Prediction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +36,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
-from tfbnn.spec.rows import NetworkRows, Rows, known_of_rows, prepare_noise
+from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_of_rows, prepare_noise
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array, give_back, row_slices
 from tfbnn.system.atomic import StrPath
@@ -282,19 +282,20 @@ class SampledModel(ExplainsAttributes):
         self, x: Any, noise_scale: Any, offset: Any, batch_size: int, settings: dict[str, Any]
     ) -> Prediction:
         """`predict` so many rows at a time."""
-        size, parts = check_integer("batch_size", batch_size, minimum=1), []
+        size, found = check_integer("batch_size", batch_size, minimum=1), None
         known = self._known_of(x, noise_scale, offset, len(x))
         for rows in row_slices(max(1, len(x)), size):
-            part: Any = None if known is None else known[rows]
-            settings["offset" if self.spec.has_counts else "noise_scale"] = part
+            settings |= as_argument(self.spec, None if known is None else known[rows])
             try:
-                parts.append(self.predict(rows_of(x, rows), **settings))
+                part = self.predict(rows_of(x, rows), **settings)
             except BadRowError as error:
                 error.row += rows.start
                 raise
+            found = found or part.with_room(len(x), _index_of(x))
+            found.put(rows, part)
             if isinstance(x, np.ndarray):
                 give_back(x)
-        return Prediction.joined(parts, _index_of(x))
+        return cast(Prediction, found)
 
     @explains_keywords
     def predict_distribution(
