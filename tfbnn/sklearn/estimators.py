@@ -9,7 +9,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.data.validation import check_number
@@ -238,6 +237,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """R2 of the means of `predict` (scikit-learn's), with the offset of counts."""
         mean = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        from sklearn.metrics import r2_score  # takes half a second, and nothing else needs it
+
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
