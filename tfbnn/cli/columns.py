@@ -192,7 +192,9 @@ def known_columns(args: argparse.Namespace, has_counts: bool) -> list[str]:
         ValueError: For the option that does not go with the likelihood.
     """
     options = {"--noise-column": args.noise_column, "--offset-column": args.offset_column}
-    wrong, right = sorted(options, reverse=not has_counts)
+    right, wrong = "--noise-column", "--offset-column"
+    if has_counts:
+        right, wrong = wrong, right
     if options[wrong]:
         kind = "counts" if has_counts else "numbers and classes"
         raise ValueError(f"{wrong} does not go with targets that are {kind}. Use {right}.")

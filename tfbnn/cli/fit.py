@@ -95,7 +95,8 @@ def _groups(args: argparse.Namespace, table: Table) -> Array | None:
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
     """The table of training rows, and the names of its features."""
     features, grouping = args.features, [] if args.groups is None else [args.groups]
-    apart = [*args.target, *args.noise_column, *args.offset_column, *grouping]
+    observed = [*args.target, *args.noise_column, *args.offset_column]
+    apart = [*observed, *grouping]
     others = {*(features or ()), *args.ignore, *args.categories}
     for name in apart:
         if name in others or apart.count(name) > 1:
@@ -110,7 +111,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         without=args.ignore,
         categories=args.categories,
         texts=True,
-        needed=[*args.target, *args.noise_column, *args.offset_column],
+        needed=observed,
         gaps=True,
     )
     # Refuses columns that are not there, or hold no numbers.

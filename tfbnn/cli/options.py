@@ -211,10 +211,7 @@ class RoleOptions(ModelOptions):
             the fit.
     """
 
-    target: Annotated[
-        list[str] | None,
-        {"action": "append", "metavar": "COL"},
-    ] = None
+    target: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
     noise_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
     offset_column: Annotated[list[str] | None, {"action": "append", "metavar": "COL"}] = None
 

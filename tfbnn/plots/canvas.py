@@ -122,5 +122,6 @@ def scored_rows(
 ) -> RowScores:
     """Score rows by the predictive distribution; refuse them where they do not fit."""
     rows, transformed = checked_rows(model, x, y, noise_scale)
-    ensemble, settings = model.posterior, {"include_noise": include_noise, "pulls_alone": True}
-    return row_scores(ensemble, rows.y, transformed, **settings)
+    return row_scores(
+        model.posterior, rows.y, transformed, include_noise=include_noise, pulls_alone=True
+    )

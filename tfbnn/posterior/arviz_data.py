@@ -18,7 +18,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import perceptron
-from tfbnn.spec.rows import Rows, as_argument, known_of_rows, num_known
+from tfbnn.spec.rows import Rows, known_of_rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, warn
@@ -202,9 +202,10 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
     noisy: Group = {"y": observations}, {"calibrated": calibrated}
     constants = {"x": variable((_ROW, "feature"), points.x, "inputs")}
     if points.noise is not None:
-        (name, known), *_ = as_argument(ensemble.spec, points.noise).items()
-        told = "logarithms of exposures" if name == "offset" else "known standard deviations"
-        constants[name] = _of_columns(known, "target", told, sample=())
+        name, told = "noise_scale", "known standard deviations"
+        if ensemble.spec.has_counts:
+            name, told = "offset", "logarithms of exposures"
+        constants[name] = _of_columns(points.noise, "target", told, sample=())
     if points.rows is None:
         groups |= {"predictions": noisy, "predictions_constant_data": (constants, {})}
         return

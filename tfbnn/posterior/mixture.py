@@ -132,11 +132,9 @@ class Mixture(NamedTuple):
         centre, spread = self.moments()
         expansion = self._expansion(centre, spread)
         found = np.stack([self._quantile(level, centre, spread, expansion) for level in levels])
-        return (
-            np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
-            if self.likelihood.has_counts
-            else found
-        )
+        if self.likelihood.has_counts:
+            return np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
+        return found
 
     def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:
         """Return what a quantile [n, K] lies between."""
