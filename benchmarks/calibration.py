@@ -161,13 +161,23 @@ class HeldOut(NamedTuple):
         return HeldOut(x[places], y[places], rows, trust[places], slope[places], plain)
 
     def calibrated(self, ensemble, calibration):
-        """Their RowScores under a calibration."""
-        from tfbnn.posterior.calibration.misfit_features import scale_factors
-        from tfbnn.posterior.metrics import calibrated_scores
+        """`plain` with pulls, deviations and log densities under a calibration.
 
+        The predictions of the networks are taken from there: 50 partitions share them.
+        """
+        from tfbnn.posterior.calibration.misfit_features import scale_factors
+        from tfbnn.posterior.metrics import LEAST_LEVEL, central_levels, normal_quantile
+
+        plain, target = self.plain, self.rows.y
         factors = scale_factors(replace(ensemble, calibration=calibration), self.rows.x)
-        return calibrated_scores(
-            ensemble, calibration, self.plain, self.y, self.rows.y, self.trust, factors
+        one = calibration.of(plain.centre, plain.stddev, self.trust, factors)
+        pit = np.clip(one.cdf(target), LEAST_LEVEL, 1.0 - LEAST_LEVEL)
+        low, high = one.quantiles(central_levels(1))
+        density = one.log_density(target).sum(axis=1)
+        return plain._replace(
+            pull=np.where(one.is_left, plain.pull, normal_quantile(pit)),
+            stddev=np.where(one.is_left, plain.stddev, 0.5 * (high - low)),
+            log_density=np.where(one.is_left.any(axis=1), plain.log_density, density),
         )
 
 
