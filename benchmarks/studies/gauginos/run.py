@@ -1,0 +1,183 @@
+"""Cross sections of thirty gaugino pairs at next-to-leading order: a default fit of each, and how wrong it is.
+
+    TFBNN_DATA=folder python benchmarks/studies/gauginos/run.py --work FOLDER [--parts pairs pdf rows next]
+
+pairs: `tfbnn.BayesianMLP().fit_posterior(x, y, max_seconds=150)` of every pair on 85 % of its rows, inputs
+as `tfbnn.datasets.cross_sections.symmetries` proposes them; scores on the rest. pdf: the same of the relative
+error of the parton densities, 60 s each. rows: learning curves of three pairs. next: 300 rows, and 300 more
+that are chosen by the largest predicted error or at random. Models are kept in --work, rows as they finish,
+so that a killed script goes on where it was; the table is benchmarks/results/gauginos.md.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import numpy as np
+from common import add_common_options, output_folder, revision
+from report import report
+from store import Store
+
+from pairs import pairs, rows_of
+
+SHARE = 0.85
+SECONDS, PDF_SECONDS = 150, 60
+# A pair of each kind, of learning curves.
+EXAMPLES = ((1000022, 1000023), (1000022, 1000024), (1000024, -1000037))
+NUM_ROWS, NUM_FIRST, NUM_MORE = (300, 1000, 3000), 300, 300
+SEEDS = (0, 1, 2)
+QUICK = {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20, "pretraining": None}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_options(parser)
+    parser.add_argument("--work", type=Path, required=True, help="folder of the models")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=[*PARTS])
+    options = parser.parse_args(arguments)
+    folder = output_folder(options)
+    options.work.mkdir(parents=True, exist_ok=True)
+    store = Store("gauginos", options.fresh, folder)
+    for part in options.parts:
+        for key, measure in PARTS[part]():
+            path = options.work / f"{key.replace(' ', '_')}.h5"
+            if key not in store:
+                store.add(key, {"part": part, "commit": revision()} | measure(path, options.quick))
+                report(store.rows, folder)
+
+
+def all_pairs():
+    for pair in pairs():
+        yield f"pairs {name_of(pair)}", lambda path, quick, pair=pair: of_pair(pair, path, quick)
+
+
+def all_pdf():
+    for pair in pairs():
+        yield f"pdf {name_of(pair)}", lambda path, quick, pair=pair: of_pdf(pair, path, quick)
+
+
+def all_rows():
+    for pair in EXAMPLES:
+        for count in NUM_ROWS:
+            yield (
+                f"rows {name_of(pair)} {count}",
+                lambda path, quick, pair=pair, count=count: of_rows(pair, count, path, quick),
+            )
+
+
+def all_next():
+    for pair in EXAMPLES:
+        for seed in SEEDS:
+            yield (
+                f"next {name_of(pair)} {seed}",
+                lambda path, quick, pair=pair, seed=seed: of_next(pair, seed, quick),
+            )
+
+
+PARTS = {"pairs": all_pairs, "pdf": all_pdf, "rows": all_rows, "next": all_next}
+
+
+def name_of(pair):
+    return f"{pair[0]}_{pair[1]}"
+
+
+def halves(rows):
+    """Training and test rows of a pair: slices."""
+    count = round(SHARE * len(rows.y))
+    return slice(0, count), slice(count, None)
+
+
+def of_pair(pair, path, quick):
+    """Fits a pair on all of its training rows."""
+    rows = rows_of(pair)
+    train, test = halves(rows)
+    found = fitted(rows, rows.y, train, test, SECONDS, quick, path)[1]
+    return found | {"pair": pair, "num_failed": rows.num_failed}
+
+
+def of_pdf(pair, path, quick):
+    """Fits the relative error of the parton densities."""
+    rows = rows_of(pair)
+    kept = np.isfinite(rows.pdf)
+    rows = rows._replace(x=rows.x[kept], y=rows.y[kept], pdf=rows.pdf[kept])
+    train, test = halves(rows)
+    return fitted(rows, rows.pdf, train, test, PDF_SECONDS, quick, path)[1] | {"pair": pair}
+
+
+def of_rows(pair, count, path, quick):
+    """Fits a pair on its first training rows."""
+    rows = rows_of(pair)
+    found = fitted(rows, rows.y, slice(0, count), halves(rows)[1], SECONDS, quick, path)[1]
+    return found | {"pair": pair}
+
+
+def of_next(pair, seed, quick):
+    """Fits some rows, then with more that are chosen by predicted error, or at random."""
+    rows = rows_of(pair)
+    train, test = halves(rows)
+    order = np.random.default_rng(seed).permutation(train.stop)
+    first, pool = np.split(order, [NUM_FIRST])
+    model, begun = fitted(rows, rows.y, first, test, PDF_SECONDS, quick)
+    prediction = model.predict(rows.x[pool], quantiles=[0.16, 0.84], return_trust=True)
+    low, high = prediction.columns.quantiles[:, :, 0]
+    width = np.where(prediction.trust >= 0, np.log(high / low), -np.inf)
+    chosen = pool[np.argsort(-width, kind="stable")[:NUM_MORE]]
+    more = {"chosen": chosen, "random": pool[:NUM_MORE]}
+    found = {"pair": pair, "seed": seed, "first": begun}
+    for name, extra in more.items():
+        together = np.concatenate([first, extra])
+        found[name] = fitted(rows, rows.y, together, test, PDF_SECONDS, quick)[1]
+    return found
+
+
+def fitted(rows, y, train, test, seconds, quick, path=None):
+    """A model with its scores on test rows, saved where a path is given."""
+    import tfbnn
+
+    began = time.perf_counter()
+    model = tfbnn.BayesianMLP([rows.x.shape[1], 3, 1]) if quick else tfbnn.BayesianMLP()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the verdict is in the table
+        settings = QUICK if quick else {"max_seconds": seconds}
+        run = model.fit_posterior(table(rows, rows.x[train]), y[train], verbose=0, **settings)
+    taken = time.perf_counter() - began
+    if path is not None:
+        model.save(path)
+    return model, {
+        "seconds": taken,
+        "num_train": len(rows.x[train]),
+        "verdict": run.verdict,
+        **scores(model, table(rows, rows.x[test]), y[test]),
+    }
+
+
+def table(rows, x):
+    """Inputs under their names."""
+    from tfbnn.data.table import Table
+
+    return Table(rows.names, x)
+
+
+def scores(model, x, y):
+    """What is said of a model on rows that it has not seen."""
+    prediction = model.predict(x, return_trust=True)
+    error = np.abs(np.ravel(prediction.mean) / y - 1.0)
+    found = model.evaluate(x, y)
+    levels = np.sort(np.ravel(model.predict_distribution(x).cdf(y)))
+    steps = np.arange(len(levels) + 1) / len(levels)
+    return {
+        "num_test": len(y),
+        "rmse_log10": found.get("rmse_log10"),
+        "errors": np.quantile(error, [0.5, 0.95, 0.99]).tolist(),
+        "coverage": [found["coverage"][k] for k in (1, 2)],
+        "pit_ks": float(max(np.max(steps[1:] - levels), np.max(levels - steps[:-1]))),
+        "trust": [float(np.mean(prediction.trust == level)) for level in (1, 0, -1)],
+    }
+
+
+if __name__ == "__main__":
+    main()

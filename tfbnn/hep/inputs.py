@@ -1,0 +1,125 @@
+"""Inputs of a process: numbers at SLHA places, and expressions over them.
+
+    {"N13": "NMIX 1 3", "N14": "NMIX 1 4", "log_m": "log10(abs(MASS:1000022))", "z": "N13**2 - N14**2"}
+
+The numbers at places are the parameters of a point, all else is computed from them. An input that others
+use serves them alone, as N13 and N14 do; the others are the features of a network.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tfbnn.hep.expressions import Expression
+from tfbnn.hep.slha import Place, check_place, place_text
+from tfbnn.system.arrays import Array
+from tfbnn.system.words import did_you_mean
+
+Input: TypeAlias = Place | Expression
+_PLACE = re.compile(r"[A-Za-z]\w*(\s+-?[0-9]+)*", re.ASCII)
+
+
+def check_inputs(inputs: Any) -> dict[str, Input]:
+    """Check a dict name -> SLHA place or expression.
+
+    Returns:
+        The same with places as `check_place` gives them and parsed expressions.
+
+    Raises:
+        TypeError, ValueError: For anything else, and for expressions of unknown names or of themselves.
+    """
+    if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
+        raise TypeError(
+            f"inputs must be a dict name -> SLHA place or expression, received {inputs!r:.200}."
+        )
+    if "energy" in inputs:
+        raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
+    found = {name: _checked(name, one) for name, one in inputs.items()}
+    for name, one in found.items():
+        for part in _names_of(one) - found.keys():
+            raise ValueError(
+                f"The input {name!r}, {input_text(one)}, uses {part!r}, which is no input."
+                f"{did_you_mean(part, found)} Places are written as MASS:1000022."
+            )
+    list(_in_order(found))
+    return found
+
+
+def _in_order(inputs: Mapping[str, Input]) -> Iterator[tuple[str, Input]]:
+    """Yield inputs, each behind those that it uses. Raises ValueError where there is no such order."""
+    pending = dict(inputs)
+    while pending:
+        ready = [name for name, one in pending.items() if not _names_of(one) & pending.keys()]
+        if not ready:
+            raise ValueError(f"The inputs {', '.join(pending)} are made of each other.")
+        yield from ((name, pending.pop(name)) for name in ready)
+
+
+def _checked(name: str, given: Any) -> Input:
+    if isinstance(given, Expression):
+        return given
+    if not isinstance(given, str) or _PLACE.fullmatch(given.strip()):
+        return check_place(given)
+    try:
+        return Expression(given)
+    except ValueError as error:
+        raise ValueError(f"The input {name!r}: {error}") from error
+
+
+def _names_of(one: Input) -> set[str]:
+    """Names that an input uses, places not among them."""
+    return {name for name in one.names if ":" not in name} if isinstance(one, Expression) else set()
+
+
+def features_among(inputs: Mapping[str, Input]) -> tuple[str, ...]:
+    """Names of the inputs for a network: those that no other input uses."""
+    used = {name for one in inputs.values() for name in _names_of(one)}
+    return tuple(name for name in inputs if name not in used)
+
+
+def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
+    """The parameters behind inputs: dict name -> place; one of an expression is named as it stands there."""
+    found: dict[str, Place] = {}
+    for name, one in inputs:
+        if isinstance(one, Expression):
+            used = (place for place in one.names if ":" in place)
+            found |= {place: check_place(place.replace(":", " ")) for place in used}
+        else:
+            found[name] = one
+    return found
+
+
+def input_text(one: Input) -> str:
+    """An input as a description has it."""
+    return one.text if isinstance(one, Expression) else place_text(one)
+
+
+def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -> dict[str, Array]:
+    """The parameters and all inputs of N points: dict name -> [N].
+
+    Args:
+        inputs: As `check_inputs` returns them.
+        parameters: Dict name -> [N] of all `places_of` the inputs.
+    """
+    found = dict(parameters)
+    for name, one in _in_order(inputs):
+        if isinstance(one, Expression):
+            num_points = len(next(iter(parameters.values())))
+            found[name] = np.broadcast_to(one(found), (num_points,))
+    return found
+
+
+def refuse_undefined(
+    inputs: Mapping[str, Input], names: Iterable[str], values: Mapping[str, Array]
+) -> None:
+    """Refuse points at which one of the named expressions has no finite value."""
+    for name in names:
+        one, bad = inputs[name], np.flatnonzero(~np.isfinite(values[name]))
+        if len(bad) and isinstance(one, Expression):
+            used = ", ".join(f"{part} = {values[part][bad[0]]:g}" for part in one.names)
+            raise ValueError(
+                f"{name} = {one.text} is not finite at point {bad[0]} (the first is 0), where {used}. "
+                "Leave such points out."
+            )
