@@ -192,12 +192,13 @@ def ending_of(path: StrPath) -> str:
 
 
 @contextlib.contextmanager
-def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
+def table_writer(path: StrPath, columns: Names, comments: Names = ()) -> Iterator[Writer]:
     """Yield what takes the rows of a table that is then at `path`.
 
     Args:
         path: File name with one of `ENDINGS`.
         columns: Names of the columns.
+        comments: Lines for its head: comments of text, metadata "comments" of Parquet; NPZ has no place.
 
     Raises:
         ImportError: For Parquet without pyarrow.
@@ -209,6 +210,7 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
         opened = _open_gz if ending.endswith(_GZ) else open_text
         separator = "\t" if ending.startswith(".tsv") else ","
         with replacing(path) as temporary, opened(temporary) as stream:
+            stream.writelines(f"# {line}\n" for line in comments)
             yield csv_writer(stream, columns, separator)
         return
     write = _WHOLE[ending]
@@ -227,10 +229,10 @@ def table_writer(path: StrPath, columns: Names) -> Iterator[Writer]:
     yield lambda values, labels=(): parts.append([*labels, *values.T])
     with replacing(path) as temporary, open(temporary, "wb") as stream:
         whole = map(np.concatenate, zip(*parts)) if parts else [np.empty(0)] * len(columns)
-        write(stream, dict(zip(columns, whole)))
+        write(stream, dict(zip(columns, whole)), comments)
 
 
-def _write_npz(stream: BinaryIO, columns: dict[str, Array]) -> None:
+def _write_npz(stream: BinaryIO, columns: dict[str, Array], comments: Names) -> None:
     # numpy.savez takes no column of the name "file".
     with zipfile.ZipFile(stream, "w") as archive:
         for name, column in columns.items():
@@ -238,10 +240,11 @@ def _write_npz(stream: BinaryIO, columns: dict[str, Array]) -> None:
                 np.lib.format.write_array(file, column, allow_pickle=False)
 
 
-def _write_parquet(stream: BinaryIO, columns: dict[str, Array]) -> None:
+def _write_parquet(stream: BinaryIO, columns: dict[str, Array], comments: Names) -> None:
     from pyarrow import parquet, table
 
-    parquet.write_table(table(columns), stream)
+    metadata = {"comments": "\n".join(comments)} if comments else None
+    parquet.write_table(table(columns, metadata=metadata), stream)
 
 
 def _open_gz(path: str) -> TextIO:
@@ -255,7 +258,7 @@ _TEXT = [ending + gz for ending in ("", ".csv", ".tsv", ".txt", ".dat") for gz i
 _READ = (*_TEXT, *_NUMPY, *_HDF5, *_PARQUET)
 # Text that can be written.
 _WRITTEN = ("", ".csv", ".txt", ".csv.gz", ".tsv", ".tsv.gz")
-_WHOLE: dict[str, Callable[[BinaryIO, dict[str, Array]], None]] = {
+_WHOLE: dict[str, Callable[[BinaryIO, dict[str, Array], Names], None]] = {
     ".npz": _write_npz,
     **dict.fromkeys(_PARQUET, _write_parquet),
 }

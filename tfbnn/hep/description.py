@@ -1,32 +1,43 @@
-"""Descriptions of processes in TOML, which `tfbnn slha make` makes a folder of.
+"""Descriptions of processes in TOML, which `tfbnn slha table` and `tfbnn slha make` read.
 
 energy = 13000                      # GeV; what stands here holds for every process
 unit = "fb"
 doi = "10.1000/182"
 
+[results]                           # where slha table finds cross sections
+file = "prospino.dat"
+columns = ["pid1", "pid2", "LO", "NLO", "pdf"]
+
 [[process]]
 pids = [1000022, 1000023]
-model = "chi10chi20.h5"             # a fitted model
-inputs = {m_chi10_GeV = "MASS 1000022", N11 = "NMIX 1 1", N12 = "NMIX 1 2"}
+model = "chi10chi20.h5"             # a fitted model, for slha make
+target = "NLO"                      # what it is fitted to: a column of the results, or an expression
+rows = {pid1 = 1000022, pid2 = 1000023}
+inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
 xsection = {qcd_order = 1, pdf_id = 90400}
-errors = {scale = 0.05, pdf = [0.03, 0.02]}
+errors = {scale = 0.05, pdf = {model = "chi10chi20_pdf.h5", target = "pdf / NLO"}}
 """
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tfbnn.fit.loading import load
-from tfbnn.hep.process import Calculation, Process, check_inputs, check_together
+from tfbnn.hep.inputs import check_inputs
+from tfbnn.hep.process import Calculation, Process, check_together, pid_pair
+from tfbnn.hep.tabulation import Results, Tabulation
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
-_KEYS = (*_NEEDED, "include_noise", "description", "citation", "doi", "xsection", "errors")
+_KEYS = (
+    *(*_NEEDED, "include_noise", "description", "citation", "doi", "xsection", "errors"),
+    *("target", "rows"),
+)
 # Not in the one table of former names, as other entrances have these names still.
-_FORMER = ("table", "target", "fit")
+_FORMER = ("table", "fit")
 
 
 def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]:
@@ -41,23 +52,68 @@ def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]
         TypeError, ValueError: For text that is no TOML, unknown keys, and settings that no process
             can have, with the number of the process.
     """
+    path = os.fspath(path)
+    _, entries = _read(path)
+    processes = []
+    for where, entry in entries:
+        with _naming(where):
+            processes.append(_process(entry, os.path.dirname(path), untrusted))
+    with _naming(path):
+        check_together(processes)
+    return processes
+
+
+def read_tabulations(path: StrPath) -> tuple[Results, list[Tabulation]]:
+    """Read where a description finds results, and what the table of each of its processes has.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        TypeError, ValueError: As `read_description`.
+    """
+    path = os.fspath(path)
+    results, entries = _read(path)
+    with _naming(path):
+        if not isinstance(results, dict):
+            raise ValueError(
+                "[results] is missing, which says where cross sections are. See tfbnn slha table --help."
+            )
+        found = Results.of(results, os.path.dirname(path))
+    tabulations = []
+    for where, entry in entries:
+        with _naming(where):
+            _check_keys(entry, ("pids", "inputs", "target"))
+            errors = {
+                name: error["target"]
+                for name, error in entry.get("errors", {}).items()
+                if isinstance(error, dict) and "target" in error
+            }
+            tabulations.append(
+                Tabulation.of(
+                    pid_pair(entry["pids"]),
+                    check_inputs(entry["inputs"]),
+                    entry["target"],
+                    errors,
+                    entry.get("rows", {}),
+                    found.columns,
+                )
+            )
+    return found, tabulations
+
+
+def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
+    """What a description says of results, and of each process, under what messages call it."""
     import tomllib  # 5 ms that other commands need not wait for
 
-    path = os.fspath(path)
     try:
         content = tomllib.loads(Path(path).read_bytes().decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML: {error}. See tfbnn slha make --help.") from error
-    entries = content.pop("process", None)
+    results, entries = content.pop("results", None), content.pop("process", None)
     if not (isinstance(entries, list) and entries and isinstance(entries[0], dict)):
         raise ValueError(f"{path} describes no process. Begin each with a line [[process]].")
-    processes = []
-    for number, entry in enumerate(entries, 1):
-        with _naming(f"{path}, process {number}"):
-            processes.append(_process(content | entry, os.path.dirname(path), untrusted))
-    with _naming(path):
-        check_together(processes)
-    return processes
+    return results, [
+        (f"{path}, process {number}", content | entry) for number, entry in enumerate(entries, 1)
+    ]
 
 
 @contextlib.contextmanager
@@ -69,7 +125,7 @@ def _naming(where: str) -> Iterator[None]:
         raise type(error)(f"{where}: {error}") from error
 
 
-def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
+def _check_keys(entry: Mapping[str, Any], needed: Sequence[str]) -> None:
     for key in entry:
         if key in _FORMER:
             raise ValueError(
@@ -80,22 +136,46 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
             raise ValueError(
                 f"unknown key {key!r}.{did_you_mean(key, _KEYS)} Known: {', '.join(_KEYS)}."
             )
-    for key in _NEEDED:
+    for key in needed:
         if key not in entry:
             raise ValueError(f"{key} is missing. Known keys: {', '.join(_KEYS)}.")
-    settings = dict(entry)
-    model, inputs = settings.pop("model"), settings.pop("inputs")
-    if not isinstance(model, str) or not isinstance(inputs, dict):
+    if not isinstance(entry["inputs"], dict):
         raise TypeError(
-            "model must be a path, and inputs a table of names and SLHA places, such as {m_chi10_GeV = "
-            f"'MASS 1000022', N11 = 'NMIX 1 1'}}, received {model!r:.100} and {inputs!r:.100}."
+            "inputs must be a table of names and SLHA places or expressions, such as {m_chi10_GeV = "
+            f"'MASS 1000022', N11 = 'NMIX 1 1'}}, received {entry['inputs']!r:.100}."
         )
-    places, calculation = check_inputs(inputs), settings.pop("xsection", None)
+
+
+def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
+    _check_keys(entry, _NEEDED)
+    settings = {name: value for name, value in entry.items() if name not in ("model", "rows")}
+    calculation = settings.pop("xsection", None)
     if calculation is not None:
         if not isinstance(calculation, dict):
             raise TypeError(
                 f"xsection must be a table with qcd_order, received {calculation!r:.100}."
             )
         calculation = Calculation(**calculation)
-    loaded = load(os.path.join(folder, model), untrusted=untrusted)
-    return Process(model=loaded, inputs=places, calculation=calculation, **settings)
+
+    def loaded(name: Any) -> Any:
+        if not isinstance(name, str):
+            raise TypeError(f"model must be a path, received {name!r:.100}.")
+        return load(os.path.join(folder, name), untrusted=untrusted)
+
+    if isinstance(errors := settings.pop("errors", {}), dict):
+        errors = {name: _error(error, loaded) for name, error in errors.items()}
+    model = loaded(entry["model"])
+    return Process(model=model, calculation=calculation, errors=errors, **settings)
+
+
+def _error(error: Any, loaded: Any) -> Any:
+    """An error as a process takes it: networks in place of a table that names them."""
+    if not isinstance(error, dict):
+        return error
+    if "model" not in error or not error.keys() <= {"model", "target"}:
+        raise ValueError(
+            "An error must be a number, two, or a table with model, one path or two, and target, received "
+            f"{error!r:.100}."
+        )
+    names = error["model"]
+    return [loaded(name) for name in names] if isinstance(names, list) else loaded(names)

@@ -7,7 +7,7 @@ use serves them alone, as N13 and N14 do; the others are the features of a netwo
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +36,7 @@ def check_inputs(inputs: Any) -> dict[str, Input]:
         )
     if "energy" in inputs:
         raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
-    found = {name: _checked(name, one) for name, one in inputs.items()}
+    found = {name: _checked(name, one, inputs) for name, one in inputs.items()}
     for name, one in found.items():
         for part in _names_of(one) - found.keys():
             raise ValueError(
@@ -57,15 +57,17 @@ def _in_order(inputs: Mapping[str, Input]) -> Iterator[tuple[str, Input]]:
         yield from ((name, pending.pop(name)) for name in ready)
 
 
-def _checked(name: str, given: Any) -> Input:
+def _checked(name: str, given: Any, names: Collection[str]) -> Input:
     if isinstance(given, Expression):
         return given
-    if not isinstance(given, str) or _PLACE.fullmatch(given.strip()):
+    if not isinstance(given, str) or (given not in names and _PLACE.fullmatch(given.strip())):
         return check_place(given)
     try:
         return Expression(given)
     except ValueError as error:
-        raise ValueError(f"The input {name!r}: {error}") from error
+        raise ValueError(
+            f"The input {name!r} is neither an SLHA place, such as 'MASS 1000022', nor an expression: {error}"
+        ) from error
 
 
 def _names_of(one: Input) -> set[str]:
@@ -94,6 +96,11 @@ def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
 def input_text(one: Input) -> str:
     """An input as a description has it."""
     return one.text if isinstance(one, Expression) else place_text(one)
+
+
+def unit_of(one: Input) -> str:
+    """GeV of a mass; of all else SLHA does not say it, and nothing is returned."""
+    return "GeV" if not isinstance(one, Expression) and one[0] == "MASS" else ""
 
 
 def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -> dict[str, Array]:

@@ -17,7 +17,6 @@ from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process import (
-    FB,
     Pids,
     Process,
     check_errors,
@@ -32,13 +31,12 @@ from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import warn
 
 
-def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]) -> Array:
-    """The named columns of points as a matrix [N, len(names)].
+def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Array]:
+    """The parameters of points by name, arrays [N].
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
-        names: Of the columns.
-        places: Where they stand in SLHA, for messages.
+        places: Dict name -> SLHA place of the parameters. Another name of the same place serves as well.
 
     Raises:
         TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
@@ -50,35 +48,47 @@ def input_columns(points: Any, names: Sequence[str], places: Mapping[str, Place]
             "points must be a data frame or a dict name -> numbers, received "
             f"{type(points).__name__}: inputs are found by name."
         )
-    missing = [name for name in names if name not in known]
-    if missing:
-        wanted = ", ".join(f"{name} ({place_text(places[name])})" for name in missing)
+    by_place = {place: name for name, place in places.items() if name in known}
+    source = {
+        name: name if name in known else by_place.get(place) for name, place in places.items()
+    }
+    if missing := [name for name, column in source.items() if column is None]:
+        wanted = ", ".join(_with_place(name, places[name]) for name in missing)
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
+    names = tuple(dict.fromkeys(map(str, source.values())))
     if isinstance(points, Mapping):
         columns = [as_float_array(points[name], name) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
             raise ValueError(f"points must have one number per point and input, received {found}.")
-        points = Table(tuple(names), np.column_stack(columns))
-    return as_matrix(select_columns(points, tuple(names), "points", others=True), "points")
+        points = Table(names, np.column_stack(columns))
+    values = as_matrix(select_columns(points, names, "points", others=True), "points")
+    of_columns = dict(zip(names, values.T))
+    return {name: of_columns[str(column)] for name, column in source.items()}
+
+
+def _with_place(name: str, place: Place) -> str:
+    """A parameter for messages: m (MASS 1000022), or MASS:1000022 alone."""
+    return name if ":" in name else f"{name} ({place_text(place)})"
 
 
 # The central value, and the two that errors reach to.
 _QUANTILES = [0.16, 0.5, 0.84]
 
 
-def _predicted(process: Process, x: Array) -> tuple[Array, ...]:
-    """Predict a process at inputs [N, D], in the order of the columns of the fit.
+def _predicted(process: Process, values: Mapping[str, Array]) -> tuple[Array, ...]:
+    """Predict a process at N points, of which the parameters and inputs [N] are given by name.
 
     Returns:
         (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
     """
+    x = np.column_stack([values[name] for name in process.features])
     _warn_of_signed_masses(process, x)
     prediction = process.model.predict(
         x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
     )
-    quantiles = cast(Array, prediction.columns.quantiles)
-    low, central, high = quantiles[:, :, 0] * FB[process.unit]
+    quantiles = cast(Array, prediction.columns.quantiles)[:, :, 0]
+    low, central, high = process.cross_section(quantiles, values)
     return central, central - low, high - central, cast(Array, prediction.trust)
 
 
@@ -89,14 +99,19 @@ def _warn_of_signed_masses(process: Process, x: Array) -> None:
     ensemble = process.model.posterior
     low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
     newly_negative = np.any(x < 0, axis=0) & (low >= 0)
-    for (name, place), signed in zip(process.inputs.items(), newly_negative):
-        if signed and place[0] == "MASS":
+    for name, signed in zip(process.features, newly_negative):
+        place = process.places.get(name)
+        if signed and place is not None and place[0] == "MASS":
             warn(
                 f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
                 f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
                 "has absolute values.",
                 DataWarning,
             )
+
+
+def _places_of(processes: Iterable[Process]) -> dict[str, Place]:
+    return {name: place for process in processes for name, place in process.places.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +126,7 @@ class CrossSections:
         other_down, other_up: Errors of other origin, those of the folder and of the call added in
             quadrature; 0 where there are none.
         trust: 1 inside the training data, 0 at their edge, -1 outside (`tfbnn.trust`).
+        relative_errors: Of each process a dict name -> relative error of that origin, down and up [N, 2].
     """
 
     pids: tuple[Pids, ...]
@@ -120,6 +136,7 @@ class CrossSections:
     other_down: Array
     other_up: Array
     trust: Array
+    relative_errors: Sequence[Mapping[str, Array]]
 
     @property
     def total_down(self) -> Array:
@@ -151,6 +168,8 @@ class CrossSectionPredictor:
 
     Attributes:
         processes: Dict (pid1, pid2), sorted -> Process.
+        places: What they need of a point, dict name -> SLHA place (block, index, ..): inputs that stand at a
+            place under their names, places in expressions as they stand there, "MASS:1000022".
         parameters: Dict name -> value of the present point, set by the methods below.
 
     Raises:
@@ -180,22 +199,14 @@ class CrossSectionPredictor:
         self._adds_other_errors = check_flag("other_errors", other_errors)
         self.processes = read_processes(folder, pids, untrusted=untrusted)
         self.parameters: dict[str, float] = {}
-
-    @property
-    def places(self) -> dict[str, Place]:
-        """Places of the inputs of all processes in SLHA: dict name -> (block, index, ..)."""
-        return {
-            name: place
-            for process in self.processes.values()
-            for name, place in process.inputs.items()
-        }
+        self.places = _places_of(self.processes.values())
 
     def set_parameters(self, parameters: dict[str, float], *, keep: bool = True) -> None:
-        """Set inputs of the networks by name, in the units of the fit.
+        """Set parameters of the point by name, in the units of SLHA or the fit.
 
         Args:
-            parameters: Dict name -> number. "energy", the centre-of-mass energy in GeV, is known
-                besides the inputs: once it is set, processes at another energy are refused.
+            parameters: Dict name -> number, of `places`. "energy", the centre-of-mass energy in GeV, is
+                known besides: once it is set, processes at another energy are refused.
             keep: True (default), as GAMBIT has it: what is not named stays as it was, be it of an
                 earlier point. False: it is forgotten, so that a process that lacks it says so.
 
@@ -215,6 +226,8 @@ class CrossSectionPredictor:
                 f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
+        by_place = {places[name]: value for name, value in values.items() if name in places}
+        values |= {name: by_place[place] for name, place in places.items() if place in by_place}
         if check_flag("keep", keep):
             self._warn_of_mixed_rows(values)
         else:
@@ -273,15 +286,16 @@ class CrossSectionPredictor:
                 f"The process {process.pids} is at {process.energy:g} GeV, the parameter energy is "
                 f"{energy:g} GeV. Use networks fitted at that energy."
             )
-        missing = [name for name in process.inputs if name not in self.parameters]
+        places = process.places
+        missing = [name for name in places if name not in self.parameters]
         if missing:
-            wanted = ", ".join(f"{name} ({place_text(process.inputs[name])})" for name in missing)
+            wanted = ", ".join(_with_place(name, places[name]) for name in missing)
             raise ValueError(
                 f"The process {process.pids} needs {wanted}, not set yet. Use set_parameters, "
                 "import_slha or import_slha_string."
             )
-        point = np.array([[self.parameters[name] for name in process.inputs]])
-        found = self._cross_sections([process], point, process.inputs)
+        point = {name: np.array([self.parameters[name]]) for name in places}
+        found = self._cross_sections([process], point)
         parts = {
             "central": found.central,
             "tot_err_down": found.err_down,
@@ -308,8 +322,8 @@ class CrossSectionPredictor:
         """The cross sections of many points at once, whatever the present point is.
 
         Args:
-            points: Inputs of N points by name, in the units of the fit: a data frame, or a dict
-                name -> numbers [N]. Other columns are not looked at.
+            points: Parameters of N points by name (`places`), in the units of SLHA or the fit: a data
+                frame, or a dict name -> numbers [N]. Other columns are not looked at.
             processes: Pairs of PDG codes, in any order; None (default): all of the folder.
             errors: Relative errors of other origin: dict name -> number, (down, up), or an array
                 [N] or [N, 2] with one of each point. They take the place of those of the same
@@ -324,29 +338,34 @@ class CrossSectionPredictor:
         """
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
-        names = list(dict.fromkeys(name for process in chosen for name in process.inputs))
-        values = input_columns(points, names, self.places)
-        return self._cross_sections(chosen, values, names, errors)
+        parameters = parameter_columns(points, _places_of(chosen))
+        return self._cross_sections(chosen, parameters, errors)
 
     def _cross_sections(
         self,
         processes: Sequence[Process],
-        values: Array,
-        names: Iterable[str],
+        parameters: Mapping[str, Array],
         errors: Mapping[str, Any] | None = None,
     ) -> CrossSections:
-        """The cross sections of processes at values [N, M] of the inputs of these names."""
-        places, num_points = {name: place for place, name in enumerate(names)}, len(values)
+        """The cross sections of processes at points of these parameters [N] by name."""
+        num_points = len(next(iter(parameters.values())))
         of_points = check_errors(errors, num_points)
-        columns = []
+        columns, relative_errors = [], []
         for process in processes:
-            x = values[:, [places[name] for name in process.inputs]]
-            central, *errors_of_network, trust = _predicted(process, x)
-            relative = in_quadrature((dict(process.errors) | of_points).values(), num_points)
-            other = np.abs(central) * relative
-            columns.append((central, *errors_of_network, *other, trust))
-        stacked = (np.column_stack(parts) for parts in zip(*columns))
-        return CrossSections(tuple(process.pids for process in processes), *stacked)
+            values = process.values(parameters)
+            central, *errors_of_network, trust = _predicted(process, values)
+            others = {
+                name: of_points[name]
+                if name in of_points
+                else process.relative_errors(name, values, num_points)
+                for name in {**process.errors, **of_points}
+            }
+            relative = in_quadrature(others.values(), num_points)
+            columns.append((central, *errors_of_network, *np.abs(central) * relative, trust))
+            relative_errors.append(others)
+        central, down, up, other_down, other_up, trust = map(np.column_stack, zip(*columns))
+        pids = tuple(process.pids for process in processes)
+        return CrossSections(pids, central, down, up, other_down, other_up, trust, relative_errors)
 
     def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
         """Warn of rows of mixing matrices that would be of two points."""

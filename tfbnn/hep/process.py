@@ -2,13 +2,14 @@
 
 A network knows how uncertain it is about the function that it was fitted to, and nothing of how
 uncertain that function is. What is known of that, errors of scale, parton densities and alpha_s, is kept
-beside it, and added in quadrature only where somebody asks for it.
+beside it, as constants or as networks of their own, and added in quadrature only where somebody asks for
+it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -20,7 +21,17 @@ from tfbnn.data.validation import (
     check_number,
 )
 from tfbnn.fit.model import SampledNetwork
-from tfbnn.hep.slha import Place, check_place, place_text
+from tfbnn.hep.expressions import Expression
+from tfbnn.hep.inputs import (
+    Input,
+    check_inputs,
+    features_among,
+    input_text,
+    input_values,
+    places_of,
+    refuse_undefined,
+)
+from tfbnn.hep.slha import Place
 from tfbnn.system.arrays import Array
 
 
@@ -68,16 +79,18 @@ class Calculation:
 
 
 T = TypeVar("T")
-# (down, up), relative to the central value, both >= 0.
+# (down, up), relative to the central value, both >= 0; or the networks that predict them.
 Sides = tuple[float, float]
+Networks: TypeAlias = tuple[SampledNetwork, SampledNetwork]
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
-    """Check relative errors, a dict name -> number or (down, up), or an array of one for each point.
+    """Check relative errors, a dict name -> number or (down, up), or of each point.
 
     Args:
         errors: What the user passed; None for none.
-        num_points: N of arrays [N] or [N, 2]; None (default): errors are constant.
+        num_points: N of arrays [N] or [N, 2] with one of each point; None (default): of a process, whose
+            errors are constant, or predicted by a network or two.
 
     Returns:
         Dict name -> (down, up), or array [N, 2].
@@ -93,19 +106,26 @@ def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
         )
     found: dict[str, Any] = {}
     for name, value in errors.items():
-        is_constant = num_points is None or np.ndim(value) == 0 or isinstance(value, tuple)
-        found[name] = _sides(name, value) if is_constant else _of_points(name, value, num_points)
+        if num_points is not None and np.ndim(value) > 0 and not isinstance(value, tuple):
+            found[name] = _of_points(name, value, num_points)
+            continue
+        sides = _sides(name, value)
+        networks = [isinstance(side, SampledNetwork) for side in sides]
+        if num_points is None and all(networks):
+            found[name] = sides
+        else:
+            down, up = (check_number(f"the error {name!r}", side, minimum=0) for side in sides)
+            found[name] = down, up
     return found
 
 
-def _sides(name: str, value: Any) -> Sides:
-    parts = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(parts) != 2:
+def _sides(name: str, value: Any) -> tuple[Any, ...]:
+    sides = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(sides) != 2:
         raise ValueError(
             f"The error {name!r} must be one number or two, (down, up), received {value!r:.200}."
         )
-    down, up = (check_number(f"the error {name!r}", part, minimum=0) for part in parts)
-    return down, up
+    return sides
 
 
 def _of_points(name: str, value: Any, num_points: int | None) -> Array:
@@ -152,8 +172,10 @@ class Process:
         model: Fitted BayesianMLP with one target, the cross section.
         unit: "fb" or "pb", the unit of that target.
         energy: Centre-of-mass energy in GeV that the cross section is at: 13000, not 13.
-        inputs: Dict input name -> SLHA place, ("MASS", 1000022) or ("NMIX", 1, 1). Where the model
-            has feature names these are they; else their order is that of the columns of the fit.
+        inputs: Dict name -> SLHA place, ("MASS", 1000022) or "NMIX 1 1", or expression over places and
+            other inputs, "log10(abs(MASS:1000022))" (`tfbnn.hep.expressions`). Where the model has feature
+            names, these must be among the inputs; else its columns are those that no other input
+            uses, in their order.
         include_noise: Whether errors include the noise of the targets around the network; default
             True. False where that noise is not part of the cross section, and after a fit with
             known noise per row, which new points do not have.
@@ -161,10 +183,13 @@ class Process:
         calculation: `Calculation`, what XSECTION blocks say of the targets: order, scales, parton
             densities; None (default) where it is not known, and no such block can be written.
         errors: Relative errors of other origin than the network, dict name -> number or (down, up):
-            {"scale": 0.05, "pdf": (0.03, 0.02)}; kept as (down, up). They are added to the network's, in quadrature,
-            only where that is asked for.
+            {"scale": 0.05, "pdf": (0.03, 0.02)}; kept as (down, up). In place of numbers there may be
+            models with one target, the relative error, and features among the inputs: {"pdf": pdf_model}.
+            They are added to the network's, in quadrature, only where that is asked for.
         citation: What whoever uses the numbers should cite: text or BibTeX.
         doi: Digital object identifier of the table, the networks or their paper: "10.1000/182".
+        target: What the model was fitted to, where it is not the cross section itself: an expression that can
+            be solved for it, "NLO / LO" with an input LO. The one name that is no input is the cross section.
 
     Raises:
         NotFittedError: For a model before its fit.
@@ -175,41 +200,39 @@ class Process:
     model: SampledNetwork
     unit: str
     energy: float
-    inputs: dict[str, Place]
+    inputs: Mapping[str, Input]
     include_noise: bool = True
     description: str = ""
     calculation: Calculation | None = None
     errors: Mapping[str, Any] = field(default_factory=dict)
     citation: str = ""
     doi: str = ""
+    target: Expression | str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, SampledNetwork):
             raise TypeError(
                 f"model must be a BayesianMLP or BayesianModel, received {type(self.model).__name__}."
             )
-        ensemble, spec = self.model.posterior, self.model.spec
-        if spec.has_classes or spec.num_targets != 1:
+        inputs, errors = check_inputs(self.inputs), check_errors(self.errors)
+        features = features_of("A process", self.model, inputs, features_among(inputs))
+        target = _checked_target(self.target, inputs)
+        used = {*features, *(target.names if target else ())}
+        used |= {
+            name for one in inputs.values() if isinstance(one, Expression) for name in one.names
+        }
+        for name, sides in errors.items():
+            for side in sides:
+                if isinstance(side, SampledNetwork):
+                    used |= {*features_of(f"The error {name!r}", side, inputs, features)}
+        if unused := [name for name in inputs if name not in used]:
             raise ValueError(
-                "A process needs a model with one target, the cross section, received "
-                f"{type(spec.likelihood).__name__} with {spec.num_targets}. Fit one per process."
-            )
-        inputs = check_inputs(self.inputs)
-        if ensemble.coding is not None:
-            raise ValueError(
-                "A process takes numbers out of SLHA files, received a model with columns of text or "
-                f"flags: {', '.join(column.name for column in ensemble.coding.coded)}. Fit without."
-            )
-        names = ensemble.feature_names or tuple(self.inputs)
-        if set(names) != set(self.inputs) or len(names) != spec.num_inputs:
-            raise ValueError(
-                f"inputs must name the {spec.num_inputs} inputs of the model"
-                f"{f', {list(names)}' if ensemble.feature_names else ''}, received "
-                f"{list(self.inputs)}."
+                f"The inputs {', '.join(unused)} are none of the model, {list(features)}, and no expression "
+                "uses them. Leave them out."
             )
         check_choice("unit", self.unit, FB)
         check_flag("include_noise", self.include_noise)
-        if self.include_noise and ensemble.row_noise:
+        if self.include_noise and self.model.posterior.row_noise:
             raise ValueError(
                 "The model was fitted with a known noise scale per row, which new points do not "
                 "have. Use include_noise=False: errors are then of the function alone."
@@ -225,17 +248,119 @@ class Process:
             )
         object.__setattr__(self, "pids", pid_pair(self.pids))
         object.__setattr__(self, "energy", check_energy(self.energy))
-        object.__setattr__(self, "inputs", {name: inputs[name] for name in names})
-        object.__setattr__(self, "errors", check_errors(self.errors))
+        in_order = dict.fromkeys((*features, *inputs))
+        object.__setattr__(self, "inputs", {name: inputs[name] for name in in_order})
+        object.__setattr__(self, "errors", errors)
+        object.__setattr__(self, "target", target)
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """The parameters of a point that the process needs: dict name -> SLHA place."""
+        of_target = [("", self.target)] if isinstance(self.target, Expression) else []
+        return places_of([*self.inputs.items(), *of_target])
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the inputs of the model, in the order of its columns."""
+        return self.model.posterior.feature_names or features_among(self.inputs)
+
+    @property
+    def models(self) -> list[SampledNetwork]:
+        """The network of the cross section, then those of errors."""
+        sides = (side for sides in self.errors.values() for side in sides)
+        networks = [side for side in sides if isinstance(side, SampledNetwork)]
+        return list(dict.fromkeys([self.model, *networks]))
+
+    def values(self, parameters: Mapping[str, Array]) -> dict[str, Array]:
+        """Return parameters and inputs of N points by name, arrays [N]; those of the model are finite.
+
+        Args:
+            parameters: Dict name -> [N] of all `places`.
+
+        Raises:
+            ValueError: For a point at which an input of the model is not defined.
+        """
+        found = input_values(self.inputs, parameters)
+        refuse_undefined(self.inputs, self.features, found)
+        return found
+
+    def cross_section(self, predicted: Array, values: Mapping[str, Array]) -> Array:
+        """Return the cross sections in fb [Q, N] of quantiles of the model's target, ascending."""
+        if isinstance(self.target, Expression):
+            (name,) = _unknown(self.target, self.inputs)
+            predicted = self.target.solve(name, predicted, values)
+        return np.sort(predicted, axis=0) * FB[self.unit]
+
+    def relative_errors(self, name: str, values: Mapping[str, Array], num_points: int) -> Array:
+        """Return an error of other origin, down and up [N, 2]; that of a network is its median, or 0 below."""
+        down, up = self.errors[name]
+        if not isinstance(down, SampledNetwork):
+            return np.broadcast_to([down, up], (num_points, 2))
+        sides = [_median(one, self.features, values) for one in dict.fromkeys((down, up))]
+        return np.column_stack([sides[0], sides[-1]])
 
 
-def check_inputs(inputs: Any) -> dict[str, Place]:
-    """A dict name -> SLHA place, with places as `check_place` gives them."""
-    if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
-        raise TypeError(f"inputs must be a dict name -> SLHA place, received {inputs!r}.")
-    if "energy" in inputs:
-        raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
-    return {name: check_place(place) for name, place in inputs.items()}
+def _median(model: SampledNetwork, features: Sequence[str], values: Mapping[str, Array]) -> Array:
+    """The median [N] of a model with one target, with 0 in place of what is below."""
+    names = model.posterior.feature_names or features
+    x = np.column_stack([values[name] for name in names])
+    prediction = model.predict(x, include_noise=False, quantiles=[0.5])
+    return np.maximum(cast(Array, prediction.columns.quantiles)[0, :, 0], 0.0)
+
+
+def features_of(
+    what: str, model: SampledNetwork, inputs: Mapping[str, Input], features: Sequence[str]
+) -> tuple[str, ...]:
+    """Names of the features of a model with one target, in the order of its columns.
+
+    Args:
+        what: What it is the model of, for messages.
+        model: Model.
+        inputs: The inputs that there are.
+        features: What a model without names takes.
+
+    Raises:
+        NotFittedError: Before its fit.
+        ValueError: For a model of several targets, of text, or with features that no input is called.
+    """
+    ensemble, spec = model.posterior, model.spec
+    if spec.has_classes or spec.num_targets != 1:
+        raise ValueError(
+            f"{what} needs a model with one target, received {type(spec.likelihood).__name__} with "
+            f"{spec.num_targets}. Fit one for each."
+        )
+    if ensemble.coding is not None:
+        raise ValueError(
+            f"{what} takes numbers out of SLHA files, received a model with columns of text or "
+            f"flags: {', '.join(column.name for column in ensemble.coding.coded)}. Fit without."
+        )
+    names = ensemble.feature_names or tuple(features)
+    if not {*names} <= inputs.keys() or len(names) != spec.num_inputs:
+        raise ValueError(
+            f"inputs must name the {spec.num_inputs} inputs of the model"
+            f"{f', {list(names)}' if ensemble.feature_names else ''}, received {list(inputs)}."
+        )
+    return names
+
+
+def _unknown(target: Expression, inputs: Mapping[str, Input]) -> list[str]:
+    """Names in a target that no input has: that of the cross section."""
+    return [name for name in target.names if ":" not in name and name not in inputs]
+
+
+def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | None:
+    """The target as an expression that can be solved for the cross section."""
+    if target is None:
+        return None
+    target = target if isinstance(target, Expression) else Expression(target)
+    unknown = _unknown(target, inputs)
+    if len(unknown) != 1:
+        raise ValueError(
+            f"target must have one name that is no input, the cross section, received {target.text!r} "
+            f"with {unknown}. Add inputs for the others."
+        )
+    target.solve(unknown[0], np.ones(1), dict.fromkeys(target.names, 1.0))
+    return None if target.names == (target.text.strip(),) else target  # the cross section itself
 
 
 def check_energy(energy: Any) -> float:
@@ -277,9 +402,9 @@ def check_together(processes: Iterable[Process]) -> None:
         if process.pids in known:
             raise ValueError(f"There are two processes {process.pids}; keep one.")
         known.add(process.pids)
-        for name, place in process.inputs.items():
+        for name, place in process.places.items():
             if places.setdefault(name, place) != place:
                 raise ValueError(
-                    f"The input {name!r} of {process.pids} is {place_text(place)}, elsewhere it is "
-                    f"{place_text(places[name])}. Give inputs that differ different names."
+                    f"The input {name!r} of {process.pids} is {input_text(place)}, elsewhere it is "
+                    f"{input_text(places[name])}. Give inputs that differ different names."
                 )

@@ -17,18 +17,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tfbnn.data.validation import check_choice
 from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.loading import load
+from tfbnn.fit.model import SampledNetwork
+from tfbnn.hep.expressions import Expression
 from tfbnn.hep.process import Calculation, Pids, Process, check_together, known_process, pid_pair
 from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import StrPath, lock, open_plainly, replacing
 
 NAME = "processes.json"
-_FORMAT, _VERSION = "tfbnn cross sections", 2
+# Version 2 has no expressions, targets and ranges.
+_FORMAT, _VERSION, _READABLE = "tfbnn cross sections", 3, (2, 3)
 _FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
 # Settings that an entry has as a Process has them.
-_SAME = ("unit", "include_noise", "description", "errors", "citation", "doi")
+_SAME = ("unit", "include_noise", "description", "citation", "doi")
 Entry = dict[str, Any]
 
 
@@ -47,8 +52,8 @@ def read_index(folder: StrPath) -> Entry:
         )
     with index_errors(folder):
         index: Entry = json.loads(path.read_text("utf-8"))
-        if index["format"] != _FORMAT or index["format_version"] != _VERSION:
-            raise ValueError(f"this release reads {_FORMAT!r} version {_VERSION}")
+        if index["format"] != _FORMAT or index["format_version"] not in _READABLE:
+            raise ValueError(f"this release reads {_FORMAT!r} versions {_READABLE}")
         return index
 
 
@@ -67,30 +72,62 @@ def index_errors(folder: StrPath) -> Iterator[None]:
         ) from error
 
 
-def _entry_of(process: Process, path: str) -> Entry:
-    """Return the entry of a process whose model is in a file."""
-    calculation = process.calculation
+def _entry_of(process: Process, files: Mapping[SampledNetwork, str]) -> Entry:
+    """Return the entry of a process whose models are in files."""
+    sealed = {
+        model: {"file": os.path.basename(path), "sha256": _hash(path)}
+        for model, path in files.items()
+    }
+    calculation, target = process.calculation, process.target
     return {
         "pids": process.pids,
-        "file": os.path.basename(path),
-        "sha256": _hash(path),
+        **sealed[process.model],
         "energy_gev": process.energy,
-        "inputs": [{"name": name, "slha": place} for name, place in process.inputs.items()],
+        "inputs": [
+            {"name": name, "expression": one.text}
+            if isinstance(one, Expression)
+            else {"name": name, "slha": one}
+            for name, one in process.inputs.items()
+        ],
+        "ranges": dict(zip(process.features, _training_ranges(process.model))),
+        "target": target.text if isinstance(target, Expression) else None,
+        "errors": {
+            name: [sealed[side] if isinstance(side, SampledNetwork) else side for side in sides]
+            for name, sides in process.errors.items()
+        },
         "xsection": None if calculation is None else asdict(calculation),
         **{name: getattr(process, name) for name in _SAME},
     }
 
 
+def _training_ranges(model: SampledNetwork) -> list[list[float]]:
+    """The least and the largest value of each feature among the rows of the fit."""
+    ensemble = model.posterior
+    ends = ensemble.training_inputs.low, ensemble.training_inputs.high
+    return np.sort(ensemble.x_pipeline.inverse(np.stack(ends)), axis=0).T.tolist()
+
+
 def settings_of(entry: Entry) -> dict[str, Any]:
-    """Return what an entry says of its process: the arguments of Process but the model."""
+    """Return what an entry says of its process: the arguments of Process, errors as there but the model."""
     calculation = entry["xsection"]
     return {
         "pids": pid_pair(entry["pids"]),
         "energy": entry["energy_gev"],
-        "inputs": {item["name"]: item["slha"] for item in entry["inputs"]},
+        "inputs": {
+            item["name"]: item.get("expression") or item["slha"] for item in entry["inputs"]
+        },
+        "target": entry.get("target"),
+        "errors": entry["errors"],
         "calculation": None if calculation is None else Calculation(**calculation),
         **{name: entry[name] for name in _SAME},
     }
+
+
+def _parts_of(entry: Entry) -> Iterator[Mapping[str, Any]]:
+    """Yield what an entry says of each of its files."""
+    yield entry
+    for sides in entry["errors"].values():
+        yield from (side for side in sides if isinstance(side, dict))
 
 
 def file_of(entry: Mapping[str, Any]) -> str:
@@ -169,13 +206,16 @@ def _alone(folder: str) -> Iterator[None]:
 
 def _replace(folder: str, processes: Sequence[Process]) -> None:
     """Write a folder of these processes and no others."""
-    names = [f"{one.pids[0]}_{one.pids[1]}-{secrets.token_hex(8)}.h5" for one in processes]
-    files = [os.path.join(folder, name) for name in names]
+    named = [
+        {model: _new_path(folder, process) for model in process.models} for process in processes
+    ]
+    files = {path for paths in named for path in paths.values()}
     old_files = _files_of(folder)
     try:
-        for process, path in zip(processes, files):
-            process.model.save(path)
-        entries = list(map(_entry_of, processes, files))
+        for paths in named:
+            for model, path in paths.items():
+                model.save(path)
+        entries = list(map(_entry_of, processes, named))
         index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
         # From the moment that it has its name the new index is the one that counts.
         with replacing(os.path.join(folder, NAME)) as temporary:
@@ -183,6 +223,11 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
     finally:
         # However this ended, and at whatever point, the index that is there now is what counts.
         _remove({*old_files, *files} - {*_files_of(folder)})
+
+
+def _new_path(folder: str, process: Process) -> str:
+    first, second = process.pids
+    return os.path.join(folder, f"{first}_{second}-{secrets.token_hex(8)}.h5")
 
 
 def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
@@ -251,13 +296,24 @@ def read_processes(
 
 
 def _read(entry: Entry, folder: str, untrusted: bool) -> Process:
-    path = os.path.join(folder, file_of(entry))
-    if _hash(path) != entry["sha256"]:
-        raise ModelFileError(
-            f"{path!r} is not the model that {NAME} was written with: another took "
-            "its place. Write the processes again with tfbnn.hep.write_processes."
-        )
-    return Process(**settings_of(entry), model=load(path, untrusted=untrusted))
+    models: dict[str, SampledNetwork] = {}
+    for part in _parts_of(entry):
+        name = file_of(part)
+        path = os.path.join(folder, name)
+        if name in models:
+            continue
+        if _hash(path) != part["sha256"]:
+            raise ModelFileError(
+                f"{path!r} is not the model that {NAME} was written with: another took "
+                "its place. Write the processes again with tfbnn.hep.write_processes."
+            )
+        models[name] = load(path, untrusted=untrusted)
+    settings = settings_of(entry)
+    settings["errors"] = {
+        error: [models[file_of(side)] if isinstance(side, dict) else side for side in sides]
+        for error, sides in entry["errors"].items()
+    }
+    return Process(**settings, model=models[file_of(entry)])
 
 
 def _hash(path: str) -> str:
@@ -277,7 +333,8 @@ def _has_index(folder: str) -> bool:
 def _files_of(folder: str) -> list[str]:
     """Paths of the models that the index of a folder names, none where there is no sound one."""
     with contextlib.suppress(FileNotFoundError, ModelFileError), index_errors(folder):
-        names = [file_of(entry) for entry in read_index(folder)["processes"]]
+        entries = read_index(folder)["processes"]
+        names = dict.fromkeys(file_of(part) for entry in entries for part in _parts_of(entry))
         return [os.path.join(folder, name) for name in names]
     return []
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tfbnn.data.numbers import is_number
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.words import warn
@@ -12,6 +14,7 @@ Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 
 _INDEX = re.compile(r"-?[0-9]{1,18}")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
+_HEADERS = re.compile(rf"^[ \t]*{_HEADER.pattern}", re.IGNORECASE | re.MULTILINE)
 # What the header of a section begins with, in capitals.
 SECTIONS = ("BLOCK", "DECAY", "XSECTION")
 # What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
@@ -92,6 +95,28 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
                 f"{entries[0].value[:80]!r}. Was the spectrum computed?"
             )
     return {name: float(entries[0].value) for name, entries in found.items()}
+
+
+def spectra_in(text: str) -> list[str]:
+    """The spectra that one text holds: a new one begins where its first block, without a scale, comes again."""
+    headers = list(_HEADERS.finditer(text))
+    first = headers[0]["name"].upper() if headers and headers[0]["scale"] is None else None
+    starts = [header.start() for header in headers if header["name"].upper() == first]
+    ends = [*starts[1:], len(text)]
+    return [text[start:end] for start, end in zip([0, *starts[1:]], ends)]
+
+
+def read_rows(text: str, block: str) -> list[list[str]]:
+    """The words of each line of a block, in capitals, without comments; none where there is no such block."""
+    return [line.words for line in _lines_of_blocks(text, {block})]
+
+
+def number_of(word: Any) -> float:
+    """A word, or a number, as a number; NaN for anything else."""
+    if isinstance(word, str):
+        word = _value([word])
+        return float(word) if is_number(word) else np.nan
+    return np.nan if word is None else float(word)
 
 
 class _Line(NamedTuple):

@@ -1,16 +1,17 @@
 """Cross sections as XSECTION blocks of SLHA text.
 
     XSECTION  13000 2212 2212 2 1000022 1000023
-       0 1 0  1  1 0  0.0123 tfbnn 0.2.0 # pb, -0.0004 +0.0004, trust 1
+       0 1 0  1  1 0  0.0123 tfbnn 0.2.0 # pb, -0.0004 +0.0004, trust 1, with pdf -2.1 % +2.1 %
 
 The format is the one proposed at Les Houches in 2013 (see `tfbnn.hep.Calculation`): after the order,
 scales and parton densities the cross section in pb, and what computed it. It has no place for
 errors. Lines of shifted values would be taken for cross sections: of several of one order SModelS
-keeps the largest. So errors stand in a comment.
+keeps the largest. So errors stand in a comment: those of the network, and in one with errors of other
+origin the sum, and how large each of these is.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from tfbnn.data.numbers import is_number
@@ -29,13 +30,17 @@ _HEADER = re.compile(
 
 
 class Entry(NamedTuple):
-    """Numbers that are written of one process: central value and errors (down, up) in fb, and trust."""
+    """Numbers that are written of one process: central value and errors (down, up) in fb, and trust.
+
+    `others` are relative errors of other origin that these contain, dict name -> (down, up).
+    """
 
     process: Process
     central: float
     down: float
     up: float
     trust: int
+    others: Mapping[str, tuple[float, float]] = {}
 
 
 def check_calculations(processes: Iterable[Process]) -> None:
@@ -79,7 +84,11 @@ def _block(entry: Entry) -> str:
     values = [*calculation.columns.values(), entry.central / FB["pb"]]
     line = f"   {' '.join(map(_written, values))} {_CODE} {__version__}"
     down, up = entry.down / FB["pb"], entry.up / FB["pb"]
-    return f"{header}\n{line} # pb, -{down:.3g} +{up:.3g}, trust {entry.trust}\n"
+    others = "".join(
+        f", with {name} -{100 * low:.2g} % +{100 * high:.2g} %"
+        for name, (low, high) in entry.others.items()
+    )
+    return f"{header}\n{line} # pb, -{down:.3g} +{up:.3g}, trust {entry.trust}{others}\n"
 
 
 def _written(value: float) -> str:

@@ -1,7 +1,8 @@
 """Make and evaluate folders of networks for the cross sections of new-physics models.
 
-'make' packs fitted networks, one per process, into a folder with what they mean; 'eval' reads SLHA
-spectra, or a table of points, and gives the cross sections of all processes with errors and trust. Python
+'table' makes the tables to fit to; 'make' packs fitted networks, one per process, into a folder with what they mean; 'eval' reads SLHA
+spectra, or a table of points, and gives the cross sections of all processes with errors and trust; 'next'
+says which points to compute next. Python
 and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
 """
 
@@ -10,13 +11,15 @@ from types import ModuleType
 
 from tfbnn.cli import options
 from tfbnn.cli.parsing import texts_of
-from tfbnn.cli.slha import evaluation, info, make
+from tfbnn.cli.slha import evaluation, info, make, next, table
 
 # What the commands do, and their modules.
 _COMMANDS: dict[str, tuple[str, ModuleType]] = {
+    "table": ("make tables to fit to out of spectra and results", table),
     "make": ("make a folder of processes out of fitted models", make),
     "info": ("show the processes of a folder, and what inputs they need", info),
     "eval": ("cross sections of SLHA spectra, or of a table of points", evaluation),
+    "next": ("points to compute next, of which the networks know least", next),
 }
 
 

@@ -15,7 +15,7 @@ examples:
 
 import argparse
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -25,6 +25,7 @@ from tfbnn.cli.console import DONE, print_json, say
 from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import (
+    Batch,
     find_spectra,
     of_spectra,
     of_table,
@@ -52,7 +53,8 @@ _OTHERS = {
 _WHOLE = ("pid1", "pid2", "trust")
 
 
-def _pids(text: str) -> Pids:
+def pids_of(text: str) -> Pids:
+    """The two PDG codes of an option."""
     wanted = "two PDG codes with a comma, such as 1000022,1000023"
     codes = [number(entry, int, wanted) for entry in comma_list(text)]
     if len(codes) != 2:
@@ -101,7 +103,7 @@ class Options(JsonOptions):
     table: Annotated[str | None, {"metavar": "POINTS"}] = None
     id_column: Annotated[str | None, {"flags": ("--id",), "metavar": "COL"}] = None
     process: Annotated[
-        list[Pids] | None, {"action": "append", "type": _pids, "metavar": "PID,PID"}
+        list[Pids] | None, {"action": "append", "type": pids_of, "metavar": "PID,PID"}
     ] = None
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
     write: Annotated[str | None, {"flags": ("-w", "--write"), "metavar": "PLACE"}] = None
@@ -118,10 +120,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     processes = [*predictor.processes.values()]
-    if args.table is None:
-        batches = of_spectra(predictor, spectra, errors, args.skip_bad)
-    else:
-        batches = of_table(predictor, args.table, args.id_column, errors)
+    batches = batches_of(predictor, args, errors)
     copies: dict[str, str] = {}
     if args.write is not None:  # looked at before any work is done
         check_calculations(processes)
@@ -149,6 +148,10 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 records += _records_of(columns, points, values)
             if copies:
+                if inner := [name for name in names if name not in copies]:
+                    raise ValueError(
+                        f"-w writes copies of files with one spectrum, received {inner[0]}. Unpack them, or use -o."
+                    )
                 paths = {name: copies[name] for name in names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
@@ -179,10 +182,21 @@ def run(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _check_arguments(args: argparse.Namespace) -> list[str]:
-    """The spectra, none for a table; refuses options that contradict each other."""
+def batches_of(
+    predictor: CrossSectionPredictor, args: argparse.Namespace, errors: Mapping[str, Any]
+) -> Iterator[Batch]:
+    """The points that spectra or a table give, see `Batch`; refuses both, and neither."""
     if (args.table is None) == (not args.spectra):
         raise ValueError("expected SPECTRA or --table POINTS, one of them.")
+    if args.table is not None:
+        return of_table(predictor, args.table, args.id_column, errors)
+    if args.id_column is not None:
+        raise ValueError("--id goes with --table: points of spectra are named by their files.")
+    return of_spectra(predictor, find_spectra(args.spectra), errors, args.skip_bad)
+
+
+def _check_arguments(args: argparse.Namespace) -> list[str]:
+    """The spectra, none for a table; refuses options that contradict each other."""
     if args.table is None:
         for name, value in args.error:
             if isinstance(value, str):
@@ -190,8 +204,6 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
                     f"--error {name}={value} names a column, which spectra do not have. Pass a "
                     "number, or a --table."
                 )
-        if args.id_column is not None:
-            raise ValueError("--id goes with --table: points of spectra are named by their files.")
         return find_spectra(args.spectra)
     if args.write is not None:
         raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
@@ -237,11 +249,14 @@ def _write_copies(
     up = sections.total_up if with_others else sections.err_up
     numbers = np.stack([sections.central, down, up], axis=2).tolist()
     num_strangers = 0
-    for (spectrum, copy), rows, trusts in zip(paths.items(), numbers, sections.trust.tolist()):
-        entries = [
-            Entry(process, central, low, high, int(trust))
-            for process, (central, low, high), trust in zip(processes, rows, trusts)
-        ]
+    for point, (spectrum, copy) in enumerate(paths.items()):
+        entries = []
+        for place, process in enumerate(processes):
+            central, low, high = numbers[point][place]
+            others = sections.relative_errors[place] if with_others else {}
+            sides = {name: tuple(error[point].tolist()) for name, error in others.items()}
+            trust = int(sections.trust[point, place])
+            entries.append(Entry(process, central, low, high, trust, sides))
         text, strangers = with_blocks(read_text(spectrum), entries)
         write_text(copy, text)
         num_strangers += bool(strangers)

@@ -1,7 +1,7 @@
 """Show the processes of a folder, and what inputs they need.
 
-These are energy, inputs with their places in SLHA, order, errors of other origin, and whom to cite. No
-model is read.
+These are energy, inputs with their places in SLHA or expressions and the ranges that the fit had, order,
+errors of other origin, and whom to cite. No model is read.
 """
 
 import argparse
@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 from tfbnn.cli.console import DONE, print_json
 from tfbnn.cli.options import JsonOptions, argument
+from tfbnn.hep.expressions import Expression
+from tfbnn.hep.inputs import Input, check_inputs, input_text, unit_of
 from tfbnn.hep.process import Calculation
 from tfbnn.hep.process_folder import index_errors, read_index, settings_of
-from tfbnn.hep.slha import place_text
 
 
 class Options(JsonOptions):
@@ -28,7 +29,8 @@ class Options(JsonOptions):
 def run(args: argparse.Namespace) -> int:
     """Print."""
     with index_errors(args.folder):
-        processes = [settings_of(entry) for entry in read_index(args.folder)["processes"]]
+        entries = read_index(args.folder)["processes"]
+        processes = [settings_of(entry) | {"ranges": entry.get("ranges", {})} for entry in entries]
         texts = ["\n".join(_lines(process)) for process in processes]
     if args.json:
         for process in processes:
@@ -44,18 +46,40 @@ def _lines(process: dict[str, Any]) -> Iterator[str]:
     """Yield a line for all that is known of a process."""
     first, second = process["pids"]
     yield f"{first} {second} at {process['energy']:g} GeV, fitted in {process['unit']}"
-    inputs = process["inputs"].items()
-    yield _line("Inputs", ", ".join(f"{name} ({place_text(place)})" for name, place in inputs))
+    yield from _inputs(process)
+    if process["target"] is not None:
+        yield _line("Target", process["target"])
     noise = "with the noise of the targets" if process["include_noise"] else "of the function alone"
     yield _line("Errors", noise)
     for name, (down, up) in process["errors"].items():
-        yield _line("", f"{name}: -{100 * down:g} % +{100 * up:g} %, added where asked for")
+        text = "of a network" if isinstance(down, dict) else f"-{100 * down:g} % +{100 * up:g} %"
+        yield _line("", f"{name}: {text}, added where asked for")
     if process["calculation"] is not None:
         columns = process["calculation"].columns.items()
         yield _line("XSECTION", ", ".join(f"{name} {value:g}" for name, value in columns))
     for name in ("description", "citation", "doi"):
         if process[name]:
             yield _line(name.capitalize() if name != "doi" else "DOI", process[name])
+
+
+def _inputs(process: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for the inputs at places, and one for each expression."""
+    ranges, inputs = process["ranges"], check_inputs(process["inputs"])
+
+    def text(name: str, one: Input) -> str:
+        low, high = ranges.get(name, (None, None))
+        return "" if low is None else f", {low:.4g} to {high:.4g} {unit_of(one)}".rstrip()
+
+    places = {name: one for name, one in inputs.items() if not isinstance(one, Expression)}
+    label = "Inputs"
+    if places:
+        shown = (f"{name} ({input_text(one)}{text(name, one)})" for name, one in places.items())
+        yield _line(label, ", ".join(shown))
+        label = ""
+    for name, one in inputs.items():
+        if isinstance(one, Expression):
+            yield _line(label, f"{name} = {one.text}{text(name, one)}")
+            label = ""
 
 
 def _line(label: str, text: str) -> str:

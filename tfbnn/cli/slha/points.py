@@ -1,11 +1,13 @@
 """Points of a scan, batch by batch: out of SLHA spectra, or of a table; and where copies of spectra go."""
 
+import itertools
 import os
+import tarfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -14,11 +16,15 @@ from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep.predictor import CrossSectionPredictor
+from tfbnn.hep.slha import spectra_in
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.atomic import check_writable, replacing
 
 # Endings of files that a folder is searched for; others can be named.
 ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
+
+
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def find_spectra(paths: Sequence[str]) -> list[str]:
@@ -44,9 +50,34 @@ def find_spectra(paths: Sequence[str]) -> list[str]:
     return found
 
 
+def read_spectra(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every spectrum in files: one or many each, or a tar of files with `ENDINGS`.
+
+    A spectrum is named by its path, in a tar by TAR/PATH, and the second of a file by PATH#2.
+    """
+    for path in paths:
+        if not path.lower().endswith(_TARS):
+            yield from _each(path, read_text(path))
+            continue
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile() and member.name.lower().endswith(ENDINGS):
+                    content = cast(IO[bytes], archive.extractfile(member)).read()
+                    yield from _each(f"{path}/{member.name}", content.decode("utf-8", _ERRORS))
+
+
+def _each(name: str, text: str) -> Iterator[tuple[str, str]]:
+    for number, one in enumerate(spectra_in(text) or [text], 1):
+        yield (name if number == 1 else f"{name}#{number}"), one
+
+
+# Comments may be in any encoding, and come out as they were.
+_ERRORS = "surrogateescape"
+
+
 def read_text(path: str) -> str:
     """The text of a spectrum, from which `write_text` makes the same bytes, whatever they are."""
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+    with open(path, encoding="utf-8", errors=_ERRORS, newline="") as file:
         return file.read()
 
 
@@ -97,7 +128,7 @@ def write_text(path: str, text: str) -> None:
     not minutes.
     """
     with replacing(path, lasting=os.path.lexists(path)) as temporary:
-        Path(temporary).write_text(text, "utf-8", "surrogateescape", newline="")
+        Path(temporary).write_text(text, "utf-8", _ERRORS, newline="")
 
 
 # Points that are read before they are predicted together: enough to outweigh a call.
@@ -128,18 +159,19 @@ def of_spectra(
         OSError: For one that cannot be read.
     """
     told: set[str] = set()
-    for some in row_slices(len(paths), _AT_ONCE):
+    spectra = read_spectra(paths)
+    while some := list(itertools.islice(spectra, _AT_ONCE)):
         names, rows = [], []
-        for path in paths[some]:
+        for path, text in some:
             try:
                 with warnings.catch_warnings(record=True) as found:
                     warnings.simplefilter("always", DataWarning)
-                    rows.append(predictor.read_slha_string(read_text(path)))
+                    rows.append(predictor.read_slha_string(text))
                 names.append(path)
-                for text in dict.fromkeys(str(warning.message) for warning in found):
-                    if text not in told:  # many spectra of a scan say the same
-                        say(f"Warning: {path}: {text}")
-                        told.add(text)
+                for warning in dict.fromkeys(str(one.message) for one in found):
+                    if warning not in told:  # many spectra of a scan say the same
+                        say(f"Warning: {path}: {warning}")
+                        told.add(warning)
             except ValueError as error:
                 if not skip_bad:
                     raise ValueError(f"{path}: {error} (--skip-bad leaves it out.)") from error

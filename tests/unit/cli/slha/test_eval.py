@@ -286,7 +286,7 @@ def test_a_folder_tells_what_it_holds(run):
     first, second = out.split("\n\n")
     assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
     for words in (
-        "m (MASS 1000022), n11 (NMIX 1 1)",
+        "m (MASS 1000022, -0.325 to 3.822 GeV), n11 (NMIX 1 1, ",
         "scale: -30 % +30 %",
         "qcd_order 1",
         "10.1000",

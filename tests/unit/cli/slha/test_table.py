@@ -1,0 +1,170 @@
+"""`tfbnn slha table`: spectra and results in, tables to fit to out; and `tfbnn slha next`."""
+
+import tarfile
+
+import numpy as np
+import pytest
+
+from tests.support.commands import check_refusal
+from tests.support.cross_sections import made_up_processes
+from tfbnn.data.tables import read_table
+from tfbnn.hep import CrossSectionPredictor, write_processes
+
+SPECTRUM = """BLOCK SPINFO
+  {code}   a message
+BLOCK MASS
+  1000022  {mass}  # ~chi_10
+BLOCK NMIX
+  1  1  .6
+  1  2  {n12}
+BLOCK RESULT
+  1000022  1000022  {xsec}  .02
+  1000022  1000023  7  .5
+"""
+INPUTS = (
+    'inputs = {m = "MASS 1000022", N11 = "NMIX 1 1", log_m = "log10(abs(m))", bino = "N11**2"}\n'
+)
+FIRST = '[[process]]\npids = [1000022, 1000022]\ntarget = "xsec"\n' + INPUTS
+OF_FIRST = "rows = {pid1 = 1000022, pid2 = 1000022}\n"
+ERROR = 'errors = {scale = 0.1, pdf = {target = "pdf / xsec", model = "pdf.h5"}}\n'
+SECOND = (
+    '[[process]]\npids = [1000022, 1000023]\ntarget = "log10(xsec)"\n'
+    'rows = {pid2 = 1000023}\ninputs = {m = "MASS 1000022"}\n'
+)
+BLOCK = '[results]\nblock = "result"\ncolumns = ["pid1", "pid2", "xsec", "pdf"]\n'
+MASSES, XSECS = (100.0, -200.0, 300.0, 400.0, 500.0, 600.0), ("3", "5D-1", "-1", "nan", "0", "8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Six spectra, of which three have failed results, and one is called invalid."""
+    (tmp_path / "spectra").mkdir()
+    for number, (mass, xsec) in enumerate(zip(MASSES, XSECS)):
+        text = SPECTRUM.format(code=4 if number == 5 else 1, mass=mass, n12=0.8, xsec=xsec)
+        (tmp_path / "spectra" / f"p{number}.slha").write_text(text)
+    (tmp_path / "block.toml").write_text(BLOCK + FIRST + OF_FIRST + ERROR)
+    return tmp_path
+
+
+def check_first(path):
+    table = read_table(path, texts=True)
+    assert table.columns == ("spectrum", "log_m", "bino", "xsec", "pdf_error")
+    numbers = table.numbers(["log_m", "bino", "xsec", "pdf_error"])
+    np.testing.assert_allclose(numbers, [[2, 0.36, 3, 0.02 / 3], [np.log10(200), 0.36, 0.5, 0.04]])
+
+
+def test_blocks_of_spectra_become_a_table(run, folder):
+    code, out, err = run("slha table spectra block.toml -o table.csv")
+    assert (code, out) == (0, "")
+    check_first(folder / "table.csv")
+    assert "Wrote 2 rows to table.csv, targets xsec, pdf_error." in err
+    for text in (
+        "1: failed calculation, xsec = -1",
+        "1: failed calculation, xsec = nan",
+        "1: failed calculation, xsec = 0",
+        "1: The spectrum program calls this point invalid (SPINFO 4)",
+        "MASS 1000022 is negative in 20.0 %",
+    ):
+        assert text in err
+    head = (folder / "table.csv").read_text().splitlines()[:4]
+    assert head == [
+        "# log_m = log10(abs(m))", "# bino = N11**2", "# xsec = xsec", "# pdf_error = pdf / xsec",
+    ]  # fmt: skip
+
+
+def test_units_and_what_a_column_is_stand_in_parquet_too(run, folder):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (folder / "d.toml").write_text(BLOCK + FIRST.replace(INPUTS, 'inputs = {m = "MASS 1000022"}\n') + OF_FIRST)  # fmt: skip
+    assert run("slha table spectra d.toml -o table.parquet")[0] == 0
+    metadata = parquet.read_schema(folder / "table.parquet").metadata
+    assert metadata[b"comments"] == b"m = MASS 1000022 GeV\nxsec = xsec"
+
+
+def test_a_tar_and_one_file_of_many_are_the_same(run, folder):
+    with tarfile.open(folder / "all.tar.gz", "w:gz") as archive:
+        archive.add(folder / "spectra", "spectra")
+    texts = [(folder / "spectra" / f"p{number}.slha").read_text() for number in range(6)]
+    (folder / "many.slha").write_text("# all of them\n" + "".join(texts))
+    for spectra, first in (("all.tar.gz", "all.tar.gz/spectra/p"), ("many.slha", "many.slha")):
+        assert run(f"slha table {spectra} block.toml -o {spectra[:3]}.csv")[0] == 0
+        check_first(folder / f"{spectra[:3]}.csv")
+        names = read_table(folder / f"{spectra[:3]}.csv", texts=True).column("spectrum")
+        assert names[0].startswith(first)
+    assert names[1] == "many.slha#2"
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_files_of_results(run, folder, has_header, by_name):
+    rows = [f"{'p' if by_name else 'q'}{n} {x.replace('D', 'e')} .02" for n, x in enumerate(XSECS)]
+    rows = rows[::-1] if by_name else rows
+    header = "point xsec pdf"
+    lines = [header, *rows] if has_header else ["# comment", *rows]
+    (folder / "results.dat").write_text("\n".join(lines) + "\n")
+    text = '[results]\nfile = "results.dat"\n'
+    text += "" if has_header else f"columns = {header.split()}\n"
+    text += 'spectrum = "point"\n' if by_name else ""
+    (folder / "d.toml").write_text(text + FIRST + ERROR)
+    code, _, err = run("slha table spectra d.toml -o table.csv")
+    assert code == 0, err
+    check_first(folder / "table.csv")
+
+
+def test_several_processes_go_into_a_folder(run, folder):
+    (folder / "d.toml").write_text(BLOCK + FIRST + OF_FIRST + ERROR + SECOND)
+    assert run("slha table spectra d.toml -o tables")[0] == 0
+    check_first(folder / "tables/1000022_1000022.csv")
+    table = read_table(folder / "tables/1000022_1000023.csv", ["m", "target"])
+    np.testing.assert_allclose(table.values[:, 0], MASSES[:5])
+    np.testing.assert_allclose(table.values[:, 1], np.log10(7))
+
+
+def test_odd_mixings_and_signed_features_are_told(run, folder):
+    for path in folder.glob("spectra/*"):
+        path.write_text(path.read_text().replace(".8", ".9") + "BLOCK IMNMIX\n  1  1  .1\n")
+    inputs = ", ".join(f'N1{j} = "NMIX 1 {j}"' for j in (1, 2))
+    text = FIRST.replace(INPUTS, f'inputs = {{{inputs}, N13 = "NMIX 1 1", N14 = "NMIX 1 2"}}\n')
+    (folder / "d.toml").write_text(BLOCK + text + OF_FIRST)
+    code, _, err = run("slha table spectra d.toml -o table.csv")
+    assert code == 0 and "5 spectra have imaginary parts of mixings" in err
+    assert "N11, N12, N13, N14 change sign with a convention" in err
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (FIRST, "[results] is missing"),
+        ("[results]\n" + FIRST, "must have file or block"),
+        ('[results]\nblock = "A"\n' + FIRST, "needs columns"),
+        (BLOCK + 'fil = "x"\n' + FIRST, "unknown key 'fil'. Did you mean 'file'"),
+        (BLOCK + FIRST.replace('"xsec"', '"xsex"'), "no column 'xsex'. Did you mean 'xsec'"),
+        (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column 'pid3'"),
+        (BLOCK + FIRST + "rows = {pid1 = 5}\n", "No spectrum is left"),
+        (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 5 2 results"),
+        ('[results]\nfile = "r.dat"\ncolumns = ["xsec"]\n' + FIRST, "2 rows of a process"),
+        ('[results]\nfile = "none.csv"\n' + FIRST, "none.csv"),
+    ],
+)
+def test_what_is_wrong_is_said(run, folder, text, message):
+    (folder / "d.toml").write_text(text)
+    (folder / "r.dat").write_text("1\n2\n")
+    check_refusal(run("slha table spectra d.toml -o table.csv"), message)
+    assert not (folder / "table.csv").exists()
+
+
+def test_points_of_largest_error_come_next(run, folder):
+    write_processes(folder / "gauginos", made_up_processes())
+    lines = [f"p{n},{m},{a},{c}" for n, (m, a, c) in enumerate([(-2.5, 1.7, 4), (1, 1, 3), (2, 2, 2), (900, 9, 900)])]  # fmt: skip
+    (folder / "points.csv").write_text("\n".join(["name,m,n11,m_c", *lines]) + "\n")
+    code, out, err = run("slha next gauginos --table points.csv --id name -n 2 --trusted")
+    assert code == 0, err
+    header, *rows = out.splitlines()
+    assert header == "point,pid1,pid2,relative_error,trust" and len(rows) == 2
+    found = CrossSectionPredictor(folder / "gauginos").predict(read_table(folder / "points.csv", ["m", "n11", "m_c"]))  # fmt: skip
+    width = 0.5 * (found.err_down + found.err_up) / found.central
+    width = np.where(found.trust >= 0, width, -1.0).max(axis=1)
+    order = np.argsort(-width)
+    assert [row.split(",")[0] for row in rows] == [f"p{place}" for place in order[:2]]
+    errors = [float(row.split(",")[3]) for row in rows]
+    np.testing.assert_allclose(errors, width[order[:2]], rtol=1e-8)
+    assert "Left out 2 points outside" in err

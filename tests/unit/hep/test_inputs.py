@@ -1,0 +1,147 @@
+"""Derived inputs and targets, and networks of errors: in Python, in folders, at points out of SLHA and of tables."""
+
+import numpy as np
+import pytest
+
+from tests.support.builders import synthetic_ensemble
+from tests.support.cross_sections import MASS, NEUTRALINOS, SPECTRUM
+from tfbnn.fit.model import BayesianMLP
+from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+
+DERIVED = {
+    "z": "N11**2 - NMIX:1:2",
+    "N11": "NMIX 1 1",
+    "log_m": "log10(abs(MASS:1000022))",
+}
+POINTS = {"N11": [1.75, 0.5], "NMIX:1:2": [0.2, 0.1], "MASS:1000022": [-2.5, 3.0]}
+X = np.column_stack([np.log10([2.5, 3.0]), [1.75**2 - 0.2, 0.15]])
+
+
+def model(*names, seed=0):
+    settings = {"y_transform": ["log10", "standardize"], "seed": seed}
+    return BayesianMLP.from_ensemble(
+        synthetic_ensemble(feature_names=names or None, vector_target=True, **settings)
+    )
+
+
+def process(**changes):
+    settings = {"pids": NEUTRALINOS, "unit": "fb", "energy": 13000, "inputs": DERIVED}
+    return Process(**{"model": model("log_m", "z")} | settings | changes)
+
+
+def predictor_of(tmp_path, one):
+    write_processes(tmp_path, [one])
+    return CrossSectionPredictor(tmp_path)
+
+
+def medians(one, x):
+    return one.model.predict(x, include_noise=True, quantiles=[0.5]).columns.quantiles[0, :, 0]
+
+
+def test_inputs_are_computed_from_parameters(tmp_path):
+    one = process()
+    assert one.features == ("log_m", "z")
+    predictor = predictor_of(tmp_path, one)
+    assert predictor.processes[NEUTRALINOS].inputs == one.inputs
+    assert [*predictor.places] == ["MASS:1000022", "NMIX:1:2", "N11"]
+    expected = medians(one, X)
+    found = predictor.predict(POINTS)
+    np.testing.assert_allclose(found.central[:, 0], expected, rtol=1e-12)
+    predictor.import_slha_string(SPECTRUM)
+    assert predictor.get_xsection(NEUTRALINOS)["central"] == pytest.approx(expected[0])
+    predictor.set_parameters({name: values[1] for name, values in POINTS.items()})
+    assert predictor.get_xsection(NEUTRALINOS)["central"] == pytest.approx(expected[1])
+
+
+def test_a_place_may_go_by_another_name(tmp_path):
+    first = process()
+    second = process(pids=(1, 2), inputs=DERIVED | {"N11": "NMIX 1 1", "m": MASS, "log_m": "log10(abs(m))"})  # fmt: skip
+    write_processes(tmp_path, [first, second])
+    predictor = CrossSectionPredictor(tmp_path)
+    points = {("m" if name == "MASS:1000022" else name): POINTS[name] for name in POINTS}
+    found = predictor.predict(points)
+    np.testing.assert_array_equal(found.central[:, 0], found.central[:, 1])
+    predictor.set_parameters({name: values[0] for name, values in points.items()})
+    assert predictor.get_xsections()[1, 2]["central"] == pytest.approx(found.central[0, 0])
+
+
+def test_a_model_without_names_takes_inputs_that_no_other_uses():
+    one = process(
+        model=model(), inputs={"N11": "NMIX 1 1", "z": "N11**2", "m": "abs(MASS:1000022)"}
+    )
+    assert one.features == ("z", "m")
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ({"N12": "NMIX 1 2"}, "N12 are none of the model"),
+        ({"z": "N1l**2"}, "uses 'N1l', which is no input. Did you mean 'N11'"),
+        ({"z": "y", "y": "z"}, "z, y are made of each other"),
+        ({"z": "z"}, "made of each other"),
+        ({"z": "open('x')"}, "neither an SLHA place.*nor an expression"),
+    ],
+)
+def test_inputs_are_checked(inputs, message):
+    with pytest.raises(ValueError, match=message):
+        process(inputs=DERIVED | inputs)
+
+
+def test_points_without_a_finite_input_are_named(tmp_path):
+    predictor = predictor_of(tmp_path, process())
+    with pytest.raises(ValueError, match="log_m = .* is not finite at point 1 .* MASS:1000022 = 0"):
+        predictor.predict(POINTS | {"MASS:1000022": [1.0, 0.0]})
+
+
+@pytest.mark.parametrize(
+    "target, factor, power",
+    [("K", 1.0, 1.0), ("NLO / LO", 7.0, 1.0), ("sqrt(NLO/LO)", 7.0, 2.0), ("LO / NLO", 7.0, -1.0)],
+)
+def test_targets_are_solved_for_the_cross_section(tmp_path, target, factor, power):
+    lo = {"LO": "LOXSEC 1", "N11": "NMIX 1 1"} if "LO" in target else {}
+    predictor = predictor_of(tmp_path, process(target=target, inputs=DERIVED | lo))
+    (one,) = predictor.processes.values()
+    assert (one.target is None) == (target == "K")
+    found = predictor.predict(POINTS | {"LO": [7.0, 7.0]})
+    np.testing.assert_allclose(found.central[:, 0], factor * medians(one, X) ** power, rtol=1e-12)
+    assert (found.err_down > 0).all() and (found.err_up > 0).all()
+
+
+@pytest.mark.parametrize(
+    "target, message",
+    [("NLO / LO", "one name that is no input"), ("abs(NLO)", "not undone"), ("N11", "one name")],
+)
+def test_targets_are_checked(target, message):
+    with pytest.raises(ValueError, match=message):
+        process(target=target)
+
+
+def test_networks_predict_errors_of_points(tmp_path):
+    down, up = model("z", "log_m", seed=1), model("log_m", "z", seed=2)
+    errors = {"scale": 0.1, "pdf": down, "alpha_s": (down, up)}
+    predictor = predictor_of(tmp_path, process(errors=errors))
+    assert len([*tmp_path.glob("*.h5")]) == 3
+    found = predictor.predict(POINTS)
+    sides = [
+        one.predict(x, include_noise=False, quantiles=[0.5]).columns.quantiles[0, :, 0]
+        for one, x in ((down, X[:, ::-1]), (up, X))
+    ]
+    (relative,) = found.relative_errors
+    np.testing.assert_allclose(relative["pdf"], np.column_stack([sides[0], sides[0]]), rtol=1e-12)
+    np.testing.assert_allclose(relative["alpha_s"], np.column_stack(sides), rtol=1e-12)
+    total = np.sqrt(0.1**2 + sides[0] ** 2 + sides[1] ** 2)
+    np.testing.assert_allclose(found.other_up[:, 0], found.central[:, 0] * total, rtol=1e-12)
+    mine = predictor.predict(POINTS, errors={"pdf": 0.0, "alpha_s": 0.0})
+    np.testing.assert_allclose(mine.other_up, 0.1 * found.central, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "errors, message",
+    [
+        ({"pdf": model("log_m", "y")}, "inputs must name"),
+        ({"pdf": (model("log_m", "z"), 0.1)}, "the error 'pdf'"),
+    ],
+)
+def test_networks_of_errors_are_checked(errors, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        process(errors=errors)

@@ -1,0 +1,104 @@
+"""Make tables to fit to, out of SLHA spectra and the results of their calculations.
+
+SPECTRA are files, folders or tars of SLHA; a file may hold many. A description in TOML says where cross sections
+are and what a table has, below. Points whose spectrum is called invalid (SPINFO 4), that lack something or
+whose calculation failed are left out and counted. 'tfbnn slha make' reads the same description.
+
+example of a description, gauginos.toml:
+  energy = 13000
+  unit = "fb"
+
+  [results]
+  file = "prospino.dat"              # lines of words, rows in the order of the spectra; or a table with a header
+  columns = ["pid1", "pid2", "LO", "NLO", "pdf"]    # of lines without a header
+  # spectrum = "name"                # where a column names the spectrum of a row
+  # block = "PROSPINO_OUTPUT"        # in place of a file: a block of each spectrum
+  # failed = [-1, 0]                 # numbers that stand for a failed calculation, besides NaN
+
+  [[process]]
+  pids = [1000022, 1000023]
+  rows = {pid1 = 1000022, pid2 = 1000023}           # of the results, those of this process
+  target = "NLO"                     # or an expression: "log10(NLO)", "NLO / LO"
+  inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
+  errors = {pdf = {target = "pdf / NLO", model = "pdf.h5"}}
+  model = "chi10chi20.h5"            # for 'tfbnn slha make'
+
+An input that another uses, N11 above, is no column of its own.
+
+examples:
+  tfbnn slha table spectra/ gauginos.toml -o chi10chi20.csv
+  tfbnn slha table scan.tar.gz gauginos.toml -o tables/       # a table for each of several processes
+"""
+
+import argparse
+import os
+import warnings
+from collections import Counter
+from typing import Annotated
+
+import numpy as np
+
+from tfbnn.cli.console import DONE, say
+from tfbnn.cli.options import argument
+from tfbnn.cli.outputs import FOLDER, TABLE, check_output
+from tfbnn.cli.slha.points import find_spectra, read_spectra
+from tfbnn.data.tables import table_writer
+from tfbnn.diagnostics.wording import counted
+from tfbnn.exceptions import DataWarning
+from tfbnn.hep.description import read_tabulations
+from tfbnn.hep.tabulation import Tabulated, Tabulation, column_text, tabulate
+
+_MOST_REASONS = 5
+
+
+class Options:
+    """Options of the command.
+
+    Attributes:
+        spectra: Files in SLHA, many in one too, tars, or folders of files that end in .slha, .slha1,
+            .slha2, .lha or .spc.
+        description: What the tables are.
+        output: Table to write, in the format of its ending; of several processes a folder.
+    """
+
+    spectra: Annotated[list[str], argument("SPECTRA", nargs="+")]
+    description: Annotated[str, argument("DESCRIPTION.toml")]
+    output: Annotated[str, {"flags": ("-o",), "metavar": "TABLE.csv"}]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read all spectra, and write a table of each process."""
+    results, tabulations = read_tabulations(args.description)
+    several = len(tabulations) > 1
+    check_output(
+        args.output, FOLDER if several else TABLE, [*args.spectra, args.description, results.file]
+    )
+    spectra = find_spectra(args.spectra)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", DataWarning)
+        tables, notes = tabulate(read_spectra(spectra), results, tabulations)
+    for text, count in Counter(str(warning.message) for warning in found).most_common():
+        say(f"Warning, {count} times: {text}")
+    if several:
+        os.makedirs(args.output, exist_ok=True)
+    for one, table in zip(tabulations, tables):
+        path = args.output
+        if several:
+            path = os.path.join(path, f"{one.pids[0]}_{one.pids[1]}.csv")
+        _write(path, one, table)
+        say(
+            f"Wrote {counted(len(table.names), 'row')} to {path}, targets {', '.join(one.targets)}."
+        )
+        for reason, count in table.left_out.most_common(_MOST_REASONS):
+            say(f"  left out {count}: {reason}")
+        if more := sum(count for _, count in table.left_out.most_common()[_MOST_REASONS:]):
+            say(f"  left out {more} for other reasons")
+    for note in notes:
+        say(f"Note: {note}")
+    return DONE
+
+
+def _write(path: str, one: Tabulation, table: Tabulated) -> None:
+    comments = [f"{name} = {column_text(one, name)}" for name in table.columns]
+    with table_writer(path, ["spectrum", *table.columns], comments) as write:
+        write(np.column_stack([*table.columns.values()]), [np.array(table.names)])
