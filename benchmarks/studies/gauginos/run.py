@@ -19,10 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 from common import add_common_options, output_folder, revision
+from pairs import pairs, rows_of
 from report import report
 from store import Store
-
-from pairs import pairs, rows_of
 
 SHARE = 0.85
 SECONDS, PDF_SECONDS = 150, 60

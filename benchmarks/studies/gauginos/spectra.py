@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
-
 from pairs import CHARGINOS, NEUTRALINOS, pairs, points
+
 from tfbnn.datasets.cross_sections import symmetries
 
 HEAD = """energy = 13000
