@@ -1,10 +1,11 @@
-"""A scan of 10 000 points by `tfbnn slha`: folder of processes, time per point, ranks of MPI.
+"""From spectra and results to a scan of 10 000 points by `tfbnn slha`: scores, time per point, ranks of MPI.
 
     [TFBNN_DATA=folder] python benchmarks/scan.py [--tables made real] [--work FOLDER] [--fresh]
 
-made: tables of two processes that the package computes itself (`scan_points.py`). real: one process
-at next-to-leading order, where TFBNN_DATA is set. `tfbnn fit` fits the networks, `tfbnn slha make` writes
-the folder, `tfbnn slha eval` reads 10 000 points; commands are timed as whole processes. Rows are kept
+made: two processes that the package computes itself (`scan_points.py`). real: one process at
+next-to-leading order, where TFBNN_DATA is set, by a default fit. `tfbnn slha table` makes the tables, `tfbnn fit`
+fits the networks, `tfbnn slha make` writes the folder, `tfbnn slha eval` reads 10 000 points; commands are
+timed as whole processes. Rows are kept
 as they finish; the table is benchmarks/results/scan.md. A folder of processes that --work has by an
 earlier run is used again.
 """
@@ -32,15 +33,12 @@ from tfbnn.hep import CrossSectionPredictor
 
 NUM_POINTS, NUM_ALONE, RANKS = 10_000, 300, (1, 2, 4)
 # As long as the fit of `tfbnn demo`; and as long as one waits.
-FITS = {
-    "made": "--num-burnin-steps 300 --num-results 200",
-    "real": "--layers 20,20 --until max_seconds=240",
-}
+FITS = {"made": "--num-burnin-steps 300 --num-results 200", "real": ""}
 QUICK_FIT = (
     "--prior normal --layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 "
     "--no-pretraining --no-jit-compile"
 )
-REAL_TARGET, REAL_INPUTS = "nlo_alphas_up_fb", ("m_chi10_GeV", "N11", "N12", "N13", "N14")
+REAL_TARGET = "nlo_alphas_up_fb"
 # What every rank does: point by point, as GAMBIT calls; then how much memory it has.
 RANK = """
 import sys, time
@@ -86,61 +84,48 @@ def measure(name, folder, quick):
     num_points = 200 if quick else NUM_POINTS
     fit = QUICK_FIT if quick else FITS[name]
     if name == "made":
-        tests = made(folder, 100 if quick else 2000, num_points)
+        scan_points.make(folder, 100 if quick else 2000, num_points)
     else:
-        tests = real(folder, num_points)
+        real(folder, num_points)
     row = {"fit": fit, "points": num_points, "machine_load": os.getloadavg()[0]}
     row["make"] = make(folder, fit)
-    processes = CrossSectionPredictor(folder / "gauginos").processes
-    row["scores"] = {str(pids): score(processes[pids].model, *tests[pids]) for pids in tests}
+    row["scores"] = scores(folder)
     row["ways"] = ways(folder, num_points, quick)
     row["ranks"] = [ranks(folder, count, 5 if quick else NUM_ALONE) for count in (0, *RANKS)]
     return row
 
 
 def make(folder, fit):
-    """Seconds that all fits and `tfbnn slha make` take, or took when the folder was made."""
+    """Seconds that the tables, all fits and `tfbnn slha make` take, or took when the folder was made."""
     kept = folder / "make.json"
     if not kept.exists():
-        seconds = 0.0
-        for table in sorted(folder.glob("chi*.csv")):
-            data = (table.name, "--target", read_table(table).columns[-1])
-            model = f"{table.stem}.h5"
-            seconds += command(folder, "fit", *data, *fit.split(), "-o", model)[0]
+        several = (folder / "gauginos.toml").read_text().count("[[process]]") > 1
+        place = "tables" if several else "tables/1000022_1000022.csv"
+        (folder / "tables").mkdir(exist_ok=True)
+        seconds = command(folder, "slha", "table", "fitted", "gauginos.toml", "-o", place)[0]
+        for table in sorted((folder / "tables").glob("*.csv")):
+            data = (f"tables/{table.name}", "--target", "xsec")
+            seconds += command(folder, "fit", *data, *fit.split(), "-o", f"{table.stem}.h5")[0]
         seconds += command(folder, "slha", "make", "gauginos.toml", "-o", "gauginos")[0]
         kept.write_text(json.dumps(seconds))
     return json.loads(kept.read_text())
 
 
-def made(folder, num_rows, num_points):
-    """Tables of the package's own; returns dict pids -> (inputs, targets) to test on."""
-    scan_points.make(folder, num_rows, num_points)
-    tests = {}
-    for k, pid in scan_points.PIDS.items():
-        table = read_table(folder / f"test{k}0.csv")
-        tests[pid, pid] = table.select(scan_points.columns_of(k)), table.values[:, -1]
-    return tests
-
-
 def real(folder, num_points):
-    """The table at next-to-leading order, its training rows and its test rows."""
+    """The process at next-to-leading order: spectra of its training rows, its test rows."""
     table = read_table(data_folder() / "nlo_neutralino" / "chi10chi10.csv")
-    split = table.select(["split"]).values[:, 0]
-    values = table.select([*REAL_INPUTS, REAL_TARGET]).values
-    folder.mkdir(parents=True, exist_ok=True)
-    scan_points.write_csv(
-        folder / "chi10chi10.csv", [*REAL_INPUTS, REAL_TARGET], values[split == 0]
-    )
-    text = scan_points.DESCRIPTION
-    (folder / "gauginos.toml").write_text(
-        text.replace("qcd_order = 0", "qcd_order = 1")
-        + scan_points.PROCESS.format(k=1, pid=scan_points.PIDS[1])
-    )
+    split, names = table.column("split"), scan_points.columns_of(1)
+    values = table.select([*names, REAL_TARGET]).values
+    train, test = values[split == 0], values[split == 2]
+    scan_points.write_spectra(folder / "fitted", train[:, :1], train[:, None, 1:-1])
+    lines = [f"1000022 1000022 {value:.6g}" for value in train[:, -1]]
+    (folder / "results.dat").write_text("\n".join(lines) + "\n")
+    text = scan_points.DESCRIPTION.replace("qcd_order = 0", "qcd_order = 1")
+    (folder / "gauginos.toml").write_text(text + scan_points.process_text(1000022))
+    scan_points.write_csv(folder / "test.csv", [*names, "xsec_1000022"], test)
     points = values[:num_points, :-1]
-    scan_points.write_csv(folder / "points.csv", REAL_INPUTS, points)
-    scan_points.write_spectra(folder, points[:, :1], points[:, None, 1:])
-    pid, test = scan_points.PIDS[1], table.take(split == 2)
-    return {(pid, pid): (test.select(REAL_INPUTS), test.select([REAL_TARGET]).values[:, 0])}
+    scan_points.write_csv(folder / "points.csv", names, points)
+    scan_points.write_spectra(folder / "spectra", points[:, :1], points[:, None, 1:])
 
 
 def command(folder, *arguments):
@@ -161,12 +146,26 @@ def paths(**more):
     return os.environ | {"PYTHONPATH": str(Path(tfbnn.__file__).parents[1])} | more
 
 
-def score(model, x, y):
-    """Scores on rows that the fit has not seen."""
-    scores = model.evaluate(x, y)
-    names = ("relative_error_median", "relative_error_mean", "relative_error_q90", "rmse_log10")
-    found = {name: scores.get(name) for name in names}
-    return found | {"within": [scores["coverage"][k] for k in (1, 2)], "rows": len(y)}
+def scores(folder):
+    """Scores on points that no fit has seen, of the cross sections as a scan gets them: dict pair -> dict."""
+    predictor = CrossSectionPredictor(folder / "gauginos")
+    table = read_table(folder / "test.csv")
+    found, scores = predictor.predict(table), {}
+    for place, pids in enumerate(found.pids):
+        truth, central = table.column(f"xsec_{pids[0]}"), found.central[:, place]
+        error = np.abs(central / truth - 1.0)
+        above = truth > central
+        sigma = np.where(above, found.err_up[:, place], found.err_down[:, place])
+        pull = np.abs(truth - central) / sigma
+        scores[str(pids)] = {
+            "relative_error_median": float(np.median(error)),
+            "relative_error_mean": float(np.mean(error)),
+            "relative_error_q90": float(np.quantile(error, 0.9)),
+            "rmse_log10": float(np.sqrt(np.mean(np.square(np.log10(central / truth))))),
+            "within": [float(np.mean(pull < level)) for level in (1, 2)],
+            "rows": len(truth),
+        }
+    return scores
 
 
 def ways(folder, num_points, quick):

@@ -1,15 +1,16 @@
-"""Makes what a scan starts from: tables of two processes, a description, and spectra to evaluate.
+"""Makes what a scan starts from: spectra with results to fit to, a description, and spectra to evaluate.
 
     python benchmarks/scan_points.py FOLDER [--rows 2000] [--points 10000]
 
 Leading-order cross sections of pp -> chi10 chi10 and pp -> chi20 chi20 at 13 TeV out of
-`tfbnn.datasets`, which serve to show how a scan works and nothing else. The points of the scan are
-drawn as the rows of the tables are, from another seed.
+`tfbnn.datasets`, which serve to show how a scan works and nothing else. One calculation in twenty "failed", and
+stands as -1. The points of the scan are drawn as the others are, from another seed.
 
-    FOLDER/chi10chi10.csv, chi20chi20.csv    rows to fit networks to
-    FOLDER/test10.csv, test20.csv            rows to test them on
-    FOLDER/gauginos.toml                     what the columns mean, for `tfbnn slha make`
-    FOLDER/points.csv, spectra/*.slha        the points of the scan, as a table and one by one
+    FOLDER/fitted/*.slha         spectra to fit to
+    FOLDER/results.dat           a line for each of them and process: PDG codes, cross section in fb
+    FOLDER/gauginos.toml         what all of it means, for `tfbnn slha table` and `tfbnn slha make`
+    FOLDER/test.csv              parameters and cross sections of points to test on
+    FOLDER/points.csv, spectra/*.slha    the points of the scan, as a table and one by one
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tfbnn.datasets._pair_production import pair_cross_section_fb
+from tfbnn.datasets.cross_sections import symmetries
 from tfbnn.datasets.neutralino import (
     LIGHTEST_MASS_GEV,
     ROWS_PER_BLOCK,
@@ -26,10 +28,9 @@ from tfbnn.datasets.neutralino import (
     sample_parameters,
 )
 
-TARGET = "lo_xsec_fb"
 # Number of a neutralino -> its PDG code.
 PIDS = {1: 1000022, 2: 1000023}
-NUM_TEST = 500
+NUM_TEST, FAILED_EVERY = 500, 20
 
 DESCRIPTION = """\
 energy = 13000
@@ -38,15 +39,26 @@ citation = "nobody: these numbers are for demonstration"
 unit = "fb"
 xsection = {qcd_order = 0}
 errors = {scale = 0.1}
+
+[results]
+file = "results.dat"
+columns = ["pid1", "pid2", "xsec"]
 """
 
-PROCESS = """
-[[process]]
-pids = [{pid}, {pid}]
-model = "chi{k}0chi{k}0.h5"
-inputs = {{m_chi{k}0_GeV = "MASS {pid}", N{k}1 = "NMIX {k} 1", N{k}2 = "NMIX {k} 2", \
-N{k}3 = "NMIX {k} 3", N{k}4 = "NMIX {k} 4"}}
-"""
+
+def process_text(pid, target="xsec"):
+    """The part of a description about a pair of one neutralino."""
+    inputs = [f'inputs.{name} = "{text}"' for name, text in symmetries((pid, pid)).items()]
+    lines = [
+        "",
+        "[[process]]",
+        f"pids = [{pid}, {pid}]",
+        f"rows = {{pid1 = {pid}, pid2 = {pid}}}",
+        f'target = "{target}"',
+        f'model = "{pid}_{pid}.h5"',
+        *inputs,
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def write_csv(path, columns, values):
@@ -58,7 +70,7 @@ def write_csv(path, columns, values):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=int, default=2000, help="of each table")
+    parser.add_argument("--rows", type=int, default=2000, help="spectra to fit to")
     parser.add_argument("--points", type=int, default=10_000, help="of the scan")
     options = parser.parse_args(arguments)
     make(options.folder, options.rows, options.points)
@@ -66,26 +78,30 @@ def main(arguments=None):
 
 def make(folder, num_rows, num_points):
     """Writes all of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = neutralinos(num_rows + NUM_TEST, np.random.default_rng(0))
-    for k in PIDS:
-        table = table_of(rows, k)
-        write_csv(folder / f"chi{k}0chi{k}0.csv", [*columns_of(k), TARGET], table[:num_rows])
-        write_csv(folder / f"test{k}0.csv", [*columns_of(k), TARGET], table[num_rows:])
-    text = DESCRIPTION + "".join(PROCESS.format(k=k, pid=pid) for k, pid in PIDS.items())
-    (folder / "gauginos.toml").write_text(text)
-    points = neutralinos(num_points, np.random.default_rng(1))
+    masses, mixings = neutralinos(num_rows + NUM_TEST, np.random.default_rng(0))
+    values = {k: pair_cross_section_fb(masses[:, k - 1], mixings[:, k - 1]) for k in PIDS}
+    write_spectra(folder / "fitted", masses[:num_rows], mixings[:num_rows])
+    lines = [
+        f"{pid} {pid} {-1 if (number + k) % FAILED_EVERY == 0 else values[k][number]:.6g}"
+        for number in range(num_rows)
+        for k, pid in PIDS.items()
+    ]
+    (folder / "results.dat").write_text("\n".join(lines) + "\n")
+    (folder / "gauginos.toml").write_text(DESCRIPTION + "".join(map(process_text, PIDS.values())))
     names = [name for k in PIDS for name in columns_of(k)]
-    inputs = np.hstack([inputs_of(points, k) for k in PIDS])
-    write_csv(folder / "points.csv", names, inputs)
-    write_spectra(folder, *points)
+    tests = [inputs_of(masses, mixings, k) for k in PIDS] + [np.stack([*values.values()], axis=1)]
+    columns = [*names, *(f"xsec_{pid}" for pid in PIDS.values())]
+    write_csv(folder / "test.csv", columns, np.hstack(tests)[num_rows:])
+    points = neutralinos(num_points, np.random.default_rng(1))
+    write_csv(folder / "points.csv", names, np.hstack([inputs_of(*points, k) for k in PIDS]))
+    write_spectra(folder / "spectra", *points)
 
 
 def write_spectra(folder, masses, mixings):
-    """Writes FOLDER/spectra/*.slha of points: masses [n, m] and mixings [n, m, 4]."""
-    (folder / "spectra").mkdir(exist_ok=True)
+    """Writes FOLDER/00000.slha and so on of points: masses [n, m] and mixings [n, m, 4]."""
+    folder.mkdir(parents=True, exist_ok=True)
     for number, point in enumerate(zip(masses, mixings)):
-        (folder / "spectra" / f"{number:05}.slha").write_text(spectrum(*point))
+        (folder / f"{number:05}.slha").write_text(spectrum(*point))
 
 
 def neutralinos(count, generator):
@@ -100,20 +116,13 @@ def neutralinos(count, generator):
 
 
 def columns_of(k):
-    """Names of the inputs of a neutralino."""
+    """Names of the parameters of a neutralino."""
     return [f"m_chi{k}0_GeV", *(f"N{k}{j}" for j in range(1, 5))]
 
 
-def inputs_of(points, k):
+def inputs_of(masses, mixings, k):
     """Signed mass and mixings of a neutralino [n, 5]."""
-    masses, mixings = points
     return np.column_stack([masses[:, k - 1], mixings[:, k - 1]])
-
-
-def table_of(points, k):
-    """Inputs and cross section of a neutralino [n, 6]."""
-    inputs = inputs_of(points, k)
-    return np.column_stack([inputs, pair_cross_section_fb(inputs[:, 0], inputs[:, 1:])])
 
 
 def spectrum(masses, mixings):

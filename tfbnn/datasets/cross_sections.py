@@ -63,16 +63,16 @@ def _places(code: int) -> dict[str, str]:
     if code in _NEUTRALINOS:
         i = _NEUTRALINOS[code]
         mixings = {f"N{i}{j}": f"NMIX {i} {j}" for j in (1, 2, 3, 4)}
-        return {f"m_chi{i}0": f"MASS {code}"} | mixings
+        return {f"m_chi{i}0_GeV": f"MASS {code}"} | mixings
     i = _CHARGINOS[code]
     mixings = {f"{name}{i}{j}": f"{name}MIX {i} {j}" for name in "UV" for j in (1, 2)}
-    return {f"m_chi{i}c": f"MASS {code}"} | mixings
+    return {f"m_chi{i}c_GeV": f"MASS {code}"} | mixings
 
 
 def _neutralinos(i: int, k: int) -> dict[str, str]:
     if i == k:
         return {
-            "log_m": f"log(abs(m_chi{i}0))",
+            "log_m": f"log(abs(m_chi{i}0_GeV))",
             "bino": f"N{i}1**2",
             "bino_wino": f"N{i}1*N{i}2",
             "wino": f"N{i}2**2",
@@ -82,9 +82,9 @@ def _neutralinos(i: int, k: int) -> dict[str, str]:
     return {
         "z": f"N{i}3*N{k}3 - N{i}4*N{k}4",
         "turn": _sign("z"),
-        "log_m_first": f"log(abs(m_chi{i}0))",
-        "log_m_second": f"log(abs(m_chi{k}0))",
-        "same_sign": f"sign(m_chi{i}0*m_chi{k}0)",
+        "log_m_first": f"log(abs(m_chi{i}0_GeV))",
+        "log_m_second": f"log(abs(m_chi{k}0_GeV))",
+        "same_sign": f"sign(m_chi{i}0_GeV*m_chi{k}0_GeV)",
         "bino": f"turn*N{i}1*N{k}1",
         "bino_wino": f"turn*(N{i}1*N{k}2 + N{i}2*N{k}1)",
         "wino": f"turn*N{i}2*N{k}2",
@@ -94,13 +94,13 @@ def _neutralinos(i: int, k: int) -> dict[str, str]:
 
 
 def _mixed(i: int, j: int) -> dict[str, str]:
-    sign = f"sign(m_chi{i}0)"
+    sign = f"sign(m_chi{i}0_GeV)"
     return {
         "left": f"N{i}2*V{j}1 - N{i}4*V{j}2/sqrt(2)",
         "right": f"{sign}*(N{i}2*U{j}1 + N{i}3*U{j}2/sqrt(2))",
         "turn": _sign("left + right"),
-        "log_m_first": f"log(abs(m_chi{i}0))",
-        "log_m_second": f"log(abs(m_chi{j}c))",
+        "log_m_first": f"log(abs(m_chi{i}0_GeV))",
+        "log_m_second": f"log(abs(m_chi{j}c_GeV))",
         "w_left": "turn*left",
         "w_right": "turn*right",
         "bino_left": f"turn*N{i}1*V{j}1",
@@ -113,12 +113,12 @@ def _mixed(i: int, j: int) -> dict[str, str]:
 
 def _charginos(i: int, j: int) -> dict[str, str]:
     if i == j:
-        return {"log_m": f"log(abs(m_chi{i}c))", "left": f"V{i}1**2", "right": f"U{i}1**2"}
+        return {"log_m": f"log(abs(m_chi{i}c_GeV))", "left": f"V{i}1**2", "right": f"U{i}1**2"}
     return {
         "z": f"V{i}1*V{j}1 + U{i}1*U{j}1",
         "turn": _sign("z"),
-        "log_m_first": f"log(abs(m_chi{i}c))",
-        "log_m_second": f"log(abs(m_chi{j}c))",
+        "log_m_first": f"log(abs(m_chi{i}c_GeV))",
+        "log_m_second": f"log(abs(m_chi{j}c_GeV))",
         "left": f"turn*V{i}1*V{j}1",
         "right": f"turn*U{i}1*U{j}1",
         "log_couplings": f"log10(1e-4 + (V{i}1*V{j}1)**2 + (U{i}1*U{j}1)**2)",

@@ -29,7 +29,8 @@ BANDS = ((0.66, 0.71), (0.94, 0.97))
 def report(rows, folder):
     """Prints and keeps the tables of the rows so far."""
     parts = ["# Thirty gaugino pairs at next-to-leading order"]
-    for part, write in {"pairs": _pairs, "pdf": _pdf, "rows": _rows, "next": _next}.items():
+    writers = {"pairs": _pairs, "pdf": _pdf, "rows": _rows, "next": _next, "cut": _cut}
+    for part, write in writers.items():
         found = [row for row in rows.values() if row["part"] == part]
         if found:
             parts += write(found)
@@ -92,6 +93,21 @@ def _next(rows):
         "## Which rows next",
         "300 rows, and 300 more of the pool: those with the widest predicted interval (of the logarithm) inside "
         "the training inputs, or some at random. 60 s each.",
+        markdown(header, lines),
+    ]
+
+
+def _cut(rows):
+    header = ["pair", "test rows", "number", *SCORES]
+    lines = [
+        [_name(row), where, row[where]["num_test"], *_scores(row[where])]
+        for row in rows
+        for where in ("inside", "outside")
+    ]
+    return [
+        "## A region without rows",
+        "Rows with the first mass from 200 to 300 GeV are no part of the fit; inside and outside are test rows in "
+        "that window and elsewhere.",
         markdown(header, lines),
     ]
 

@@ -1,11 +1,11 @@
 """Cross sections of thirty gaugino pairs at next-to-leading order: a default fit of each, and how wrong it is.
 
-    TFBNN_DATA=folder python benchmarks/studies/gauginos/run.py --work FOLDER [--parts pairs pdf rows next]
+    TFBNN_DATA=folder python benchmarks/studies/gauginos/run.py --work FOLDER [--parts pairs pdf rows next cut]
 
 pairs: `tfbnn.BayesianMLP().fit_posterior(x, y, max_seconds=150)` of every pair on 85 % of its rows, inputs
 as `tfbnn.datasets.cross_sections.symmetries` proposes them; scores on the rest. pdf: the same of the relative
 error of the parton densities, 60 s each. rows: learning curves of three pairs. next: 300 rows, and 300 more
-that are chosen by the largest predicted error or at random. Models are kept in --work, rows as they finish,
+that are chosen by the largest predicted error or at random. cut: no rows in a window of one mass. Models are kept in --work, rows as they finish,
 so that a killed script goes on where it was; the table is benchmarks/results/gauginos.md.
 """
 
@@ -29,6 +29,8 @@ SECONDS, PDF_SECONDS = 150, 60
 EXAMPLES = ((1000022, 1000023), (1000022, 1000024), (1000024, -1000037))
 NUM_ROWS, NUM_FIRST, NUM_MORE = (300, 1000, 3000), 300, 300
 SEEDS = (0, 1, 2)
+# In GeV, of the first mass of the pair of the part "cut".
+WINDOW = (200.0, 300.0)
 QUICK = {"num_chains": 2, "num_results": 20, "num_burnin_steps": 20, "pretraining": None}
 
 
@@ -77,7 +79,12 @@ def all_next():
             )
 
 
-PARTS = {"pairs": all_pairs, "pdf": all_pdf, "rows": all_rows, "next": all_next}
+def all_cut():
+    for pair in EXAMPLES:
+        yield f"cut {name_of(pair)}", lambda path, quick, pair=pair: of_cut(pair, path, quick)
+
+
+PARTS = {"pairs": all_pairs, "pdf": all_pdf, "rows": all_rows, "next": all_next, "cut": all_cut}
 
 
 def name_of(pair):
@@ -131,6 +138,20 @@ def of_next(pair, seed, quick):
         together = np.concatenate([first, extra])
         found[name] = fitted(rows, rows.y, together, test, PDF_SECONDS, quick)[1]
     return found
+
+
+def of_cut(pair, path, quick):
+    """Fits a pair without the rows in a window of its first mass; scores there and elsewhere."""
+    rows = rows_of(pair)
+    train, test = halves(rows)
+    low, high = np.log(WINDOW)
+    is_cut = (rows.x[:, 0] > low) & (rows.x[:, 0] < high)
+    numbers = np.arange(len(rows.y))
+    kept = numbers[train][~is_cut[train]]
+    inside, outside = numbers[test][is_cut[test]], numbers[test][~is_cut[test]]
+    model, found = fitted(rows, rows.y, kept, outside, SECONDS, quick, path)
+    there = scores(model, table(rows, rows.x[inside]), rows.y[inside])
+    return {"pair": pair, "outside": found, "inside": there}
 
 
 def fitted(rows, y, train, test, seconds, quick, path=None):

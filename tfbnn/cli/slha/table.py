@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
     for one, table in zip(tabulations, tables):
         path = args.output
         if several:
-            path = os.path.join(path, f"{one.pids[0]}_{one.pids[1]}.csv")
+            first, second = sorted(one.pids, key=abs)  # no name begins with the sign of a code
+            path = os.path.join(path, f"{first}_{second}.csv")
         _write(path, one, table)
         say(
             f"Wrote {counted(len(table.names), 'row')} to {path}, targets {', '.join(one.targets)}."
