@@ -93,6 +93,12 @@ def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
     return found
 
 
+def by_place(names: Iterable[str], places: Mapping[str, Place]) -> dict[Place, str]:
+    """Dict place -> which of some names stands for it: that of a parameter, or as in expressions MASS:1000022."""
+    known = {":".join(map(str, place)): place for place in places.values()} | dict(places)
+    return {known[name]: name for name in names if name in known}
+
+
 def input_text(one: Input) -> str:
     """An input as a description has it."""
     return one.text if isinstance(one, Expression) else place_text(one)

@@ -16,6 +16,7 @@ from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
+from tfbnn.hep.inputs import by_place
 from tfbnn.hep.process import (
     Pids,
     Process,
@@ -36,7 +37,8 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
-        places: Dict name -> SLHA place of the parameters. Another name of the same place serves as well.
+        places: Dict name -> SLHA place of the parameters. Another name of the same place serves as well, and so
+            does MASS:1000022.
 
     Raises:
         TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
@@ -48,10 +50,8 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
             "points must be a data frame or a dict name -> numbers, received "
             f"{type(points).__name__}: inputs are found by name."
         )
-    by_place = {place: name for name, place in places.items() if name in known}
-    source = {
-        name: name if name in known else by_place.get(place) for name, place in places.items()
-    }
+    named = by_place(known, places)
+    source = {name: name if name in known else named.get(place) for name, place in places.items()}
     if missing := [name for name, column in source.items() if column is None]:
         wanted = ", ".join(_with_place(name, places[name]) for name in missing)
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
@@ -219,15 +219,16 @@ class CrossSectionPredictor:
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
         places = self.places
-        unknown = [name for name in parameters if name not in places and name != "energy"]
+        named = by_place(parameters, places)
+        unknown = [name for name in parameters if name not in {*named.values(), *places, "energy"}]
         if unknown:
             raise ValueError(
                 f"No process has the input {', '.join(map(repr, unknown))}. Known: "
                 f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
-        by_place = {places[name]: value for name, value in values.items() if name in places}
-        values |= {name: by_place[place] for name, place in places.items() if place in by_place}
+        values |= {name: values[named[place]] for name, place in places.items() if place in named}
+        values = {name: value for name, value in values.items() if name in {*places, "energy"}}
         if check_flag("keep", keep):
             self._warn_of_mixed_rows(values)
         else:

@@ -63,6 +63,10 @@ def test_a_place_may_go_by_another_name(tmp_path):
     np.testing.assert_array_equal(found.central[:, 0], found.central[:, 1])
     predictor.set_parameters({name: values[0] for name, values in points.items()})
     assert predictor.get_xsections()[1, 2]["central"] == pytest.approx(found.central[0, 0])
+    as_written = {"NMIX:1:1": points.pop("N11"), **points}
+    np.testing.assert_array_equal(predictor.predict(as_written).central, found.central)
+    predictor.set_parameters({name: values[1] for name, values in as_written.items()})
+    assert predictor.parameters["N11"] == 0.5 and "NMIX:1:1" not in predictor.parameters
 
 
 def test_a_model_without_names_takes_inputs_that_no_other_uses():
