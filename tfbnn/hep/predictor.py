@@ -16,7 +16,7 @@ from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.inputs import by_place
+from tfbnn.hep.inputs import by_place, input_text, unit_of
 from tfbnn.hep.process import (
     Pids,
     Process,
@@ -100,10 +100,9 @@ def _warn_of_signed_masses(process: Process, x: Array) -> None:
     low = ensemble.x_pipeline.inverse(ensemble.training_inputs.low[None])[0]
     newly_negative = np.any(x < 0, axis=0) & (low >= 0)
     for name, signed in zip(process.features, newly_negative):
-        place = process.places.get(name)
-        if signed and place is not None and place[0] == "MASS":
+        if signed and unit_of(process.inputs[name]):
             warn(
-                f"{name} ({place_text(place)}) is negative, which it never was in the fit: spectra "
+                f"{name} ({input_text(process.inputs[name])}) is negative, which it never was in the fit: spectra "
                 f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
                 "has absolute values.",
                 DataWarning,
