@@ -3,16 +3,18 @@
 A spectrum states a cross section in a way that is not unique: the sign of a row of a mixing matrix is a
 convention, and so is the sign of a neutralino mass, which a factor i in its row would take away. A network
 of plain masses and mixings has to learn from rows that none of this matters. These inputs do not
-change under it. With massless quarks and real mixings the leading order depends on nothing else, and next to
-leading order QCD corrections keep its couplings:
+change under it. With massless quarks and real mixings the leading order depends on them and on the masses of squarks
+alone, and next to leading order QCD corrections keep its couplings. Add the masses of squarks and of the gluino
+where they vary.
 
 - neutralinos i, k: the Z couples to Ni3 Nk3 - Ni4 Nk4, squarks to products of Ni1, Ni2 and Nk1, Nk2;
 - neutralino i, chargino j: the W couples to Ni2 Vj1 - Ni4 Vj2 / sqrt(2) and, of the other chirality,
   Ni2 Uj1 + Ni3 Uj2 / sqrt(2), squarks to products of Ni1, Ni2 and Vj1, Uj1;
 - charginos i, j: photon and Z couple to Vi1 Vj1 and Ui1 Uj1, and so do squarks.
 
-Cross sections are of second order in the couplings, and change with their relative signs alone. Where the couplings
-to gauge bosons vanish cross sections fall by orders of magnitude, which the logarithms resolve.
+Cross sections are of second order in the couplings, and change with their relative signs alone. So one of the
+couplings is taken to be positive, and where it is zero the others turn. Where the couplings to gauge bosons vanish
+cross sections fall by orders of magnitude, which the logarithms resolve.
 
 References:
     H. E. Haber and G. L. Kane, Phys. Rept. 117 (1985) 75: couplings and conventions.
@@ -23,6 +25,8 @@ References:
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 _NEUTRALINOS = {1000022: 1, 1000023: 2, 1000025: 3, 1000035: 4}
 _CHARGINOS = {1000024: 1, 1000037: 2}
 
@@ -31,7 +35,7 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
     """Propose inputs of a process for a pair of neutralinos or charginos.
 
     Args:
-        pair: PDG codes of the two particles; those of charginos have either sign.
+        pair: PDG codes of the two particles; two charginos have opposite signs.
 
     Returns:
         Dict name -> SLHA place or expression, as `tfbnn.hep.Process` takes it. Those that no other uses are
@@ -40,11 +44,16 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
     Raises:
         ValueError: For other particles.
     """
-    codes = sorted((abs(int(code)) for code in pair), key=lambda code: (code in _CHARGINOS, code))
-    if len(codes) != 2 or not {*codes} <= {*_NEUTRALINOS, *_CHARGINOS}:
+    codes = sorted(map(abs, pair), key=lambda code: (code in _CHARGINOS, code))
+    charges = [np.sign(code) for code in pair if abs(code) in _CHARGINOS]
+    if (
+        len(codes) != 2
+        or not {*codes} <= {*_NEUTRALINOS, *_CHARGINOS}
+        or charges in ([1, 1], [-1, -1])
+    ):
         raise ValueError(
             "symmetries are known of pairs out of 1000022, 1000023, 1000025, 1000035, and 1000024, 1000037 "
-            f"with either sign, received {pair!r}."
+            f"with either sign but not one for both, received {pair!r}."
         )
     first, second = codes
     if second in _NEUTRALINOS:
@@ -94,7 +103,7 @@ def _neutralinos(i: int, k: int) -> dict[str, str]:
 
 
 def _mixed(i: int, j: int) -> dict[str, str]:
-    sign = f"sign(m_chi{i}0_GeV)"
+    sign = f"sign(m_chi{i}0_GeV*m_chi{j}c_GeV)"
     return {
         "left": f"N{i}2*V{j}1 - N{i}4*V{j}2/sqrt(2)",
         "right": f"{sign}*(N{i}2*U{j}1 + N{i}3*U{j}2/sqrt(2))",
@@ -115,12 +124,12 @@ def _charginos(i: int, j: int) -> dict[str, str]:
     if i == j:
         return {"log_m": f"log(abs(m_chi{i}c_GeV))", "left": f"V{i}1**2", "right": f"U{i}1**2"}
     return {
-        "z": f"V{i}1*V{j}1 + U{i}1*U{j}1",
-        "turn": _sign("z"),
+        "product": f"sign(m_chi{i}c_GeV*m_chi{j}c_GeV)*U{i}1*U{j}1",
+        "turn": _sign(f"V{i}1*V{j}1 + product"),
         "log_m_first": f"log(abs(m_chi{i}c_GeV))",
         "log_m_second": f"log(abs(m_chi{j}c_GeV))",
         "left": f"turn*V{i}1*V{j}1",
-        "right": f"turn*U{i}1*U{j}1",
+        "right": "turn*product",
         "log_couplings": f"log10(1e-4 + (V{i}1*V{j}1)**2 + (U{i}1*U{j}1)**2)",
     }
 

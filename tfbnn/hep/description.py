@@ -15,7 +15,7 @@ target = "NLO"                      # what it is fitted to: a column of the resu
 rows = {pid1 = 1000022, pid2 = 1000023}
 inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
 xsection = {qcd_order = 1, pdf_id = 90400}
-errors = {scale = 0.05, pdf = {model = "chi10chi20_pdf.h5", target = "pdf / NLO"}}
+errors = {scale = 0.05, pdf = {relative = "pdf / NLO", model = "chi10chi20_pdf.h5"}}
 """
 
 import contextlib
@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from tfbnn.fit.loading import load
+from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import check_inputs
 from tfbnn.hep.process import Calculation, Process, check_together, pid_pair
-from tfbnn.hep.tabulation import Results, Tabulation
+from tfbnn.hep.tabulation import Results, Tabulation, read_results
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
@@ -64,40 +65,51 @@ def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]
 
 
 def read_tabulations(path: StrPath) -> tuple[Results, list[Tabulation]]:
-    """Read where a description finds results, and what the table of each of its processes has.
+    """Read the results that a description names, and the columns of the table of each of its processes.
 
     Raises:
-        FileNotFoundError: When there is no such file.
+        FileNotFoundError: When there is no such file, or none of results.
         TypeError, ValueError: As `read_description`.
     """
     path = os.fspath(path)
-    results, entries = _read(path)
+    given, entries = _read(path)
     with _naming(path):
-        if not isinstance(results, dict):
+        if not isinstance(given, dict):
             raise ValueError(
                 "[results] is missing, which says where cross sections are. See tfbnn slha table --help."
             )
-        found = Results.of(results, os.path.dirname(path))
+        results = read_results(given, os.path.dirname(path))
     tabulations = []
     for where, entry in entries:
         with _naming(where):
             _check_keys(entry, ("pids", "inputs", "target"))
-            errors = {
-                name: error["target"]
-                for name, error in entry.get("errors", {}).items()
-                if isinstance(error, dict) and "target" in error
-            }
-            tabulations.append(
-                Tabulation.of(
-                    pid_pair(entry["pids"]),
-                    check_inputs(entry["inputs"]),
-                    entry["target"],
-                    errors,
-                    entry.get("rows", {}),
-                    found.columns,
+            inputs, targets = check_inputs(entry["inputs"]), dict(_targets(entry))
+            pids, rows = pid_pair(entry["pids"]), entry.get("rows", {})
+            tabulations.append(Tabulation(pids, inputs, targets, rows, results.columns))
+    with _naming(path):
+        check_together(tabulations)
+    return results, tabulations
+
+
+def _targets(entry: Mapping[str, Any]) -> Iterator[tuple[str, Expression]]:
+    """Yield columns that networks are fitted to, the cross section first: name, expression."""
+    target = Expression(entry["target"])
+    yield (target.text if target.names == (target.text,) else "target"), target
+    errors = entry.get("errors", {})
+    if not isinstance(errors, dict):
+        raise TypeError(f"errors must be a table of names and errors, received {errors!r:.100}.")
+    for name, error in errors.items():
+        if isinstance(error, dict) and "relative" in error:
+            sides = error["relative"]
+            if not isinstance(sides, list):
+                yield f"{name}_error", Expression(sides)
+            elif len(sides) == 2:
+                yield f"{name}_error_down", Expression(sides[0])
+                yield f"{name}_error_up", Expression(sides[1])
+            else:
+                raise ValueError(
+                    f"relative of {name} must be one expression or two, down and up, received {sides!r:.100}."
                 )
-            )
-    return found, tabulations
 
 
 def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
@@ -109,7 +121,7 @@ def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML: {error}. See tfbnn slha make --help.") from error
     results, entries = content.pop("results", None), content.pop("process", None)
-    if not (isinstance(entries, list) and entries and isinstance(entries[0], dict)):
+    if not (isinstance(entries, list) and entries and all(isinstance(e, dict) for e in entries)):
         raise ValueError(f"{path} describes no process. Begin each with a line [[process]].")
     return results, [
         (f"{path}, process {number}", content | entry) for number, entry in enumerate(entries, 1)
@@ -172,9 +184,9 @@ def _error(error: Any, loaded: Any) -> Any:
     """An error as a process takes it: networks in place of a table that names them."""
     if not isinstance(error, dict):
         return error
-    if "model" not in error or not error.keys() <= {"model", "target"}:
+    if "model" not in error or not error.keys() <= {"model", "relative"}:
         raise ValueError(
-            "An error must be a number, two, or a table with model, one path or two, and target, received "
+            "An error must be a number, two, or a table with model, one path or two, and relative, received "
             f"{error!r:.100}."
         )
     names = error["model"]

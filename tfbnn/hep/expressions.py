@@ -48,7 +48,7 @@ _TWO: dict[str, Callable[[Array, Array], Array]] = {
     "/": np.divide,
     "**": np.power,
 }
-# Of any number of arguments.
+# These take any number of arguments.
 _MANY: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.maximum,
     "min": np.minimum,
@@ -57,23 +57,15 @@ _MANY: dict[str, Callable[[Array, Array], Array]] = {
 FUNCTIONS = (*_ONE, *_MANY)
 # t -> a where t = function(a).
 _INVERSES: dict[str, Callable[[Array], Array]] = {
-    "exp": np.log,
     "log": np.exp,
     "log10": lambda t: 10.0**t,
-    "sqrt": np.square,
 }
-# (t, b) -> a where t = a o b, and where t = b o a.
-_SOLVE_LEFT: dict[str, Callable[[Array, Array], Array]] = {
+# (t, b) -> a where t = a o b; sums and products have it on the right, too.
+_SOLUTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.subtract,
     "-": np.add,
     "*": np.divide,
     "/": np.multiply,
-}
-_SOLVE_RIGHT: dict[str, Callable[[Array, Array], Array]] = {
-    "+": np.subtract,
-    "-": lambda t, b: b - t,
-    "*": np.divide,
-    "/": lambda t, b: b / t,
 }
 
 
@@ -109,6 +101,8 @@ class Expression:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"An expression must be text, received {self.text!r:.200}.")
+        # In one line, as it stands in the heads of tables.
+        object.__setattr__(self, "text", " ".join(self.text.split()))
         root = _Parser(self.text).parse()
         object.__setattr__(self, "_root", root)
         object.__setattr__(self, "names", tuple(dict.fromkeys(_variables(root))))
@@ -123,7 +117,7 @@ class Expression:
 
         Args:
             name: A variable that the expression has once, below operations that can be undone:
-                + - * / exp log log10 sqrt.
+                log log10, + and * on either side, - and / on the left.
             value: Value of the expression, an array that broadcasts with those of the variables.
             values: The other variables.
 
@@ -141,12 +135,12 @@ class Expression:
                 if node.operation in _INVERSES:
                     found, node = _INVERSES[node.operation](found), node.parts[0]
                     continue
-                solve = (_SOLVE_LEFT if held[0] else _SOLVE_RIGHT).get(node.operation)
-                if solve is None:
+                if node.operation not in (_SOLUTIONS if held[0] else "+*"):
                     raise ValueError(
                         f"{self.text!r} cannot be solved for {name}: {node.operation} is not undone. Use "
-                        f"+ - * / {' '.join(_INVERSES)}."
+                        f"log10(X), X / Y and the like, with {name} on the left."
                     )
+                solve = _SOLUTIONS[node.operation]
                 found = solve(found, _value(node.parts[held[0]], values))
                 node = node.parts[not held[0]]
         return found
@@ -207,7 +201,7 @@ class _Parser:
         )
 
     def _takes(self, *signs: str) -> str:
-        """The next token where it is one of these signs, which is taken, else nothing."""
+        """Take the next token where it is one of these signs; return it, or nothing."""
         kind, text = self._tokens[-1]
         if kind == "sign" and text in signs:
             self._tokens.pop()

@@ -18,6 +18,8 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
 Input: TypeAlias = Place | Expression
+# More than a process of physics has; their order is sought in their square.
+_MOST_INPUTS = 200
 _PLACE = re.compile(r"[A-Za-z]\w*(\s+-?[0-9]+)*", re.ASCII)
 
 
@@ -36,6 +38,10 @@ def check_inputs(inputs: Any) -> dict[str, Input]:
         )
     if "energy" in inputs:
         raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
+    if odd := [name for name in inputs if ":" in name or not name.isprintable()]:
+        raise ValueError(f"No input can be called {odd[0]!r:.80}: that is no name.")
+    if len(inputs) > _MOST_INPUTS:
+        raise ValueError(f"There can be {_MOST_INPUTS} inputs, received {len(inputs)}.")
     found = {name: _checked(name, one, inputs) for name, one in inputs.items()}
     for name, one in found.items():
         for part in _names_of(one) - found.keys():
@@ -75,14 +81,16 @@ def _names_of(one: Input) -> set[str]:
     return {name for name in one.names if ":" not in name} if isinstance(one, Expression) else set()
 
 
-def features_among(inputs: Mapping[str, Input]) -> tuple[str, ...]:
-    """Names of the inputs for a network: those that no other input uses."""
-    used = {name for one in inputs.values() for name in _names_of(one)}
+def features_among(
+    inputs: Mapping[str, Input], targets: Iterable[Expression] = ()
+) -> tuple[str, ...]:
+    """Return names of the inputs for a network: those that no other input and no target uses."""
+    used = {name for one in (*inputs.values(), *targets) for name in _names_of(one)}
     return tuple(name for name in inputs if name not in used)
 
 
 def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
-    """The parameters behind inputs: dict name -> place; one of an expression is named as it stands there."""
+    """Return the parameters behind inputs: dict name -> place; one in an expression is named as it stands there."""
     found: dict[str, Place] = {}
     for name, one in inputs:
         if isinstance(one, Expression):
@@ -93,24 +101,32 @@ def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
     return found
 
 
-def by_place(names: Iterable[str], places: Mapping[str, Place]) -> dict[Place, str]:
-    """Dict place -> which of some names stands for it: that of a parameter, or as in expressions MASS:1000022."""
+def columns_of(available: Collection[str], places: Mapping[str, Place]) -> dict[str, str]:
+    """Return which of the available names stands for each parameter: dict name -> name.
+
+    That is its own name, or another name of the same place, or the place as expressions have it,
+    MASS:1000022. Where there is none its own name is returned.
+    """
     known = {":".join(map(str, place)): place for place in places.values()} | dict(places)
-    return {known[name]: name for name in names if name in known}
+    others = {known[name]: name for name in available if name in known}
+    return {
+        name: name if name in available else others.get(place, name)
+        for name, place in places.items()
+    }
 
 
 def input_text(one: Input) -> str:
-    """An input as a description has it."""
+    """Return an input as a description has it."""
     return one.text if isinstance(one, Expression) else place_text(one)
 
 
 def unit_of(one: Input) -> str:
-    """GeV of a mass; of all else SLHA does not say it, and nothing is returned."""
+    """Return GeV for a mass, and nothing for what SLHA gives no unit."""
     return "GeV" if not isinstance(one, Expression) and one[0] == "MASS" else ""
 
 
 def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """The parameters and all inputs of N points: dict name -> [N].
+    """Return the parameters and all inputs of N points: dict name -> [N].
 
     Args:
         inputs: As `check_inputs` returns them.

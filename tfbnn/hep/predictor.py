@@ -16,7 +16,7 @@ from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.inputs import by_place, input_text, unit_of
+from tfbnn.hep.inputs import columns_of, input_text, unit_of
 from tfbnn.hep.process import (
     Pids,
     Process,
@@ -50,12 +50,11 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
             "points must be a data frame or a dict name -> numbers, received "
             f"{type(points).__name__}: inputs are found by name."
         )
-    named = by_place(known, places)
-    source = {name: name if name in known else named.get(place) for name, place in places.items()}
-    if missing := [name for name, column in source.items() if column is None]:
+    source = columns_of(known, places)
+    if missing := [name for name, column in source.items() if column not in known]:
         wanted = ", ".join(_with_place(name, places[name]) for name in missing)
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
-    names = tuple(dict.fromkeys(map(str, source.values())))
+    names = tuple(dict.fromkeys(source.values()))
     if isinstance(points, Mapping):
         columns = [as_float_array(points[name], name) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
@@ -64,7 +63,7 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
         points = Table(names, np.column_stack(columns))
     values = as_matrix(select_columns(points, names, "points", others=True), "points")
     of_columns = dict(zip(names, values.T))
-    return {name: of_columns[str(column)] for name, column in source.items()}
+    return {name: of_columns[column] for name, column in source.items()}
 
 
 def _with_place(name: str, place: Place) -> str:
@@ -88,7 +87,7 @@ def _predicted(process: Process, values: Mapping[str, Array]) -> tuple[Array, ..
         x, include_noise=process.include_noise, quantiles=_QUANTILES, return_trust=True
     )
     quantiles = cast(Array, prediction.columns.quantiles)[:, :, 0]
-    low, central, high = process.cross_section(quantiles, values)
+    low, central, high = process.cross_sections(quantiles, values)
     return central, central - low, high - central, cast(Array, prediction.trust)
 
 
@@ -218,16 +217,16 @@ class CrossSectionPredictor:
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
         places = self.places
-        named = by_place(parameters, places)
-        unknown = [name for name in parameters if name not in {*named.values(), *places, "energy"}]
+        source = columns_of(parameters, places)
+        unknown = [name for name in parameters if name not in {*source.values(), "energy"}]
         if unknown:
             raise ValueError(
                 f"No process has the input {', '.join(map(repr, unknown))}. Known: "
                 f"{', '.join(['energy', *places])}."
             )
         values = {name: check_number(name, value) for name, value in parameters.items()}
-        values |= {name: values[named[place]] for name, place in places.items() if place in named}
-        values = {name: value for name, value in values.items() if name in {*places, "energy"}}
+        of_names = {name: values[column] for name, column in source.items() if column in values}
+        values = of_names | {name: values[name] for name in ("energy",) if name in values}
         if check_flag("keep", keep):
             self._warn_of_mixed_rows(values)
         else:
@@ -355,10 +354,12 @@ class CrossSectionPredictor:
             values = process.values(parameters)
             central, *errors_of_network, trust = _predicted(process, values)
             others = {
-                name: of_points[name]
-                if name in of_points
-                else process.relative_errors(name, values, num_points)
-                for name in {**process.errors, **of_points}
+                name: process.relative_errors(name, values, num_points)
+                for name in process.errors
+                if name not in of_points
+            }
+            others |= {
+                name: np.broadcast_to(error, (num_points, 2)) for name, error in of_points.items()
             }
             relative = in_quadrature(others.values(), num_points)
             columns.append((central, *errors_of_network, *np.abs(central) * relative, trust))

@@ -9,7 +9,7 @@ it.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -79,9 +79,8 @@ class Calculation:
 
 
 T = TypeVar("T")
-# (down, up), relative to the central value, both >= 0; or the networks that predict them.
+# (down, up), relative to the central value, both >= 0.
 Sides = tuple[float, float]
-Networks: TypeAlias = tuple[SampledNetwork, SampledNetwork]
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
@@ -106,6 +105,8 @@ def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
         )
     found: dict[str, Any] = {}
     for name, value in errors.items():
+        if not name.isprintable():
+            raise ValueError(f"No error can be called {name!r:.80}: that is no name.")
         if num_points is not None and np.ndim(value) > 0 and not isinstance(value, tuple):
             found[name] = _of_points(name, value, num_points)
             continue
@@ -215,8 +216,9 @@ class Process:
                 f"model must be a BayesianMLP or BayesianModel, received {type(self.model).__name__}."
             )
         inputs, errors = check_inputs(self.inputs), check_errors(self.errors)
-        features = features_of("A process", self.model, inputs, features_among(inputs))
         target = _checked_target(self.target, inputs)
+        columns = features_among(inputs, filter(None, [target]))
+        features = features_of("A process", self.model, inputs, columns)
         used = {*features, *(target.names if target else ())}
         used |= {
             name for one in inputs.values() if isinstance(one, Expression) for name in one.names
@@ -229,6 +231,10 @@ class Process:
             raise ValueError(
                 f"The inputs {', '.join(unused)} are none of the model, {list(features)}, and no expression "
                 "uses them. Leave them out."
+            )
+        if not places_of(inputs.items()):
+            raise ValueError(
+                "A process needs an input at an SLHA place, received expressions of numbers."
             )
         check_choice("unit", self.unit, FB)
         check_flag("include_noise", self.include_noise)
@@ -262,11 +268,12 @@ class Process:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the inputs of the model, in the order of its columns."""
-        return self.model.posterior.feature_names or features_among(self.inputs)
+        targets = [self.target] if isinstance(self.target, Expression) else []
+        return self.model.posterior.feature_names or features_among(self.inputs, targets)
 
     @property
     def models(self) -> list[SampledNetwork]:
-        """The network of the cross section, then those of errors."""
+        """Networks of the process: that of the cross section, then those of errors."""
         sides = (side for sides in self.errors.values() for side in sides)
         networks = [side for side in sides if isinstance(side, SampledNetwork)]
         return list(dict.fromkeys([self.model, *networks]))
@@ -284,12 +291,24 @@ class Process:
         refuse_undefined(self.inputs, self.features, found)
         return found
 
-    def cross_section(self, predicted: Array, values: Mapping[str, Array]) -> Array:
-        """Return the cross sections in fb [Q, N] of quantiles of the model's target, ascending."""
+    def cross_sections(self, predicted: Array, values: Mapping[str, Array]) -> Array:
+        """Return the cross sections in fb [Q, N] of ascending quantiles of the model's target.
+
+        Raises:
+            ValueError: For a target that gives no number, or descending ones: what it divides by is below zero.
+        """
         if isinstance(self.target, Expression):
             (name,) = _unknown(self.target, self.inputs)
             predicted = self.target.solve(name, predicted, values)
-        return np.sort(predicted, axis=0) * FB[self.unit]
+            rises = np.isfinite(predicted).all(axis=0) & (np.diff(predicted, axis=0) >= 0).all(
+                axis=0
+            )
+            if not rises.all():
+                raise ValueError(
+                    f"The target {self.target.text!r} gives no cross section at point "
+                    f"{np.argmin(rises)} (the first is 0). Leave out points where what it uses is not above 0."
+                )
+        return predicted * FB[self.unit]
 
     def relative_errors(self, name: str, values: Mapping[str, Array], num_points: int) -> Array:
         """Return an error of other origin, down and up [N, 2]; that of a network is its median, or 0 below."""
@@ -394,7 +413,19 @@ def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
     return processes[pids]
 
 
-def check_together(processes: Iterable[Process]) -> None:
+class HasPlaces(Protocol):
+    """Something about a pair of particles that takes numbers out of SLHA."""
+
+    @property
+    def pids(self) -> Pids:
+        """PDG codes."""
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Dict name -> SLHA place."""
+
+
+def check_together(processes: Iterable[HasPlaces]) -> None:
     """Refuse particles that occur twice, and one name for two places."""
     known: set[Pids] = set()
     places: dict[str, Place] = {}

@@ -64,7 +64,14 @@ def index_errors(folder: StrPath) -> Iterator[None]:
         yield
     except ModelFileError:
         raise
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise ModelFileError(
             f"{os.path.join(folder, NAME)!r} is not a readable index of processes "
             f"({type(error).__name__}: {error!s:.200}). Write it again with "
@@ -109,13 +116,14 @@ def _training_ranges(model: SampledNetwork) -> list[list[float]]:
 
 def settings_of(entry: Entry) -> dict[str, Any]:
     """Return what an entry says of its process: the arguments of Process, errors as there but the model."""
-    calculation = entry["xsection"]
+    calculation, inputs = entry["xsection"], entry["inputs"]
+    by_name = {item["name"]: item.get("expression") or item["slha"] for item in inputs}
+    if len(by_name) < len(inputs):
+        raise ValueError("two inputs have one name")
     return {
         "pids": pid_pair(entry["pids"]),
         "energy": entry["energy_gev"],
-        "inputs": {
-            item["name"]: item.get("expression") or item["slha"] for item in entry["inputs"]
-        },
+        "inputs": by_name,
         "target": entry.get("target"),
         "errors": entry["errors"],
         "calculation": None if calculation is None else Calculation(**calculation),

@@ -15,6 +15,8 @@ Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 _INDEX = re.compile(r"-?[0-9]{1,18}")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
 _HEADERS = re.compile(rf"^[ \t]*{_HEADER.pattern}", re.IGNORECASE | re.MULTILINE)
+# Endings of files that a folder is searched for; others can be named.
+SPECTRUM_ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
 # What the header of a section begins with, in capitals.
 SECTIONS = ("BLOCK", "DECAY", "XSECTION")
 # What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
@@ -98,21 +100,25 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
 
 
 def spectra_in(text: str) -> list[str]:
-    """The spectra that one text holds: a new one begins where its first block, without a scale, comes again."""
+    """Return the spectra that one text holds: each begins with the block that comes first, and has masses."""
     headers = list(_HEADERS.finditer(text))
-    first = headers[0]["name"].upper() if headers and headers[0]["scale"] is None else None
-    starts = [header.start() for header in headers if header["name"].upper() == first]
-    ends = [*starts[1:], len(text)]
-    return [text[start:end] for start, end in zip([0, *starts[1:]], ends)]
+    blocks = [header["name"].upper() for header in headers]
+    starts = [header.start() for header, name in zip(headers, blocks) if name == blocks[0]][1:]
+    ends = [*starts, len(text)]
+    masses = [header.start() for header, name in zip(headers, blocks) if name == "MASS"]
+    begins = [0, *starts]
+    if any(sum(begin <= place < end for place in masses) != 1 for begin, end in zip(begins, ends)):
+        return [text]
+    return [text[begin:end] for begin, end in zip(begins, ends)]
 
 
 def read_rows(text: str, block: str) -> list[list[str]]:
-    """The words of each line of a block, in capitals, without comments; none where there is no such block."""
+    """Return the words of each line of a block, in capitals, without comments; none without such a block."""
     return [line.words for line in _lines_of_blocks(text, {block})]
 
 
 def number_of(word: Any) -> float:
-    """A word, or a number, as a number; NaN for anything else."""
+    """Return a word, or a number, as a number; NaN for anything else."""
     if isinstance(word, str):
         word = _value([word])
         return float(word) if is_number(word) else np.nan

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,17 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.tables import read_table
-from tfbnn.data.validation import check_number
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import Input, features_among, input_text, input_values, places_of, unit_of
-from tfbnn.hep.slha import Place, number_of, place_text, read_places, read_rows
+from tfbnn.hep.slha import (
+    SPECTRUM_ENDINGS,
+    Place,
+    number_of,
+    place_text,
+    read_places,
+    read_rows,
+)
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
-# One result: dict column -> what stands there, words or numbers.
+# One result: dict column -> the word that stands there.
 Row = Mapping[str, Any]
-_KEYS = ("file", "block", "columns", "spectrum", "failed")
-_FAILED = (-1.0, 0.0)
+_KEYS = ("file", "block", "columns", "spectrum")
+# The column that names the spectrum of a row.
+SPECTRUM = "spectrum"
 # Numbers in a row of a mixing matrix, whose squares add up to 1 within what spectra are rounded to.
 _MIXINGS = {"NMIX": 4, "UMIX": 2, "VMIX": 2}
 _NORM_TOLERANCE = 1e-3
@@ -29,132 +36,150 @@ _NORM_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Results:
-    """Where results are.
+    """Results of calculations.
 
     Attributes:
-        file: A table with a header, or with `columns` a file of lines of words; None: in a block.
-        block: The block of each spectrum that has them.
-        columns: Names of the words of a line or of a row of the block, or of the columns of a table.
-        has_lines: Whether `file` has lines of words without a header.
-        spectrum: Column that names the spectrum of a row, with or without folder and ending; None: rows of
-            a file are in the order of the spectra.
-        failed: Numbers that stand for a failed calculation, besides what is no number.
+        columns: Names of their columns.
+        file: The file that they were read from; None: they stand in a block of each spectrum.
+        rows: Rows of the file.
+        block: The block.
+        spectrum: Column that names the spectrum of a row, without folder and ending too; None: rows of a
+            file are in the order of the spectra.
     """
 
-    file: str | None
-    block: str | None
     columns: tuple[str, ...]
-    has_lines: bool
-    spectrum: str | None
-    failed: tuple[float, ...]
+    file: str | None = None
+    rows: Sequence[Row] = ()
+    block: str = ""
+    spectrum: str | None = None
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any], folder: str) -> "Results":
-        """Return what a table of a description says, with paths relative to a folder."""
-        if unknown := [key for key in given if key not in _KEYS]:
+
+def read_results(given: Mapping[str, Any], folder: str) -> Results:
+    """Read the results that a description names, in a file or in a block of each spectrum.
+
+    Args:
+        given: Dict of "file", a table with a header or with "columns" lines of words, or "block" and
+            "columns"; and "spectrum".
+        folder: What paths are relative to.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        TypeError, ValueError: For anything else, and a file that cannot be read.
+    """
+    if unknown := [key for key in given if key not in _KEYS]:
+        raise ValueError(
+            f"[results] has the unknown key {unknown[0]!r}.{did_you_mean(unknown[0], _KEYS)} Known: "
+            f"{', '.join(_KEYS)}."
+        )
+    file, block, spectrum = (given.get(key) for key in ("file", "block", "spectrum"))
+    columns = given.get("columns", [])
+    if not all(isinstance(one, str | None) for one in (file, block, spectrum)):
+        raise TypeError("file, block and spectrum of [results] must be text.")
+    if not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise TypeError(f"columns of [results] must be names, received {columns!r:.100}.")
+    if (file is None) == (block is None) or (file is None and not columns):
+        raise ValueError("[results] must have a file, or a block and the columns of its rows.")
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
+        raise ValueError(f"columns of [results] have {twice[0]!r} twice. Name each once.")
+    if file is None:
+        return Results(tuple(columns), block=str(block).upper())
+    path = os.path.join(folder, file)
+    names, rows = _read_lines(path, columns) if columns else _read_with_header(path)
+    if spectrum is not None:
+        check_column(spectrum, names)
+    return Results(tuple(names), path, rows, spectrum=spectrum)
+
+
+def _read_with_header(path: str) -> tuple[Sequence[str], list[Row]]:
+    words: set[str] = set()
+
+    def all_as_words(available: tuple[str, ...]) -> Sequence[str]:
+        words.update(available)
+        return available
+
+    table = read_table(path, all_as_words, categories=words, gaps=True)
+    return table.columns, [dict(zip(table.columns, row)) for row in table.values.tolist()]
+
+
+def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+    rows: list[Row] = []
+    text = Path(path).read_text("utf-8", "surrogateescape")
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != len(columns):
             raise ValueError(
-                f"[results] has the unknown key {unknown[0]!r}.{did_you_mean(unknown[0], _KEYS)} Known: "
-                f"{', '.join(_KEYS)}."
+                f"{path}, line {number}, has {len(words)} words for {len(columns)} columns. Name all of them "
+                "in [results]."
             )
-        file, block, spectrum = (given.get(key) for key in ("file", "block", "spectrum"))
-        columns, failed = given.get("columns", []), given.get("failed", _FAILED)
-        if not all(isinstance(one, str | None) for one in (file, block, spectrum)):
-            raise TypeError("file, block and spectrum of [results] must be text.")
-        if (file is None) == (block is None):
-            raise ValueError("[results] must have file or block, one of them.")
-        if not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
-            raise TypeError(f"columns of [results] must be names, received {columns!r:.100}.")
-        if not columns and file is None:
-            raise ValueError("[results] with a block needs columns, the names of its numbers.")
-        file = None if file is None else os.path.join(folder, file)
-        names = tuple(columns) or _names_of(str(file))
-        if spectrum is not None and spectrum not in names:
-            raise ValueError(
-                f"The results have no column {spectrum!r}.{did_you_mean(spectrum, names)} They have "
-                f"{', '.join(names)}."
-            )
-        block = block and block.upper()
-        return cls(file, block, names, bool(columns), spectrum, _checked_failed(failed))
+        rows.append(dict(zip(columns, words)))
+    return columns, rows
 
 
-def _checked_failed(failed: Any) -> tuple[float, ...]:
-    if not isinstance(failed, (list, tuple)):
-        raise TypeError(f"failed of [results] must be a list of numbers, received {failed!r:.100}.")
-    return tuple(check_number("failed of [results]", value) for value in failed)
-
-
-def _names_of(path: str) -> tuple[str, ...]:
-    """Names of the columns of a table."""
-    names: list[str] = []
-
-    def look(available: tuple[str, ...]) -> Sequence[str]:
-        names.extend(available)
-        return available[:1]
-
-    read_table(path, look, texts=True, gaps=True)
-    return tuple(names)
+def check_column(name: str, columns: Sequence[str]) -> None:
+    """Refuse the name of a column that results do not have."""
+    if name not in columns:
+        raise ValueError(
+            f"The results have no column {name!r}.{did_you_mean(name, columns)} They have "
+            f"{', '.join(columns)}."
+        )
 
 
 @dataclass(frozen=True)
 class Tabulation:
-    """What the table of a process has.
+    """Columns of the table of a process.
 
     Attributes:
         pids: The particles.
-        inputs: Dict name -> place or expression; those that no other uses are columns.
+        inputs: Dict name -> place or expression.
         targets: Dict column -> expression over columns of results and inputs: that of the cross section first,
-            then those of errors.
-        rows: What the row of a result has in some columns, dict column -> number or word.
+            then those of relative errors.
+        rows: Values that the row of a result has in some columns, dict column -> number or word.
+        columns: Columns of the results.
+
+    Raises:
+        TypeError, ValueError: For names that the results do not have, and columns of one name.
     """
 
     pids: tuple[int, int]
     inputs: Mapping[str, Input]
     targets: Mapping[str, Expression]
     rows: Mapping[str, Any]
+    columns: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls,
-        pids: tuple[int, int],
-        inputs: Mapping[str, Input],
-        target: str,
-        errors: Mapping[str, Any],
-        rows: Any,
-        columns: Sequence[str],
-    ) -> "Tabulation":
-        """Return a checked Tabulation; errors are dict name -> expression or [down, up]."""
-        targets = {target if target.isidentifier() else "target": Expression(target)}
-        for name, one in errors.items():
-            if isinstance(one, list):
-                targets |= {f"{name}_error_{side}": Expression(part) for side, part in zip(("down", "up"), one)}  # fmt: skip
-            else:
-                targets[f"{name}_error"] = Expression(one)
-        if not isinstance(rows, dict):
-            raise TypeError(f"rows must be a table of columns and values, received {rows!r:.100}.")
-        used = [name for one in targets.values() for name in one.names if ":" not in name]
-        for name in [*rows, *(name for name in used if name not in inputs)]:
-            if name not in columns:
-                raise ValueError(
-                    f"the results have no column {name!r}.{did_you_mean(name, columns)} They have "
-                    f"{', '.join(columns)}."
-                )
-        return cls(pids, inputs, targets, rows)
+    def __post_init__(self) -> None:
+        if not isinstance(self.rows, dict):
+            raise TypeError(
+                f"rows must be a table of columns and values, received {self.rows!r:.100}."
+            )
+        for name in (*self.rows, *(name for name in self._used if name not in self.inputs)):
+            check_column(name, self.columns)
+        count = Counter([SPECTRUM, *self.features, *self.targets])
+        if twice := [name for name, number in count.items() if number > 1]:
+            raise ValueError(f"Two columns of the table would be {twice[0]!r}. Rename the input.")
+
+    @property
+    def _used(self) -> list[str]:
+        """Names that targets use, places not among them."""
+        return [name for one in self.targets.values() for name in one.names if ":" not in name]
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the inputs that are columns of the table."""
-        return features_among(self.inputs)
+        return features_among(self.inputs, self.targets.values())
 
-    def places(self, columns: Sequence[str]) -> dict[str, Place]:
-        """What is read of a spectrum: all places but those of inputs that the results have."""
+    @property
+    def results(self) -> dict[str, bool]:
+        """Columns of the results that targets use, and whether that of the cross section does."""
+        first = next(iter(self.targets.values()))
+        return {name: name in first.names for name in self._used if name in self.columns}
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Places that are read of a spectrum, by name; the results take precedence."""
         items = [*self.inputs.items(), *self.targets.items()]
-        places = places_of((name, one) for name, one in items if name not in columns)
-        return {name: place for name, place in places.items() if name not in columns}
-
-    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Columns of the results that targets and inputs use."""
-        used = [*self.inputs, *(name for one in self.targets.values() for name in one.names)]
-        return tuple(dict.fromkeys(name for name in used if name in columns))
+        return places_of((name, one) for name, one in items if name not in self.results)
 
 
 class Tabulated(NamedTuple):
@@ -178,204 +203,217 @@ def tabulate(
 
     Args:
         spectra: (name, SLHA text) of each point.
-        results: Where results are.
-        tabulations: What the tables have.
+        results: Results.
+        tabulations: Columns of the tables.
 
     Returns:
         The tables, and what is to be said of the conventions of the spectra.
 
     Raises:
-        ValueError: For rows of a file that do not go with the spectra.
+        ValueError: For rows of a file that do not go with the spectra, and a table without rows.
     """
-    places: dict[str, Place] = {}
-    for one in tabulations:
-        places |= one.places(results.columns)
-    of_file = None if results.file is None else _RowsOfFile(results, tabulations)
-    points: list[tuple[str, dict[str, float]]] = []
-    numbers: list[dict[int, dict[str, float]]] = [{} for _ in tabulations]
+    rows_of = _rows_of_block(results, tabulations)
+    if results.file is not None:
+        rows_of = _rows_of_file(results, tabulations)
+    found: list[dict[str, dict[str, float]]] = [{} for _ in tabulations]
     left_out: list[Counter[str]] = [Counter() for _ in tabulations]
-    num_spectra = num_complex = 0
-    for number, (name, text) in enumerate(spectra):
-        num_spectra += 1
-        try:
-            point = read_places(text, places)
-            num_complex += _has_complex_mixings(text)
-            if of_file is None:
-                rows = _rows_of_block(text, results, tabulations)
-            else:
-                rows = of_file.rows(number, name)
-        except ValueError as error:
-            for reasons in left_out:
+    names: list[str] = []
+    num_complex = 0
+    for name, text in spectra:
+        rows = rows_of(len(names), name, text)
+        names.append(name)
+        num_complex += _has_complex_mixings(text)
+        for one, mine, points, reasons in zip(tabulations, rows, found, left_out):
+            try:
+                points[name] = _result_of(mine, one.results) | read_places(text, one.places)
+            except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
-            continue
-        for one, mine, found, reasons in zip(tabulations, rows, numbers, left_out):
-            result = _result_of(mine, one.needed(results.columns), results.failed)
-            if isinstance(result, str):
-                reasons[result] += 1
-            else:
-                found[len(points)] = result
-        points.append((name, point))
-    if of_file is not None:
-        of_file.check_order(num_spectra)
-    tables = []
-    for one, found, reasons in zip(tabulations, numbers, left_out):
-        names = [points[place][0] for place in found]
-        columns = {
-            name: np.array([(points[place][1] | more)[name] for place, more in found.items()])
-            for name in (*one.places(results.columns), *one.needed(results.columns))
-        }
-        tables.append(_tabulated(one, names, columns, reasons))
-    of_points = {name: np.array([point[name] for _, point in points]) for name in places}
-    notes = [*_conventions(places, of_points), *_signed_features(tabulations)]
+    if results.file is not None:
+        _check_matches(results, tabulations, names)
+    tables = [_tabulated(*parts) for parts in zip(tabulations, found, left_out)]
+    notes = [*_conventions(tabulations, found), *_signed_features(tabulations)]
     if num_complex:
         notes.append(
-            f"{num_complex} spectra have imaginary parts of mixings, which are not read: cross sections "
-            "depend on them."
+            f"Imaginary parts of mixings are not read: {num_complex} of {len(names)} spectra have them. Cross "
+            "sections depend on them."
         )
     return tables, notes
 
 
-def _rows_of_block(
-    text: str, results: Results, tabulations: Sequence[Tabulation]
-) -> list[Sequence[Row]]:
-    """The rows of a block of a spectrum that belong to each process."""
-    rows = [dict(zip(results.columns, words)) for words in read_rows(text, str(results.block))]
-    return [[row for row in rows if _matches(row, one.rows)] for one in tabulations]
+# The rows of each process, by the number, the name and the text of a spectrum.
+_RowsOf = Callable[[int, str, str], list[Sequence[Row]]]
 
 
-class _RowsOfFile:
-    """Rows of a file that belong to each process, in order or by the spectrum that they name."""
+def _rows_of_block(results: Results, tabulations: Sequence[Tabulation]) -> _RowsOf:
+    def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
+        rows = [dict(zip(results.columns, words)) for words in read_rows(text, results.block)]
+        return _chosen(rows, tabulations)
 
-    def __init__(self, results: Results, tabulations: Sequence[Tabulation]) -> None:
-        rows = list(_read_rows_of_file(results))
-        self._results = results
-        self._mine = [[row for row in rows if _matches(row, one.rows)] for one in tabulations]
-        self._by_name: list[dict[str, list[Row]]] = [{} for _ in tabulations]
-        if results.spectrum is not None:
-            for mine, by_name in zip(self._mine, self._by_name):
-                for row in mine:
-                    by_name.setdefault(_stem(str(row[results.spectrum])), []).append(row)
-
-    def rows(self, number: int, name: str) -> list[Sequence[Row]]:
-        """Those of a spectrum, for each process."""
-        if self._results.spectrum is not None:
-            return [by_name.get(_stem(name), []) for by_name in self._by_name]
-        return [mine[number : number + 1] for mine in self._mine]
-
-    def check_order(self, num_spectra: int) -> None:
-        """Refuse rows that are in the order of the spectra, and not as many."""
-        for mine in self._mine:
-            if self._results.spectrum is None and len(mine) != num_spectra:
-                raise ValueError(
-                    f"{self._results.file} has {len(mine)} rows of a process, and there are {num_spectra} "
-                    "spectra. Name the column that says the spectrum of a row: spectrum = ... in [results]."
-                )
+    return rows_of
 
 
-def _read_rows_of_file(results: Results) -> Iterator[Row]:
-    path, columns = str(results.file), results.columns
-    if not results.has_lines:
-        labels = [] if results.spectrum is None else [results.spectrum]
-        table = read_table(path, labels=labels, texts=True, gaps=True)
-        for number, row in enumerate(table.values.tolist()):
-            texts = {name: str(column[number]) for name, column in table.texts.items()}
-            yield dict(zip(table.columns, row)) | texts
+def _rows_of_file(results: Results, tabulations: Sequence[Tabulation]) -> _RowsOf:
+    tables: list[dict[Any, list[Row]]] = []
+    for mine in _chosen(results.rows, tabulations):
+        tables.append({})
+        for number, row in enumerate(mine):
+            key = number if results.spectrum is None else _key(str(row[results.spectrum]))
+            tables[-1].setdefault(key, []).append(row)
+
+    def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
+        key = number if results.spectrum is None else _key(name)
+        return [table.get(key, []) for table in tables]
+
+    return rows_of
+
+
+def _check_matches(
+    results: Results, tabulations: Sequence[Tabulation], names: Sequence[str]
+) -> None:
+    """Refuse spectra that a row could be confused about."""
+    if results.spectrum is not None:
+        count = Counter(map(_key, names))
+        if twice := [key for key, number in count.items() if number > 1]:
+            raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
         return
-    for line in Path(path).read_text("utf-8", "surrogateescape").splitlines():
-        words = line.partition("#")[0].split()
-        if words:
-            yield dict(zip(columns, words))
+    for mine in _chosen(results.rows, tabulations):
+        if len(mine) != len(names):
+            raise ValueError(
+                f"{results.file} has {len(mine)} rows of a process, and there are {len(names)} spectra. Name "
+                "the column that says the spectrum of a row: spectrum = ... in [results]."
+            )
+    numbers = [[*map(int, re.findall(r"\d+", name))] for name in names]
+    if sorted(numbers) != numbers:
+        raise ValueError(
+            "The order of the spectra, to which rows are matched, is not that of the numbers in their names. "
+            "Write these with leading zeros, or name the spectrum of each row: spectrum = ... in [results]."
+        )
 
 
-def _stem(name: str) -> str:
+def _key(name: str) -> str:
     """The name of a spectrum without folder and ending."""
-    return os.path.splitext(os.path.basename(name.strip()))[0]
+    stem, number, which = os.path.basename(name.strip()).partition("#")
+    ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
+    return stem.removesuffix(stem[len(stem) - len(ending) :]) + number + which
 
 
-def _matches(row: Row, wanted: Mapping[str, Any]) -> bool:
-    return all(
-        row.get(column) == value if isinstance(value, str) else number_of(row.get(column)) == value
-        for column, value in wanted.items()
-    )
+def _chosen(rows: Sequence[Row], tabulations: Sequence[Tabulation]) -> list[Sequence[Row]]:
+    """The rows that belong to each process."""
+    groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]] = {}
+    for one in tabulations:
+        if (columns := tuple(one.rows)) not in groups:
+            groups[columns] = {}
+            for row in rows:
+                key = tuple(_comparable(row.get(column)) for column in columns)
+                groups[columns].setdefault(key, []).append(row)
+    return [
+        groups[tuple(one.rows)].get(tuple(map(_comparable, one.rows.values())), [])
+        for one in tabulations
+    ]
 
 
-def _result_of(
-    rows: Sequence[Row], needed: Sequence[str], failed: Sequence[float]
-) -> dict[str, float] | str:
-    """The numbers in the row of a point; why not, where there is none."""
+def _comparable(value: Any) -> Any:
+    """A number as such, whatever it is written as; a word as it is."""
+    number = number_of(value)
+    return value if np.isnan(number) else number
+
+
+def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, float]:
+    """The numbers in the row of a point.
+
+    Args:
+        rows: Rows that belong to the point.
+        needed: Columns, and whether they must be above zero, as cross sections are; errors may be zero.
+
+    Raises:
+        ValueError: With the reason why there is none.
+    """
     if len(rows) != 1:
-        return f"{len(rows)} results" if rows else "no result"
+        raise ValueError(f"{len(rows)} results where one is needed" if rows else "no result")
     numbers = {name: number_of(rows[0].get(name)) for name in needed}
     for name, number in numbers.items():
-        if not np.isfinite(number) or number in failed:
-            return f"failed calculation, {name} = {number:g}"
+        if not (np.isfinite(number) and (number > 0 or (number == 0 and not needed[name]))):
+            raise ValueError(f"failed calculation, {name} = {number:g}")
     return numbers
 
 
 def _has_complex_mixings(text: str) -> bool:
-    """Whether a spectrum has imaginary parts of mixings."""
-    rows = (row for block in _MIXINGS for row in read_rows(text, f"IM{block}"))
-    return any(number_of(row[-1]) != 0 for row in rows)
+    """Tell whether a spectrum has imaginary parts of mixings."""
+    blocks = [f"IM{block}" for block in _MIXINGS if f"IM{block}" in text.upper()]
+    return any(number_of(row[-1]) != 0 for block in blocks for row in read_rows(text, block))
 
 
 def _tabulated(
-    one: Tabulation,
-    names: list[str],
-    values: Mapping[str, Array],
-    left_out: Counter[str],
+    one: Tabulation, points: Mapping[str, Mapping[str, float]], left_out: Counter[str]
 ) -> Tabulated:
-    """The table of a process out of its parameters and results [N]."""
+    """The table of a process out of its parameters and results."""
+    names = list(points)
+    columns: dict[str, Array] = {}
+    if names:
+        values = _arrays(points)
+        values = input_values(one.inputs, values)
+        columns = {name: values[name] for name in one.features}
+        for name, target in one.targets.items():
+            columns[name] = np.broadcast_to(target(values), (len(names),))
+        sound = np.isfinite(np.stack([*columns.values()])).all(axis=0)
+        left_out["an input or a target is not finite"] += int(np.sum(~sound))
+        names = [name for name, is_sound in zip(names, sound) if is_sound]
+        columns = {name: column[sound] for name, column in columns.items()}
     if not names:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common(3))
+        reasons = "; ".join(f"{count} times {text}" for text, count in left_out.most_common(3))
         raise ValueError(f"No spectrum is left for {one.pids}: {reasons or 'there are none'}.")
-    values = input_values(one.inputs, values)
-    columns = {name: values[name] for name in one.features}
-    for name, target in one.targets.items():
-        columns[name] = np.broadcast_to(target(values), (len(names),))
-    sound = np.isfinite(np.stack([*columns.values()])).all(axis=0)
-    left_out["input or target not finite"] += int(np.sum(~sound))
-    return Tabulated(
-        [name for name, is_sound in zip(names, sound) if is_sound],
-        {name: column[sound] for name, column in columns.items()},
-        +left_out,
-    )
+    return Tabulated(names, columns, +left_out)
 
 
-def _conventions(places: Mapping[str, Place], values: Mapping[str, Array]) -> Iterator[str]:
+def _arrays(points: Mapping[str, Mapping[str, float]]) -> dict[str, Array]:
+    rows = [*points.values()]
+    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
+
+
+def _conventions(
+    tabulations: Sequence[Tabulation], found: Sequence[Mapping[str, Mapping[str, float]]]
+) -> Iterator[str]:
     """Yield what spectra say of signs of masses, and rows of mixings that are none."""
-    rows: dict[Place, dict[Place, Array]] = {}
-    for name, place in places.items():
+    of_places = {
+        place: values
+        for one, points in zip(tabulations, found)
+        for name, values in _arrays(points).items()
+        if (place := one.places.get(name)) is not None
+    }
+    rows: dict[Place, list[Array]] = {}
+    for place, values in of_places.items():
         if place[0] in _MIXINGS and len(place) == 3:
-            rows.setdefault((place[0], place[1]), {})[place] = values[name]
-        elif place[0] == "MASS" and (share := np.mean(values[name] < 0)):
+            rows.setdefault((place[0], place[1]), []).append(values)
+        elif place[0] == "MASS" and (share := np.mean(values < 0)):
             yield (
-                f"{place_text(place)} is negative in {100 * share:.1f} % of the spectra, whose mixings are "
-                "real then."
+                f"{place_text(place)} is negative in {100 * share:.1f} % of the spectra: the sign is kept, as "
+                "mixings are real then."
             )
     for row, entries in rows.items():
-        norms = np.square([*entries.values()]).sum(axis=0)
-        odd = np.sum(np.abs(norms - 1.0) > _NORM_TOLERANCE)
-        if odd and len(entries) == _MIXINGS[str(row[0])]:
-            yield f"{place_text(row)} is no unit vector in {odd} spectra: check these mixings."
+        if len(entries) < _MIXINGS[str(row[0])] or len({len(values) for values in entries}) > 1:
+            continue
+        odd = np.sum(np.abs(np.square(entries).sum(axis=0) - 1.0) > _NORM_TOLERANCE)
+        if odd:
+            yield f"{place_text(row)} is no unit vector in {odd} spectra. Check these mixings."
 
 
 def _signed_features(tabulations: Iterable[Tabulation]) -> Iterator[str]:
     """Yield that mixings are features, whose signs are a convention."""
-    signed = {
-        name: None
-        for one in tabulations
-        for name in one.features
-        if not isinstance(item := one.inputs[name], Expression) and item[0] in _MIXINGS
-    }
+    items = {name: one.inputs[name] for one in tabulations for name in one.features}
+    signed = [
+        name
+        for name, item in items.items()
+        if not isinstance(item, Expression) and item[0] in _MIXINGS
+    ]
     if signed:
         yield (
-            f"{', '.join(signed)} change sign with a convention, which cross sections do not. "
-            "tfbnn.datasets.cross_sections.symmetries proposes inputs that do not either."
+            f"Signs of rows of mixings are a convention, and inputs change with them: {', '.join(signed)}. "
+            "tfbnn.datasets.cross_sections.symmetries proposes inputs that do not."
         )
 
 
 def column_text(one: Tabulation, name: str) -> str:
-    """What a column of the table is, for its head."""
+    """Return what a column of the table is, for its head."""
     if name in one.targets:
         return one.targets[name].text
     return f"{input_text(one.inputs[name])} {unit_of(one.inputs[name])}".rstrip()

@@ -35,7 +35,7 @@ PROCESS = """
 pids = [{0}, {1}]
 rows = {{pid1 = {0}, pid2 = {1}}}
 target = "xsec"
-errors = {{pdf = {{target = "pdf / xsec", model = "{0}_{1}_pdf.h5"}}}}
+errors = {{pdf = {{relative = "pdf / xsec", model = "{0}_{1}_pdf.h5"}}}}
 model = "{0}_{1}.h5"
 """
 

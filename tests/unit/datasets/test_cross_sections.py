@@ -59,6 +59,14 @@ def test_signs_of_all_masses_change_nothing_between_neutralinos(pair, spectrum):
     np.testing.assert_array_equal(features(pair, changed), features(pair, spectrum))
 
 
+@pytest.mark.parametrize("pair", [(1000023, 1000024), (1000024, -1000037), (1000037, -1000037)])
+@pytest.mark.parametrize("i", [1, 2])
+def test_a_chargino_mass_may_have_either_sign(pair, i, spectrum):
+    mass = ("MASS", CHARGINOS[i - 1])
+    changed = with_signs(spectrum, ("UMIX", i)) | {mass: -spectrum[mass]}
+    np.testing.assert_allclose(features(pair, changed), features(pair, spectrum), atol=1e-14)
+
+
 def test_one_mass_of_two_changes_their_interference(spectrum):
     changed = spectrum | {("MASS", 1000022): -spectrum["MASS", 1000022]}
     before, after = features((1000022, 1000023), spectrum), features((1000022, 1000023), changed)
@@ -70,7 +78,7 @@ def test_order_and_charge_change_nothing():
     assert symmetries([1000037, -1000024]) == symmetries([1000024, -1000037])
 
 
-@pytest.mark.parametrize("pair", [(1000022,), (1000022, 1000021), (1000022, 1000022, 1000022)])
+@pytest.mark.parametrize("pair", [(1000022,), (1000022, 1000021), (1000022,) * 3, (1000024,) * 2])
 def test_other_particles_are_refused(pair):
     with pytest.raises(ValueError, match="symmetries are known of pairs"):
         symmetries(pair)

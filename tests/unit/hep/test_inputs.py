@@ -84,6 +84,10 @@ def test_a_model_without_names_takes_inputs_that_no_other_uses():
         ({"z": "y", "y": "z"}, "z, y are made of each other"),
         ({"z": "z"}, "made of each other"),
         ({"z": "open('x')"}, "neither an SLHA place.*nor an expression"),
+        ({"MASS:3": "MASS 4"}, "No input can be called 'MASS:3'"),
+        ({"z\n": "MASS 4"}, "No input can be called"),
+        ({"N11": "2", "z": "N11", "log_m": "1"}, "an input at an SLHA place"),
+        ({f"a{n}": "MASS 4" for n in range(201)}, "There can be 200 inputs"),
     ],
 )
 def test_inputs_are_checked(inputs, message):
@@ -98,17 +102,20 @@ def test_points_without_a_finite_input_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "target, factor, power",
-    [("K", 1.0, 1.0), ("NLO / LO", 7.0, 1.0), ("sqrt(NLO/LO)", 7.0, 2.0), ("LO / NLO", 7.0, -1.0)],
+    "target, of",
+    [("K", lambda t: t), ("NLO / LO", lambda t: 7 * t), ("log10(NLO/LO)", lambda t: 7 * 10**t)],
 )
-def test_targets_are_solved_for_the_cross_section(tmp_path, target, factor, power):
+def test_targets_are_solved_for_the_cross_section(tmp_path, target, of):
     lo = {"LO": "LOXSEC 1", "N11": "NMIX 1 1"} if "LO" in target else {}
     predictor = predictor_of(tmp_path, process(target=target, inputs=DERIVED | lo))
     (one,) = predictor.processes.values()
     assert (one.target is None) == (target == "K")
     found = predictor.predict(POINTS | {"LO": [7.0, 7.0]})
-    np.testing.assert_allclose(found.central[:, 0], factor * medians(one, X) ** power, rtol=1e-12)
+    np.testing.assert_allclose(found.central[:, 0], of(medians(one, X)), rtol=1e-12)
     assert (found.err_down > 0).all() and (found.err_up > 0).all()
+    if lo:
+        with pytest.raises(ValueError, match="gives no cross section at point 1"):
+            predictor.predict(POINTS | {"LO": [7.0, -7.0]})
 
 
 @pytest.mark.parametrize(
@@ -135,7 +142,8 @@ def test_networks_predict_errors_of_points(tmp_path):
     np.testing.assert_allclose(relative["alpha_s"], np.column_stack(sides), rtol=1e-12)
     total = np.sqrt(0.1**2 + sides[0] ** 2 + sides[1] ** 2)
     np.testing.assert_allclose(found.other_up[:, 0], found.central[:, 0] * total, rtol=1e-12)
-    mine = predictor.predict(POINTS, errors={"pdf": 0.0, "alpha_s": 0.0})
+    mine = predictor.predict(POINTS, errors={"pdf": 0.0, "alpha_s": (0.0, 0.0)})
+    assert {name: one.shape for name, one in mine.relative_errors[0].items()} == dict.fromkeys(errors, (2, 2))  # fmt: skip
     np.testing.assert_allclose(mine.other_up, 0.1 * found.central, rtol=1e-12)
 
 
@@ -144,6 +152,7 @@ def test_networks_predict_errors_of_points(tmp_path):
     [
         ({"pdf": model("log_m", "y")}, "inputs must name"),
         ({"pdf": (model("log_m", "z"), 0.1)}, "the error 'pdf'"),
+        ({"pdf\nBLOCK MASS": 0.1}, "No error can be called"),
     ],
 )
 def test_networks_of_errors_are_checked(errors, message):

@@ -19,6 +19,7 @@ from tfbnn.cli.options import argument
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.evaluation import batches_of, pids_of
 from tfbnn.data.training_inputs import OUTSIDE
+from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.hep.process import Pids
@@ -54,6 +55,7 @@ class Options:
 
 def run(args: argparse.Namespace) -> int:
     """Predict all candidates, and print those of largest error."""
+    check_integer("--num-points", args.num_points, minimum=1)
     check_output(args.output, TABLE, [args.folder, args.table, *args.spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     names: list[str] = []
@@ -67,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         pids = np.array(sections.pids)[place]
         found.append(np.column_stack([pids, width[rows, place], sections.trust[rows, place]]))
         names += some
+    if not names:
+        raise ValueError("No point is left. Repair the spectra.")
     values = np.concatenate(found)
     inside = np.flatnonzero(np.isfinite(values[:, 2]))
     if num_outside := len(names) - len(inside):

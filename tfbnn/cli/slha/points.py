@@ -1,9 +1,11 @@
 """Points of a scan, batch by batch: out of SLHA spectra, or of a table; and where copies of spectra go."""
 
 import itertools
+import lzma
 import os
 import tarfile
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,20 +17,17 @@ from tfbnn.cli.console import say
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
 from tfbnn.exceptions import DataWarning
+from tfbnn.hep.inputs import columns_of
 from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.hep.slha import spectra_in
+from tfbnn.hep.slha import SPECTRUM_ENDINGS, spectra_in
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.atomic import check_writable, replacing
-
-# Endings of files that a folder is searched for; others can be named.
-ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
-
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def find_spectra(paths: Sequence[str]) -> list[str]:
-    """The files that are meant: those named, and of each folder those with one of `ENDINGS`.
+    """The files that are meant: those named, and of each folder those with one of `SPECTRUM_ENDINGS`.
 
     Raises:
         FileNotFoundError: For what is not there.
@@ -41,17 +40,19 @@ def find_spectra(paths: Sequence[str]) -> list[str]:
                 raise FileNotFoundError(f"No file {path}; give SLHA files, or folders of them.")
             found.append(path)
             continue
-        names = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ENDINGS)]
+        names = [
+            name for name in sorted(os.listdir(path)) if name.lower().endswith(SPECTRUM_ENDINGS)
+        ]
         if not names:
             raise ValueError(
-                f"{path} has no file that ends in one of {', '.join(ENDINGS)}. Name the files."
+                f"{path} has no file that ends in one of {', '.join(SPECTRUM_ENDINGS)}. Name the files."
             )
         found += [os.path.join(path, name) for name in names]
     return found
 
 
 def read_spectra(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every spectrum in files: one or many each, or a tar of files with `ENDINGS`.
+    """Yield (name, text) of every spectrum in files: one or many each, or a tar of files with `SPECTRUM_ENDINGS`.
 
     A spectrum is named by its path, in a tar by TAR/PATH, and the second of a file by PATH#2.
     """
@@ -59,15 +60,18 @@ def read_spectra(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         if not path.lower().endswith(_TARS):
             yield from _each(path, read_text(path))
             continue
-        with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile() and member.name.lower().endswith(ENDINGS):
-                    content = cast(IO[bytes], archive.extractfile(member)).read()
-                    yield from _each(f"{path}/{member.name}", content.decode("utf-8", _ERRORS))
+        try:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    if member.isfile() and member.name.lower().endswith(SPECTRUM_ENDINGS):
+                        content = cast(IO[bytes], archive.extractfile(member)).read()
+                        yield from _each(f"{path}/{member.name}", content.decode("utf-8", _ERRORS))
+        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise ValueError(f"{path} is no readable tar: {error}. Pack it again.") from error
 
 
 def _each(name: str, text: str) -> Iterator[tuple[str, str]]:
-    for number, one in enumerate(spectra_in(text) or [text], 1):
+    for number, one in enumerate(spectra_in(text), 1):
         yield (name if number == 1 else f"{name}#{number}"), one
 
 
@@ -199,8 +203,13 @@ def of_table(
         ValueError: For tables that cannot be read, or lack a column.
     """
     columns = {name: value for name, value in errors.items() if isinstance(value, str)}
-    wanted = list(dict.fromkeys([*predictor.places, *columns.values()]))
-    labels = [] if id_column is None or id_column in wanted else [id_column]
+
+    def wanted(available: tuple[str, ...]) -> list[str]:
+        parameters = columns_of(available, predictor.places).values()
+        return list(dict.fromkeys([*parameters, *columns.values()]))
+
+    is_number = id_column in (*predictor.places, *columns.values())
+    labels = [] if id_column is None or is_number else [id_column]
     table = read_table(path, wanted, labels)
     ids = _ids(table, id_column)
     for rows in row_slices(len(table), _AT_ONCE):

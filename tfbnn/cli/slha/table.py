@@ -13,17 +13,17 @@ example of a description, gauginos.toml:
   columns = ["pid1", "pid2", "LO", "NLO", "pdf"]    # of lines without a header
   # spectrum = "name"                # where a column names the spectrum of a row
   # block = "PROSPINO_OUTPUT"        # in place of a file: a block of each spectrum
-  # failed = [-1, 0]                 # numbers that stand for a failed calculation, besides NaN
 
   [[process]]
   pids = [1000022, 1000023]
   rows = {pid1 = 1000022, pid2 = 1000023}           # of the results, those of this process
-  target = "NLO"                     # or an expression: "log10(NLO)", "NLO / LO"
+  target = "NLO"                     # or an expression: "log10(NLO)"; "NLO / LO" with an input LO
   inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
-  errors = {pdf = {target = "pdf / NLO", model = "pdf.h5"}}
+  errors = {pdf = {relative = "pdf / NLO", model = "pdf.h5"}}
   model = "chi10chi20.h5"            # for 'tfbnn slha make'
 
-An input that another uses, N11 above, is no column of its own.
+An input that another uses, N11 above, is no column of its own. A cross section that is no number above zero, -1 say,
+is a failed calculation.
 
 examples:
   tfbnn slha table spectra/ gauginos.toml -o chi10chi20.csv
@@ -40,13 +40,13 @@ import numpy as np
 
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.options import argument
-from tfbnn.cli.outputs import FOLDER, TABLE, check_output
+from tfbnn.cli.outputs import FOLDER, STREAM, TABLE, check_output
 from tfbnn.cli.slha.points import find_spectra, read_spectra
 from tfbnn.data.tables import table_writer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep.description import read_tabulations
-from tfbnn.hep.tabulation import Tabulated, Tabulation, column_text, tabulate
+from tfbnn.hep.tabulation import SPECTRUM, Tabulated, Tabulation, column_text, tabulate
 
 _MOST_REASONS = 5
 
@@ -68,24 +68,24 @@ class Options:
 
 def run(args: argparse.Namespace) -> int:
     """Read all spectra, and write a table of each process."""
+    if args.output == STREAM:
+        raise ValueError("-o must name a file, or of several processes a folder, received '-'.")
     results, tabulations = read_tabulations(args.description)
-    several = len(tabulations) > 1
-    check_output(
-        args.output, FOLDER if several else TABLE, [*args.spectra, args.description, results.file]
-    )
+    inputs = [*args.spectra, args.description, results.file]
+    paths = [args.output]
+    if len(tabulations) > 1:
+        check_output(args.output, FOLDER)
+        os.makedirs(args.output, exist_ok=True)
+        paths = [os.path.join(args.output, _name_of(one)) for one in tabulations]
+    for path in paths:
+        check_output(path, TABLE, inputs)
     spectra = find_spectra(args.spectra)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", DataWarning)
         tables, notes = tabulate(read_spectra(spectra), results, tabulations)
     for text, count in Counter(str(warning.message) for warning in found).most_common():
         say(f"Warning, {count} times: {text}")
-    if several:
-        os.makedirs(args.output, exist_ok=True)
-    for one, table in zip(tabulations, tables):
-        path = args.output
-        if several:
-            first, second = sorted(one.pids, key=abs)  # no name begins with the sign of a code
-            path = os.path.join(path, f"{first}_{second}.csv")
+    for path, one, table in zip(paths, tabulations, tables):
         _write(path, one, table)
         say(
             f"Wrote {counted(len(table.names), 'row')} to {path}, targets {', '.join(one.targets)}."
@@ -99,7 +99,14 @@ def run(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _name_of(one: Tabulation) -> str:
+    """The name of a table among others, which does not begin with the sign of a code where that can be."""
+    first, second = sorted(one.pids, key=lambda code: (abs(code), -code))
+    return f"{first}_{second}.csv"
+
+
 def _write(path: str, one: Tabulation, table: Tabulated) -> None:
-    comments = [f"{name} = {column_text(one, name)}" for name in table.columns]
-    with table_writer(path, ["spectrum", *table.columns], comments) as write:
+    texts = {name: column_text(one, name) for name in table.columns}
+    comments = [f"{name} = {text}" for name, text in texts.items() if text != name]
+    with table_writer(path, [SPECTRUM, *table.columns], comments) as write:
         write(np.column_stack([*table.columns.values()]), [np.array(table.names)])

@@ -26,7 +26,7 @@ INPUTS = (
 )
 FIRST = '[[process]]\npids = [1000022, 1000022]\ntarget = "xsec"\n' + INPUTS
 OF_FIRST = "rows = {pid1 = 1000022, pid2 = 1000022}\n"
-ERROR = 'errors = {scale = 0.1, pdf = {target = "pdf / xsec", model = "pdf.h5"}}\n'
+ERROR = 'errors = {scale = 0.1, pdf = {relative = "pdf / xsec", model = "pdf.h5"}}\n'
 SECOND = (
     '[[process]]\npids = [1000022, 1000023]\ntarget = "log10(xsec)"\n'
     'rows = {pid2 = 1000023}\ninputs = {m = "MASS 1000022"}\n'
@@ -63,13 +63,11 @@ def test_blocks_of_spectra_become_a_table(run, folder):
         "1: failed calculation, xsec = nan",
         "1: failed calculation, xsec = 0",
         "1: The spectrum program calls this point invalid (SPINFO 4)",
-        "MASS 1000022 is negative in 20.0 %",
+        "MASS 1000022 is negative in 50.0 %",
     ):
         assert text in err
-    head = (folder / "table.csv").read_text().splitlines()[:4]
-    assert head == [
-        "# log_m = log10(abs(m))", "# bino = N11**2", "# xsec = xsec", "# pdf_error = pdf / xsec",
-    ]  # fmt: skip
+    head = (folder / "table.csv").read_text().splitlines()[:3]
+    assert head == ["# log_m = log10(abs(m))", "# bino = N11**2", "# pdf_error = pdf / xsec"]
 
 
 def test_units_and_what_a_column_is_stand_in_parquet_too(run, folder):
@@ -77,7 +75,7 @@ def test_units_and_what_a_column_is_stand_in_parquet_too(run, folder):
     (folder / "d.toml").write_text(BLOCK + FIRST.replace(INPUTS, 'inputs = {m = "MASS 1000022"}\n') + OF_FIRST)  # fmt: skip
     assert run("slha table spectra d.toml -o table.parquet")[0] == 0
     metadata = parquet.read_schema(folder / "table.parquet").metadata
-    assert metadata[b"comments"] == b"m = MASS 1000022 GeV\nxsec = xsec"
+    assert metadata[b"comments"] == b"m = MASS 1000022 GeV"
 
 
 def test_a_tar_and_one_file_of_many_are_the_same(run, folder):
@@ -126,21 +124,46 @@ def test_odd_mixings_and_signed_features_are_told(run, folder):
     text = FIRST.replace(INPUTS, f'inputs = {{{inputs}, N13 = "NMIX 1 1", N14 = "NMIX 1 2"}}\n')
     (folder / "d.toml").write_text(BLOCK + text + OF_FIRST)
     code, _, err = run("slha table spectra d.toml -o table.csv")
-    assert code == 0 and "5 spectra have imaginary parts of mixings" in err
-    assert "N11, N12, N13, N14 change sign with a convention" in err
+    assert code == 0 and "Imaginary parts of mixings are not read: 6 of 6" in err
+    assert "inputs change with them: N11, N12, N13, N14" in err
+
+
+def test_rows_of_mixings_that_are_no_unit_vectors_are_told(run, folder):
+    inputs = ", ".join(f'U1{j} = "UMIX 1 {j}"' for j in (1, 2))
+    for path in folder.glob("spectra/*"):
+        path.write_text(path.read_text().replace("NMIX", "UMIX").replace("0.8", "0.9"))
+    (folder / "d.toml").write_text(BLOCK + FIRST.replace(INPUTS, f"inputs = {{{inputs}}}\n") + OF_FIRST)  # fmt: skip
+    code, _, err = run("slha table spectra d.toml -o table.csv")
+    assert code == 0 and "UMIX 1 is no unit vector in 2 spectra" in err
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
         (FIRST, "[results] is missing"),
-        ("[results]\n" + FIRST, "must have file or block"),
-        ('[results]\nblock = "A"\n' + FIRST, "needs columns"),
+        ("[results]\n" + FIRST, "must have a file, or a block"),
+        ('[results]\nblock = "A"\n' + FIRST, "must have a file, or a block"),
         (BLOCK + 'fil = "x"\n' + FIRST, "unknown key 'fil'. Did you mean 'file'"),
+        (BLOCK.replace("pdf", "xsec") + FIRST, "'xsec' twice"),
+        (BLOCK + FIRST + "errors = 3\n", "errors must be a table"),
+        (BLOCK + FIRST + 'errors = {pdf = {relative = ["xsec"]}}\n', "one expression or two"),
+        (BLOCK + FIRST.replace('"xsec"', "3"), "must be text"),
+        (
+            BLOCK + FIRST.replace("bino", "target").replace('"xsec"', '"log10(xsec)"'),
+            "would be 'target'",
+        ),
+        (BLOCK + FIRST.replace("bino", "spectrum"), "Two columns of the table would be 'spectrum'"),
+        (BLOCK + FIRST + FIRST, "There are two processes"),
+        (BLOCK + FIRST + SECOND.replace("MASS 1000022", "MASS 3"), "The input 'm'"),
         (BLOCK + FIRST.replace('"xsec"', '"xsex"'), "no column 'xsex'. Did you mean 'xsec'"),
         (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column 'pid3'"),
         (BLOCK + FIRST + "rows = {pid1 = 5}\n", "No spectrum is left"),
-        (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 5 2 results"),
+        (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 6 times 2 results"),
+        (BLOCK + FIRST.replace('"xsec"', '"log10(0 - xsec)"') + OF_FIRST, "No spectrum is left"),
+        (
+            '[results]\nfile = "r.dat"\ncolumns = ["xsec", "b"]\n' + FIRST,
+            "has 1 words for 2 columns",
+        ),
         ('[results]\nfile = "r.dat"\ncolumns = ["xsec"]\n' + FIRST, "2 rows of a process"),
         ('[results]\nfile = "none.csv"\n' + FIRST, "none.csv"),
     ],
@@ -168,3 +191,36 @@ def test_points_of_largest_error_come_next(run, folder):
     errors = [float(row.split(",")[3]) for row in rows]
     np.testing.assert_allclose(errors, width[order[:2]], rtol=1e-8)
     assert "Left out 2 points outside" in err
+
+
+def test_the_order_of_spectra_must_be_that_of_their_numbers(run, folder):
+    (folder / "spectra/p0.slha").rename(folder / "spectra/p10.slha")
+    (folder / "r.dat").write_text("1\n" * 6)
+    (folder / "d.toml").write_text('[results]\nfile = "r.dat"\ncolumns = ["xsec"]\n' + FIRST)
+    check_refusal(run("slha table spectra d.toml -o table.csv"), "order of the spectra")
+
+
+def test_spectra_of_one_name_are_told_apart_or_refused(run, folder):
+    first = (folder / "spectra/p0.slha").read_text()
+    (folder / "many.slha").write_text(first + first.replace("100.0", "1000.0"))
+    (folder / "r.csv").write_text("name,xsec\nmany#2,7\nmany,3\n")
+    (folder / "d.toml").write_text('[results]\nfile = "r.csv"\nspectrum = "name"\n' + FIRST)
+    assert run("slha table many.slha d.toml -o table.csv")[0] == 0
+    np.testing.assert_allclose(read_table(folder / "table.csv", ["log_m", "xsec"]).values, [[2, 3], [3, 7]])  # fmt: skip
+    (folder / "other").mkdir()
+    (folder / "other/many.slha").write_text(first)
+    check_refusal(
+        run("slha table many.slha other d.toml -o t.csv"), "Two spectra are called 'many'"
+    )
+
+
+def test_a_second_spinfo_is_of_the_same_spectrum(run, folder):
+    path = folder / "spectra/p0.slha"
+    path.write_text(path.read_text() + "BLOCK SPINFO\n  4  bad point\n")
+    assert run("slha table spectra block.toml -o table.csv")[0] == 0
+    assert len(read_table(folder / "table.csv", ["xsec"])) == 1
+
+
+def test_a_broken_tar_is_refused(run, folder):
+    (folder / "all.tar.gz").write_bytes(b"no tar")
+    check_refusal(run("slha table all.tar.gz block.toml -o table.csv"), "is no readable tar")

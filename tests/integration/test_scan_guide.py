@@ -1,0 +1,62 @@
+"""docs/guide/scan.md: its commands run as they stand there, and print what it says but for the numbers."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import QUICK
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/guide/scan.md"
+NUMBER = re.compile(r"[-+]?\b\d[\d.]*(e[-+]?\d+)?\b|\b(nan|inf)\b")
+# A tiny scan, and fits that end at once; what these print is not compared.
+SMALL = ("scan_points.py scan", "scan_points.py scan --rows 60 --points 30")
+LONG_FIT = "--num-burnin-steps 300 --num-results 200"
+QUICK_FIT = " ".join(word for word in QUICK if word != "0") + " 0 --no-pretraining --no-jit-compile"
+
+pytestmark = pytest.mark.statistics  # processes that import TensorFlow
+
+
+def transcript():
+    """(command, lines that it prints) of the page; None for lines that are left out there."""
+    for block in re.findall(r"^```\n(\$ .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = part.splitlines()
+            lines = [line for line in lines if not re.fullmatch(r"\[.*\]", line)]
+            yield command, lines
+
+
+def masked(line):
+    return NUMBER.sub("#", line.strip())
+
+
+def test_the_page_shows_what_its_commands_print(tmp_path):
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    (tmp_path / ".venv").mkdir()
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    compared = 0
+    for command, lines in transcript():
+        if command.startswith(("git ", "python3 -m venv", ".venv/bin/pip")):
+            continue
+        is_fit = " fit " in command
+        small = command.replace(*SMALL).replace(LONG_FIT, QUICK_FIT)
+        small = small.replace(".venv/bin/tfbnn", f"{sys.executable} -m tfbnn")
+        small = small.replace(".venv/bin/python", sys.executable)
+        done = subprocess.run(
+            small, shell=True, cwd=tmp_path, env=environment, text=True, capture_output=True
+        )
+        assert done.returncode in ((0, 3) if is_fit else (0,)), (small, done.stderr)
+        if is_fit:
+            continue
+        printed = [masked(line) for line in (done.stdout + done.stderr).splitlines()]
+        place = 0
+        for line in lines:
+            if line.strip() == "...":
+                continue
+            assert masked(line) in printed[place:], (small, line, printed[place:][:20])
+            place = printed.index(masked(line), place)
+            compared += 1
+    assert compared > 30
