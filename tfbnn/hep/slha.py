@@ -78,7 +78,8 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
     lines = _lines_of_blocks(text, {place[0] for place in places.values()} | {_PROGRAM})
     _heed_the_program(line for line in lines if line.block == _PROGRAM)
-    found = {name: _entries(lines, place) for name, place in places.items()}
+    by_place = _entries(lines, places.values())
+    found = {name: by_place[place] for name, place in places.items()}
     missing = [name for name, entries in found.items() if not entries]
     if missing:
         wanted = ", ".join(f"{place_text(places[name])} ({name})" for name in missing)
@@ -167,23 +168,26 @@ def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
     return found
 
 
-def _entries(lines: Iterable[_Line], place: Place) -> list[_Entry]:
-    """Return the entries at a place."""
-    block, *indices = place
-    return [
-        _Entry(_value(line.words[len(indices) :]), line.scale)
-        for line in lines
-        if line.block == block and _is_entry(line.words, indices)
-    ]
+def _entries(lines: Iterable[_Line], places: Iterable[Place]) -> dict[Place, list[_Entry]]:
+    """Return the entries at each place, in one pass."""
+    found: dict[Place, list[_Entry]] = {place: [] for place in places}
+    numbers_of_indices: dict[str, set[int]] = {}
+    for block, *indices in found:
+        numbers_of_indices.setdefault(block, set()).add(len(indices))
+    for line in lines:
+        for count in numbers_of_indices.get(line.block, ()):
+            if _has_indices(line.words, count):
+                place = (line.block, *map(int, line.words[:count]))
+                if place in found:
+                    found[place].append(_Entry(_value(line.words[count:]), line.scale))
+    return found
 
 
-def _is_entry(words: Sequence[str], indices: Sequence[int]) -> bool:
-    """Tell whether a line has these indices and no more: a number behind an integer makes it another."""
-    own, rest = words[: len(indices)], words[len(indices) :]
-    if not all(_INDEX.fullmatch(word) for word in own) or [*map(int, own)] != indices:
-        return False
+def _has_indices(words: Sequence[str], count: int) -> bool:
+    """Tell whether a line has so many indices and no more: a number behind an integer makes it another."""
+    rest = words[count:]
     more = len(rest) > 1 and _INDEX.fullmatch(rest[0]) and _looks_like_number(rest[1])
-    return not more
+    return not more and all(_INDEX.fullmatch(word) for word in words[:count])
 
 
 def _value(words: Sequence[str]) -> str:

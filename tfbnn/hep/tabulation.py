@@ -214,7 +214,9 @@ def tabulate(
     """
     rows_of = _rows_of_block(results, tabulations)
     if results.file is not None:
-        rows_of = _rows_of_file(results, tabulations)
+        chosen = _chosen(results.rows, tabulations)
+        rows_of = _rows_of_file(results, chosen)
+    places = {name: place for one in tabulations for name, place in one.places.items()}
     found: list[dict[str, dict[str, float]]] = [{} for _ in tabulations]
     left_out: list[Counter[str]] = [Counter() for _ in tabulations]
     names: list[str] = []
@@ -223,13 +225,18 @@ def tabulate(
         rows = rows_of(len(names), name, text)
         names.append(name)
         num_complex += _has_complex_mixings(text)
+        try:
+            together: dict[str, float] | None = read_places(text, places)
+        except ValueError:  # of some process, or of all
+            together = None
         for one, mine, points, reasons in zip(tabulations, rows, found, left_out):
             try:
-                points[name] = _result_of(mine, one.results) | read_places(text, one.places)
+                point = read_places(text, one.places) if together is None else together
+                points[name] = point | _result_of(mine, one.results)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
     if results.file is not None:
-        _check_matches(results, tabulations, names)
+        _check_matches(results, chosen, names)
     tables = [_tabulated(*parts) for parts in zip(tabulations, found, left_out)]
     notes = [*_conventions(tabulations, found), *_signed_features(tabulations)]
     if num_complex:
@@ -252,9 +259,9 @@ def _rows_of_block(results: Results, tabulations: Sequence[Tabulation]) -> _Rows
     return rows_of
 
 
-def _rows_of_file(results: Results, tabulations: Sequence[Tabulation]) -> _RowsOf:
+def _rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> _RowsOf:
     tables: list[dict[Any, list[Row]]] = []
-    for mine in _chosen(results.rows, tabulations):
+    for mine in chosen:
         tables.append({})
         for number, row in enumerate(mine):
             key = number if results.spectrum is None else _key(str(row[results.spectrum]))
@@ -267,16 +274,14 @@ def _rows_of_file(results: Results, tabulations: Sequence[Tabulation]) -> _RowsO
     return rows_of
 
 
-def _check_matches(
-    results: Results, tabulations: Sequence[Tabulation], names: Sequence[str]
-) -> None:
+def _check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequence[str]) -> None:
     """Refuse spectra that a row could be confused about."""
     if results.spectrum is not None:
         count = Counter(map(_key, names))
         if twice := [key for key, number in count.items() if number > 1]:
             raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
         return
-    for mine in _chosen(results.rows, tabulations):
+    for mine in chosen:
         if len(mine) != len(names):
             raise ValueError(
                 f"{results.file} has {len(mine)} rows of a process, and there are {len(names)} spectra. Name "

@@ -100,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name_of(one: Tabulation) -> str:
-    """The name of a table among others, which does not begin with the sign of a code where that can be."""
-    first, second = sorted(one.pids, key=lambda code: (abs(code), -code))
+    """The name of a table among others; a minus at its beginning would be taken for an option."""
+    first, second = sorted(one.pids, key=lambda code: (code < 0, abs(code)))
     return f"{first}_{second}.csv"
 
 

@@ -158,7 +158,7 @@ def test_rows_of_mixings_that_are_no_unit_vectors_are_told(run, folder):
         (BLOCK + FIRST.replace('"xsec"', '"xsex"'), "no column 'xsex'. Did you mean 'xsec'"),
         (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column 'pid3'"),
         (BLOCK + FIRST + "rows = {pid1 = 5}\n", "No spectrum is left"),
-        (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 6 times 2 results"),
+        (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 5 times 2 results"),
         (BLOCK + FIRST.replace('"xsec"', '"log10(0 - xsec)"') + OF_FIRST, "No spectrum is left"),
         (
             '[results]\nfile = "r.dat"\ncolumns = ["xsec", "b"]\n' + FIRST,
