@@ -28,7 +28,8 @@ from tfbnn.fit.loading import load
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import check_inputs
 from tfbnn.hep.process import Calculation, Process, check_together, pid_pair
-from tfbnn.hep.tabulation import Results, Tabulation, read_results
+from tfbnn.hep.results import Results, read_results
+from tfbnn.hep.tabulation import Tabulation
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 

@@ -16,12 +16,11 @@ from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
+from tfbnn.hep.errors import check_errors, in_quadrature
 from tfbnn.hep.inputs import columns_of, input_text, unit_of
 from tfbnn.hep.process import (
     Pids,
     Process,
-    check_errors,
-    in_quadrature,
     known_process,
     pid_pair,
 )

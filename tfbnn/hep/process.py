@@ -14,13 +14,13 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from tfbnn.data.validation import (
-    as_float_array,
     check_choice,
     check_flag,
     check_integer,
     check_number,
 )
 from tfbnn.fit.model import SampledNetwork
+from tfbnn.hep.errors import check_errors
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import (
     Input,
@@ -79,80 +79,6 @@ class Calculation:
 
 
 T = TypeVar("T")
-# (down, up), relative to the central value, both >= 0.
-Sides = tuple[float, float]
-
-
-def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
-    """Check relative errors, a dict name -> number or (down, up), or of each point.
-
-    Args:
-        errors: What the user passed; None for none.
-        num_points: N of arrays [N] or [N, 2] with one of each point; None (default): of a process, whose
-            errors are constant, or predicted by a network or two.
-
-    Returns:
-        Dict name -> (down, up), or array [N, 2].
-
-    Raises:
-        TypeError, ValueError: For anything but names and numbers >= 0 of these shapes.
-    """
-    errors = {} if errors is None else errors
-    if not isinstance(errors, Mapping) or not all(isinstance(name, str) for name in errors):
-        raise TypeError(
-            "errors must be a dict name -> relative error or (down, up), such as "
-            f"{{'scale': 0.05, 'pdf': (0.03, 0.02)}}, received {errors!r:.200}."
-        )
-    found: dict[str, Any] = {}
-    for name, value in errors.items():
-        if not name.isprintable():
-            raise ValueError(f"No error can be called {name!r:.80}: that is no name.")
-        if num_points is not None and np.ndim(value) > 0 and not isinstance(value, tuple):
-            found[name] = _of_points(name, value, num_points)
-            continue
-        sides = _sides(name, value)
-        networks = [isinstance(side, SampledNetwork) for side in sides]
-        if num_points is None and all(networks):
-            found[name] = sides
-        else:
-            down, up = (check_number(f"the error {name!r}", side, minimum=0) for side in sides)
-            found[name] = down, up
-    return found
-
-
-def _sides(name: str, value: Any) -> tuple[Any, ...]:
-    sides = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(sides) != 2:
-        raise ValueError(
-            f"The error {name!r} must be one number or two, (down, up), received {value!r:.200}."
-        )
-    return sides
-
-
-def _of_points(name: str, value: Any, num_points: int | None) -> Array:
-    array = as_float_array(value, f"the error {name!r}")
-    if array.shape == (num_points,):
-        array = np.column_stack([array, array])
-    if array.shape != (num_points, 2):
-        raise ValueError(
-            f"The error {name!r} must have shape [{num_points}] or [{num_points}, 2], one row per "
-            f"point, received {list(array.shape)}."
-        )
-    bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)).all(axis=1))
-    if len(bad):
-        raise ValueError(
-            f"The error {name!r} must be >= 0 and finite, received {array[bad[0]].tolist()} at "
-            f"point {bad[0]} (the first is 0). It is relative: 0.05 for 5 %."
-        )
-    return array
-
-
-def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> Array:
-    """Relative errors down and up [2, N] of some that are independent of each other."""
-    total = sum(map(np.square, errors), start=np.zeros((num_points, 2)))
-    return np.sqrt(total).T
-
-
 Pids = tuple[int, int]  # PDG codes of two particles
 
 # How many fb one unit of a target is.

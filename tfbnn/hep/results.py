@@ -1,0 +1,187 @@
+"""Results of calculations, in a file or in a block of each spectrum, and which belong to a spectrum and process."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfbnn.data.tables import read_table
+from tfbnn.hep.slha import SPECTRUM_ENDINGS, number_of, read_rows
+from tfbnn.system.words import did_you_mean
+
+# One result: dict column -> the word that stands there.
+Row = Mapping[str, Any]
+_KEYS = ("file", "block", "columns", "spectrum")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of calculations.
+
+    Attributes:
+        columns: Names of their columns.
+        file: The file that they were read from; None: they stand in a block of each spectrum.
+        rows: Rows of the file.
+        block: The block.
+        spectrum: Column that names the spectrum of a row, without folder and ending too; None: rows of a
+            file are in the order of the spectra.
+    """
+
+    columns: tuple[str, ...]
+    file: str | None = None
+    rows: Sequence[Row] = ()
+    block: str = ""
+    spectrum: str | None = None
+
+
+def read_results(given: Mapping[str, Any], folder: str) -> Results:
+    """Read the results that a description names, in a file or in a block of each spectrum.
+
+    Args:
+        given: Dict of "file", a table with a header or with "columns" lines of words, or "block" and
+            "columns"; and "spectrum".
+        folder: What paths are relative to.
+
+    Raises:
+        FileNotFoundError: When there is no such file.
+        TypeError, ValueError: For anything else, and a file that cannot be read.
+    """
+    if unknown := [key for key in given if key not in _KEYS]:
+        raise ValueError(
+            f"[results] has the unknown key {unknown[0]!r}.{did_you_mean(unknown[0], _KEYS)} Known: "
+            f"{', '.join(_KEYS)}."
+        )
+    file, block, spectrum = (given.get(key) for key in ("file", "block", "spectrum"))
+    columns = given.get("columns", [])
+    if not all(isinstance(one, str | None) for one in (file, block, spectrum)):
+        raise TypeError("file, block and spectrum of [results] must be text.")
+    if not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise TypeError(f"columns of [results] must be names, received {columns!r:.100}.")
+    if (file is None) == (block is None) or (file is None and not columns):
+        raise ValueError("[results] must have a file, or a block and the columns of its rows.")
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
+        raise ValueError(f"columns of [results] have {twice[0]!r} twice. Name each once.")
+    if file is None:
+        return Results(tuple(columns), block=str(block).upper())
+    path = os.path.join(folder, file)
+    names, rows = _read_lines(path, columns) if columns else _read_with_header(path)
+    if spectrum is not None:
+        check_column(spectrum, names)
+    return Results(tuple(names), path, rows, spectrum=spectrum)
+
+
+def _read_with_header(path: str) -> tuple[Sequence[str], list[Row]]:
+    words: set[str] = set()
+
+    def all_as_words(available: tuple[str, ...]) -> Sequence[str]:
+        words.update(available)
+        return available
+
+    table = read_table(path, all_as_words, categories=words, gaps=True)
+    return table.columns, [dict(zip(table.columns, row)) for row in table.values.tolist()]
+
+
+def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+    rows: list[Row] = []
+    text = Path(path).read_text("utf-8", "surrogateescape")
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != len(columns):
+            raise ValueError(
+                f"{path}, line {number}, has {len(words)} words for {len(columns)} columns. Name all of them "
+                "in [results]."
+            )
+        rows.append(dict(zip(columns, words)))
+    return columns, rows
+
+
+def check_column(name: str, columns: Sequence[str]) -> None:
+    """Refuse the name of a column that results do not have."""
+    if name not in columns:
+        raise ValueError(
+            f"The results have no column {name!r}.{did_you_mean(name, columns)} They have "
+            f"{', '.join(columns)}."
+        )
+
+
+# The rows of each process, by the number, the name and the text of a spectrum.
+RowsOf = Callable[[int, str, str], list[Sequence[Row]]]
+
+
+def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
+    """Return what gives the rows of a spectrum out of its block, those of each process."""
+
+    def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
+        rows = [dict(zip(results.columns, words)) for words in read_rows(text, results.block)]
+        return chosen_rows(rows, wanted)
+
+    return rows_of
+
+
+def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
+    """Return what gives the rows of a spectrum out of the `chosen_rows` of a file."""
+    tables: list[dict[Any, list[Row]]] = []
+    for mine in chosen:
+        tables.append({})
+        for number, row in enumerate(mine):
+            key = number if results.spectrum is None else _key(str(row[results.spectrum]))
+            tables[-1].setdefault(key, []).append(row)
+
+    def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
+        key = number if results.spectrum is None else _key(name)
+        return [table.get(key, []) for table in tables]
+
+    return rows_of
+
+
+def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequence[str]) -> None:
+    """Refuse spectra that a row could be confused about."""
+    if results.spectrum is not None:
+        count = Counter(map(_key, names))
+        if twice := [key for key, number in count.items() if number > 1]:
+            raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
+        return
+    for mine in chosen:
+        if len(mine) != len(names):
+            raise ValueError(
+                f"{results.file} has {len(mine)} rows of a process, and there are {len(names)} spectra. Name "
+                "the column that says the spectrum of a row: spectrum = ... in [results]."
+            )
+    numbers = [[*map(int, re.findall(r"\d+", name))] for name in names]
+    if sorted(numbers) != numbers:
+        raise ValueError(
+            "The order of the spectra, to which rows are matched, is not that of the numbers in their names. "
+            "Write these with leading zeros, or name the spectrum of each row: spectrum = ... in [results]."
+        )
+
+
+def _key(name: str) -> str:
+    """The name of a spectrum without folder and ending."""
+    stem, number, which = os.path.basename(name.strip()).partition("#")
+    ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
+    return stem.removesuffix(stem[len(stem) - len(ending) :]) + number + which
+
+
+def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row]]:
+    """Return the rows that have each of the wanted values, numbers or words, in some columns."""
+    groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]] = {}
+    for one in wanted:
+        if (columns := tuple(one)) not in groups:
+            groups[columns] = {}
+            for row in rows:
+                key = tuple(_comparable(row.get(column)) for column in columns)
+                groups[columns].setdefault(key, []).append(row)
+    return [groups[tuple(one)].get(tuple(map(_comparable, one.values())), []) for one in wanted]
+
+
+def _comparable(value: Any) -> Any:
+    """A number as such, whatever it is written as; a word as it is."""
+    number = number_of(value)
+    return value if np.isnan(number) else number
