@@ -4,7 +4,7 @@
 
 pairs: `tfbnn.BayesianMLP().fit_posterior(x, y, max_seconds=150)` of every pair on 85 % of its rows, inputs
 as `tfbnn.datasets.cross_sections.symmetries` proposes them; scores on the rest. pdf: the same of the relative
-error of the parton densities, 60 s each. rows: learning curves of three pairs. next: 300 rows, and 300 more
+error of the parton densities, 60 s each, as are the next two. rows: learning curves of three pairs. next: 300 rows, and 300 more
 that are chosen by the largest predicted error or at random. cut: no rows in a window of one mass. Models are kept in --work, rows as they finish,
 so that a killed script goes on where it was; the table is benchmarks/results/gauginos.md.
 """
@@ -24,7 +24,7 @@ from report import report
 from store import Store
 
 SHARE = 0.85
-SECONDS, PDF_SECONDS = 150, 60
+SECONDS, BRIEF = 150, 60
 # A pair of each kind, of learning curves.
 EXAMPLES = ((1000022, 1000023), (1000022, 1000024), (1000024, -1000037))
 NUM_ROWS, NUM_FIRST, NUM_MORE = (300, 1000, 3000), 300, 300
@@ -111,13 +111,13 @@ def of_pdf(pair, path, quick):
     kept = np.isfinite(rows.pdf)
     rows = rows._replace(x=rows.x[kept], y=rows.y[kept], pdf=rows.pdf[kept])
     train, test = halves(rows)
-    return fitted(rows, rows.pdf, train, test, PDF_SECONDS, quick, path)[1] | {"pair": pair}
+    return fitted(rows, rows.pdf, train, test, BRIEF, quick, path)[1] | {"pair": pair}
 
 
 def of_rows(pair, count, path, quick):
     """Fits a pair on its first training rows."""
     rows = rows_of(pair)
-    found = fitted(rows, rows.y, slice(0, count), halves(rows)[1], SECONDS, quick, path)[1]
+    found = fitted(rows, rows.y, slice(0, count), halves(rows)[1], BRIEF, quick, path)[1]
     return found | {"pair": pair}
 
 
@@ -127,7 +127,7 @@ def of_next(pair, seed, quick):
     train, test = halves(rows)
     order = np.random.default_rng(seed).permutation(train.stop)
     first, pool = np.split(order, [NUM_FIRST])
-    model, begun = fitted(rows, rows.y, first, test, PDF_SECONDS, quick)
+    model, begun = fitted(rows, rows.y, first, test, BRIEF, quick)
     prediction = model.predict(rows.x[pool], quantiles=[0.16, 0.84], return_trust=True)
     low, high = prediction.columns.quantiles[:, :, 0]
     width = np.where(prediction.trust >= 0, np.log(high / low), -np.inf)
@@ -136,7 +136,7 @@ def of_next(pair, seed, quick):
     found = {"pair": pair, "seed": seed, "first": begun}
     for name, extra in more.items():
         together = np.concatenate([first, extra])
-        found[name] = fitted(rows, rows.y, together, test, PDF_SECONDS, quick)[1]
+        found[name] = fitted(rows, rows.y, together, test, BRIEF, quick)[1]
     return found
 
 

@@ -1,6 +1,7 @@
 """Make a folder of cross-section networks, one per process, out of models that 'tfbnn fit' made.
 
-What their columns mean stands in a description in TOML, below.
+What their columns mean stands in a description in TOML, below. Inputs may be expressions too; see 'tfbnn slha table
+--help', which reads the same description.
 
 example of a description, gauginos.toml:
   energy = 13000                     # GeV; what stands before the first process holds for all
