@@ -76,24 +76,16 @@ def _error(text: str) -> tuple[str, Any]:
     return name, sides if len(sides) == 2 else sides[0]
 
 
-class Options(JsonOptions):
-    """Options of the command.
+class PointsOptions:
+    """Options of commands that predict points.
 
     Attributes:
         folder: Folder of processes.
-        spectra: Files in SLHA, or folders, of which all files that end in .slha, .slha1, .slha2,
-            .lha or .spc.
+        spectra: Files in SLHA, many in one too, tars, or folders of files that end in .slha, .slha1,
+            .slha2, .lha or .spc.
         table: A table with the inputs in place of spectra.
         id_column: Column of the table that names its points.
         process: This process only; may be repeated.
-        output: Table to write, in the format of its ending.
-        write: Write copies of the spectra with XSECTION blocks: to this file where one spectrum is
-            named, else to this folder.
-        overwrite: Replace files that -w finds there.
-        add_errors: Add the errors of other origin that the folder has, in quadrature, and show the
-            parts.
-        error: A relative error of other origin to be added, in place of one of that name in the folder:
-            a number, two for down and up with a comma, or a column of the table.
         skip_bad: Leave out spectra that lack something or are called invalid, and say which.
         trusted: The folder is your own: read its models in this process, which is faster.
     """
@@ -105,13 +97,29 @@ class Options(JsonOptions):
     process: Annotated[
         list[Pids] | None, {"action": "append", "type": pids_of, "metavar": "PID,PID"}
     ] = None
+    skip_bad: bool = False
+    trusted: bool = False
+
+
+class Options(JsonOptions, PointsOptions):
+    """Options of the command.
+
+    Attributes:
+        output: Table to write, in the format of its ending.
+        write: Write copies of the spectra with XSECTION blocks: to this file where one spectrum is
+            named, else to this folder.
+        overwrite: Replace files that -w finds there.
+        add_errors: Add the errors of other origin that the folder has, in quadrature, and show the
+            parts.
+        error: A relative error of other origin to be added, in place of one of that name in the folder:
+            a number, two for down and up with a comma, or a column of the table.
+    """
+
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
     write: Annotated[str | None, {"flags": ("-w", "--write"), "metavar": "PLACE"}] = None
     overwrite: bool = False
     add_errors: bool = False
     error: Annotated[Sequence[Any], {"action": "append", "type": _error, "metavar": "NAME=X"}] = []
-    skip_bad: bool = False
-    trusted: bool = False
 
 
 def run(args: argparse.Namespace) -> int:

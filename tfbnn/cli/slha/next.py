@@ -1,6 +1,6 @@
 """Say which points to compute next: those of which the networks know least, inside the training inputs.
 
-CANDIDATES are SLHA spectra, folders or tars of them, or with --table a table of points. They are sorted by the
+Candidates are SLHA spectra, folders or tars of them, or with --table a table of points. They are sorted by the
 largest predicted error of their processes, relative to the cross section; a process whose trust is -1 does
 not count, as there its error means little. One row per point, as CSV.
 
@@ -15,42 +15,24 @@ from typing import Annotated
 import numpy as np
 
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import argument
 from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.evaluation import batches_of, pids_of
+from tfbnn.cli.slha.evaluation import PointsOptions, batches_of
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.hep.predictor import CrossSectionPredictor
-from tfbnn.hep.process import Pids
 
 
-class Options:
+class Options(PointsOptions):
     """Options of the command.
 
     Attributes:
-        folder: Folder of processes.
-        spectra: Files in SLHA, tars, or folders.
-        table: A table with the inputs in place of spectra.
-        id_column: Column of the table that names its points.
-        process: This process only; may be repeated.
         num_points: How many points to name.
         output: Table to write, in the format of its ending.
-        skip_bad: Leave out spectra that lack something or are called invalid, and say which.
-        trusted: The folder is your own: read its models in this process, which is faster.
     """
 
-    folder: Annotated[str, argument("FOLDER")]
-    spectra: Annotated[list[str], argument("CANDIDATES", nargs="*")]
-    table: Annotated[str | None, {"metavar": "POINTS"}] = None
-    id_column: Annotated[str | None, {"flags": ("--id",), "metavar": "COL"}] = None
-    process: Annotated[
-        list[Pids] | None, {"action": "append", "type": pids_of, "metavar": "PID,PID"}
-    ] = None
     num_points: Annotated[int, {"flags": ("-n", "--num-points"), "type": int, "metavar": "N"}] = 100
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
-    skip_bad: bool = False
-    trusted: bool = False
 
 
 def run(args: argparse.Namespace) -> int:
