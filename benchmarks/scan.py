@@ -121,6 +121,7 @@ def real(folder, num_points):
     lines = [f"1000022 1000022 {value:.6g}" for value in train[:, -1]]
     (folder / "results.dat").write_text("\n".join(lines) + "\n")
     text = scan_points.DESCRIPTION.replace("qcd_order = 0", "qcd_order = 1")
+    text = text.replace(', "low", "high"', "")
     (folder / "gauginos.toml").write_text(text + scan_points.process_text(1000022))
     scan_points.write_csv(folder / "test.csv", [*names, "xsec_1000022"], test)
     points = values[:num_points, :-1]

@@ -7,8 +7,10 @@ Leading-order cross sections of pp -> chi10 chi10 and pp -> chi20 chi20 at 13 Te
 stands as -1. The points of the scan are drawn as the others are, from another seed.
 
     FOLDER/fitted/*.slha         spectra to fit to
-    FOLDER/results.dat           a line for each of them and process: PDG codes, cross section in fb
+    FOLDER/results.dat           a line for each of them and process: PDG codes, cross section in fb, and those
+                                 with masses 2 % larger and smaller, which stand in for a change of scale
     FOLDER/gauginos.toml         what all of it means, for `tfbnn slha table` and `tfbnn slha make`
+    FOLDER/with_errors.toml      the first process, with networks of the error of scale
     FOLDER/test.csv              parameters and cross sections of points to test on
     FOLDER/points.csv, spectra/*.slha    the points of the scan, as a table and one by one
 """
@@ -42,8 +44,13 @@ errors = {scale = 0.1}
 
 [results]
 file = "results.dat"
-columns = ["pid1", "pid2", "xsec"]
+columns = ["pid1", "pid2", "xsec", "low", "high"]
 """
+SCALE = """\
+errors.scale = {relative = ["1 - low / xsec", "high / xsec - 1"], model = ["scale_down.h5", "scale_up.h5"]}
+"""
+# Masses of "low" and "high", over those of the point.
+VARIATIONS = (1.02, 0.98)
 
 
 def process_text(pid, target="xsec"):
@@ -79,15 +86,23 @@ def main(arguments=None):
 def make(folder, num_rows, num_points):
     """Writes all of it."""
     masses, mixings = neutralinos(num_rows + NUM_TEST, np.random.default_rng(0))
-    values = {k: pair_cross_section_fb(masses[:, k - 1], mixings[:, k - 1]) for k in PIDS}
+
+    def cross_sections(k, factor=1.0):
+        return pair_cross_section_fb(factor * masses[:, k - 1], mixings[:, k - 1])
+
+    values = {k: cross_sections(k) for k in PIDS}
+    others = {k: [cross_sections(k, factor) for factor in VARIATIONS] for k in PIDS}
     write_spectra(folder / "fitted", masses[:num_rows], mixings[:num_rows])
     lines = [
         f"{pid} {pid} {-1 if (number + k) % FAILED_EVERY == 0 else values[k][number]:.6g}"
+        f" {others[k][0][number]:.6g} {others[k][1][number]:.6g}"
         for number in range(num_rows)
         for k, pid in PIDS.items()
     ]
     (folder / "results.dat").write_text("\n".join(lines) + "\n")
     (folder / "gauginos.toml").write_text(DESCRIPTION + "".join(map(process_text, PIDS.values())))
+    text = DESCRIPTION.replace("errors = {scale = 0.1}\n", "") + process_text(PIDS[1]) + SCALE
+    (folder / "with_errors.toml").write_text(text)
     names = [name for k in PIDS for name in columns_of(k)]
     tests = [inputs_of(masses, mixings, k) for k in PIDS] + [np.stack([*values.values()], axis=1)]
     columns = [*names, *(f"xsec_{pid}" for pid in PIDS.values())]
