@@ -155,15 +155,16 @@ def scores(folder):
     for place, pids in enumerate(found.pids):
         truth, central = table.column(f"xsec_{pids[0]}"), found.central[:, place]
         error = np.abs(central / truth - 1.0)
-        above = truth > central
-        sigma = np.where(above, found.err_up[:, place], found.err_down[:, place])
-        pull = np.abs(truth - central) / sigma
+        process = predictor.processes[pids]
+        values = process.values({name: table.column(name) for name in process.places})
+        x = np.column_stack([values[name] for name in process.features])
+        off = np.abs(process.model.predict_distribution(x).cdf(truth) - 0.5)
         scores[str(pids)] = {
             "relative_error_median": float(np.median(error)),
             "relative_error_mean": float(np.mean(error)),
             "relative_error_q90": float(np.quantile(error, 0.9)),
             "rmse_log10": float(np.sqrt(np.mean(np.square(np.log10(central / truth))))),
-            "within": [float(np.mean(pull < level)) for level in (1, 2)],
+            "within": [float(np.mean(off < share / 2)) for share in (0.6827, 0.9545)],
             "rows": len(truth),
         }
     return scores

@@ -23,8 +23,8 @@ def part(name, row):
             f"## {TITLES[name]}",
             f"`tfbnn slha table`, all fits and `tfbnn slha make` took {row['make']:.0f} s, each fit with "
             f"{'`' + row['fit'] + '`' if row['fit'] else 'nothing else than data and target'}. Inputs are those of "
-            "`datasets.cross_sections.symmetries`; scores are of what `predict` of the folder gives, its medians "
-            "and errors.",
+            "`datasets.cross_sections.symmetries`; scores are of the medians and the "
+            "distributions that the folder predicts.",
             _scores(row["scores"]),
             f"{row['points']} points, all processes; commands are whole processes, with their "
             f"start. The load of the machine was {row['machine_load']:.1f}, so that CPU seconds say "
