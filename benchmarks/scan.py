@@ -33,7 +33,7 @@ from tfbnn.hep import CrossSectionPredictor
 
 NUM_POINTS, NUM_ALONE, RANKS = 10_000, 300, (1, 2, 4)
 # As long as the fit of `tfbnn demo`; and as long as one waits.
-FITS = {"made": "--max-seconds 120", "real": ""}
+FITS = {"made": "--layers 20,20 --max-seconds 90", "real": ""}
 QUICK_FIT = (
     "--prior normal --layers 3 --num-chains 2 --num-results 12 --num-burnin-steps 12 "
     "--no-pretraining --no-jit-compile"
