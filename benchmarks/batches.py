@@ -19,7 +19,7 @@ from common import add_common_options, machine, output_folder
 from problems import NTK, Problem, neutralino
 from store import Store
 
-from tfbnn.engine.starts import condensing
+from tfbnn.fit import condensing
 from tfbnn.kernels import HMC
 from tfbnn.priors import FromPosterior
 
