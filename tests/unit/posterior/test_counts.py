@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from scipy import stats
 
 from tests.support.builders import synthetic_ensemble
 from tfbnn import BayesianMLP, plots
 from tfbnn.diagnostics.fit_advice import find_misfits
 from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck
-from tfbnn.engine.density.data import known_noise
-from tfbnn.engine.density.densities import Noise, row_log_likelihood
-from tfbnn.engine.density.fisher import likelihood_information
 from tfbnn.likelihoods import NegativeBinomial, Poisson
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.forward import network_outputs
@@ -55,6 +51,11 @@ class Case:
 
 @each_setting
 def test_the_density_that_is_sampled_is_that_of_scipy(name):
+    import tensorflow as tf
+
+    from tfbnn.engine.density.densities import Noise, row_log_likelihood
+    from tfbnn.engine.density.fisher import likelihood_information
+
     case = Case(name)
     spec, rate = case.ensemble.spec, case.rate
     log_scale = tf.constant(case.ensemble.log_noise_scale.astype(float))
@@ -200,6 +201,8 @@ def test_validation_rows_have_an_offset_where_the_others_have():
 
 
 def test_rows_of_an_earlier_fit_without_offset_have_none():
+    from tfbnn.engine.density.data import known_noise
+
     spec = BayesianMLP([2, 3, 1], likelihood=NegativeBinomial(0.4)).spec
     np.testing.assert_array_equal(known_noise(spec, None, np.ones((4, 1))), np.zeros((4, 1)))
 
