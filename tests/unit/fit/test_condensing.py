@@ -17,6 +17,8 @@ from tfbnn.fit import condensing
 from tfbnn.fit.condensing import condense
 from tfbnn.spec.rows import NetworkRows
 
+pytestmark = pytest.mark.tensorflow
+
 KNOWN = {"likelihood": likelihoods.Gaussian([0.3, 0.05]), "prior": priors.Normal(2.0)}
 LEARNED = {"likelihood": likelihoods.Gaussian("learned"), "prior": priors.Normal(2.0)}
 

@@ -14,6 +14,8 @@ from tfbnn import priors
 from tfbnn.fit.given import given_starts
 from tfbnn.run.options import Sampling
 
+pytestmark = pytest.mark.tensorflow
+
 NUM_PARAMETERS = 22  # of the fixture `fitted`
 
 
