@@ -25,8 +25,6 @@ References:
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 _NEUTRALINOS = {1000022: 1, 1000023: 2, 1000025: 3, 1000035: 4}
 _CHARGINOS = {1000024: 1, 1000037: 2}
 
@@ -45,11 +43,11 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
         ValueError: For other particles.
     """
     codes = sorted(map(abs, pair), key=lambda code: (code in _CHARGINOS, code))
-    charges = [np.sign(code) for code in pair if abs(code) in _CHARGINOS]
+    charges = [code > 0 for code in pair if abs(code) in _CHARGINOS]
     if (
         len(codes) != 2
         or not {*codes} <= {*_NEUTRALINOS, *_CHARGINOS}
-        or charges in ([1, 1], [-1, -1])
+        or charges in ([True, True], [False, False])
     ):
         raise ValueError(
             "symmetries are known of pairs out of 1000022, 1000023, 1000025, 1000035, and 1000024, 1000037 "

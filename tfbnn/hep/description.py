@@ -34,10 +34,17 @@ from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
-_KEYS = (
-    *(*_NEEDED, "include_noise", "description", "citation", "doi", "xsection", "errors"),
-    *("target", "rows"),
+_OTHERS = (
+    "include_noise",
+    "description",
+    "citation",
+    "doi",
+    "xsection",
+    "errors",
+    "target",
+    "rows",
 )
+_KEYS = (*_NEEDED, *_OTHERS)
 # Not in the one table of former names, as other entrances have these names still.
 _FORMER = ("table", "fit")
 

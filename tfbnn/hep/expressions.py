@@ -209,13 +209,9 @@ class _Parser:
         return ""
 
     def _sum(self) -> _Node:
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise self._refusal(f"it is nested more than {_MOST_DEPTH} deep")
         node = self._product()
         while sign := self._takes("+", "-"):
             node = _Node(sign, (node, self._product()))
-        self._depth -= 1
         return node
 
     def _product(self) -> _Node:
@@ -225,16 +221,17 @@ class _Parser:
         return node
 
     def _signed(self) -> _Node:
+        # All that is nested comes here: what stands in brackets, and exponents.
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise self._refusal(f"it is nested more than {_MOST_DEPTH} deep")
         negative = False
         while sign := self._takes("+", "-"):
             negative ^= sign == "-"
         node = self._atom()
         if self._takes("**"):
-            self._depth += 1
-            if self._depth > _MOST_DEPTH:
-                raise self._refusal(f"it is nested more than {_MOST_DEPTH} deep")
             node = _Node("**", (node, self._signed()))
-            self._depth -= 1
+        self._depth -= 1
         return _Node("-", (_Node("", number=0.0), node)) if negative else node
 
     def _atom(self) -> _Node:

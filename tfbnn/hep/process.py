@@ -305,7 +305,7 @@ def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | No
             f"with {unknown}. Add inputs for the others."
         )
     target.solve(unknown[0], np.ones(1), dict.fromkeys(target.names, 1.0))
-    return None if target.names == (target.text.strip(),) else target  # the cross section itself
+    return None if target.names == (target.text,) else target  # the cross section itself
 
 
 def check_energy(energy: Any) -> float:

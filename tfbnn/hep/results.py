@@ -166,7 +166,7 @@ def _key(name: str) -> str:
     """The name of a spectrum without folder and ending."""
     stem, number, which = os.path.basename(name.strip()).partition("#")
     ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
-    return stem.removesuffix(stem[len(stem) - len(ending) :]) + number + which
+    return stem[: len(stem) - len(ending)] + number + which
 
 
 def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row]]:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -116,11 +116,13 @@ def tabulate(
         ValueError: For rows of a file that do not go with the spectra, and a table without rows.
     """
     wanted = [one.rows for one in tabulations]
-    rows_of, chosen = rows_of_block(results, wanted), chosen_rows(results.rows, wanted)
-    if results.file is not None:
-        rows_of = rows_of_file(results, chosen)
-    places = {name: place for one in tabulations for name, place in one.places.items()}
-    found: list[dict[str, dict[str, float]]] = [{} for _ in tabulations]
+    chosen = chosen_rows(results.rows, wanted)
+    rows_of = (
+        rows_of_block(results, wanted) if results.file is None else rows_of_file(results, chosen)
+    )
+    places_of_each, needed_of_each = zip(*((one.places, one.results) for one in tabulations))
+    places = {name: place for some in places_of_each for name, place in some.items()}
+    found: list[dict[str, _Point]] = [{} for _ in tabulations]
     left_out: list[Counter[str]] = [Counter() for _ in tabulations]
     names: list[str] = []
     num_complex = 0
@@ -132,22 +134,43 @@ def tabulate(
             together: dict[str, float] | None = read_places(text, places)
         except ValueError:  # of some process, or of all
             together = None
-        for one, mine, points, reasons in zip(tabulations, rows, found, left_out):
+        each = zip(places_of_each, needed_of_each, rows, found, left_out)
+        for own, needed, mine, points, reasons in each:
             try:
-                point = read_places(text, one.places) if together is None else together
-                points[name] = point | _result_of(mine, one.results)
+                parameters = read_places(text, own) if together is None else together
+                points[name] = parameters, _result_of(mine, needed)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
     if results.file is not None:
         check_matches(results, chosen, names)
-    tables = [_tabulated(*parts) for parts in zip(tabulations, found, left_out)]
-    notes = [*_conventions(tabulations, found), *_signed_features(tabulations)]
+    tables: list[Tabulated] = []
+    of_places: dict[Place, Array] = {}
+    for one, own, needed, points, reasons in zip(
+        tabulations, places_of_each, needed_of_each, found, left_out
+    ):
+        values = _arrays(points, own, needed)
+        tables.append(_tabulated(one, list(points), values, reasons))
+        of_places |= {place: values[name] for name, place in own.items()}
+    notes = [*_conventions(of_places), *_signed_features(tabulations)]
     if num_complex:
         notes.append(
             f"Imaginary parts of mixings are not read: {num_complex} of {len(names)} spectra have them. Cross "
             "sections depend on them."
         )
     return tables, notes
+
+
+# The parameters of a point, which its processes share, and its result.
+_Point: TypeAlias = tuple[Mapping[str, float], Mapping[str, float]]
+
+
+def _arrays(
+    points: Mapping[str, _Point], places: Iterable[str], needed: Iterable[str]
+) -> dict[str, Array]:
+    """Parameters and results of the points of a process: dict name -> [N]."""
+    rows = points.values()
+    found = {name: np.array([parameters[name] for parameters, _ in rows]) for name in places}
+    return found | {name: np.array([result[name] for _, result in rows]) for name in needed}
 
 
 def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, float]:
@@ -176,13 +199,11 @@ def _has_complex_mixings(text: str) -> bool:
 
 
 def _tabulated(
-    one: Tabulation, points: Mapping[str, Mapping[str, float]], left_out: Counter[str]
+    one: Tabulation, names: list[str], values: Mapping[str, Array], left_out: Counter[str]
 ) -> Tabulated:
-    """The table of a process out of its parameters and results."""
-    names = list(points)
+    """The table of a process out of its parameters and results [N] by name."""
     columns: dict[str, Array] = {}
     if names:
-        values = _arrays(points)
         values = input_values(one.inputs, values)
         columns = {name: values[name] for name in one.features}
         for name, target in one.targets.items():
@@ -197,21 +218,8 @@ def _tabulated(
     return Tabulated(names, columns, +left_out)
 
 
-def _arrays(points: Mapping[str, Mapping[str, float]]) -> dict[str, Array]:
-    rows = [*points.values()]
-    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
-
-
-def _conventions(
-    tabulations: Sequence[Tabulation], found: Sequence[Mapping[str, Mapping[str, float]]]
-) -> Iterator[str]:
+def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
     """Yield what spectra say of signs of masses, and rows of mixings that are none."""
-    of_places = {
-        place: values
-        for one, points in zip(tabulations, found)
-        for name, values in _arrays(points).items()
-        if (place := one.places.get(name)) is not None
-    }
     rows: dict[Place, list[Array]] = {}
     for place, values in of_places.items():
         if place[0] in _MIXINGS and len(place) == 3:

@@ -1,9 +1,9 @@
 """Make and evaluate folders of networks for the cross sections of new-physics models.
 
-'table' makes the tables to fit to; 'make' packs fitted networks, one per process, into a folder with what they mean; 'eval' reads SLHA
-spectra, or a table of points, and gives the cross sections of all processes with errors and trust. 'next'
-says which points to compute next. Python
-and GAMBIT read the same folder by tfbnn.hep.CrossSectionPredictor.
+'table' makes the tables to fit to. 'make' packs fitted networks, one per process, into a folder with what they
+mean. 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of all processes with errors
+and trust. 'next' says which points to compute next. Python and GAMBIT read the same folder by
+tfbnn.hep.CrossSectionPredictor.
 """
 
 import argparse

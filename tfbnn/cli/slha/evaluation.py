@@ -128,13 +128,18 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     processes = [*predictor.processes.values()]
-    batches = batches_of(predictor, args, errors)
+    batches = batches_of(predictor, args, spectra, errors)
     copies: dict[str, str] = {}
     if args.write is not None:  # looked at before any work is done
         check_calculations(processes)
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
         # All are read before any is written, lest copies of some stand in the way of a repeat.
-        batches = iter([*batches])
+        read = [*batches]
+        if inner := [name for names, *_ in read for name in names if name not in copies]:
+            raise ValueError(
+                f"-w writes copies of files with one spectrum, received {inner[0]}. Unpack them, or use -o."
+            )
+        batches = iter(read)
     with_others, seconds = bool(args.add_errors or errors), 0.0
     shown = _NETWORK | (_OTHERS if with_others else {}) | {"trust": "trust"}
     columns, records = ["point", "pid1", "pid2", "energy_GeV", *shown], []
@@ -156,10 +161,6 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 records += _records_of(columns, points, values)
             if copies:
-                if inner := [name for name in names if name not in copies]:
-                    raise ValueError(
-                        f"-w writes copies of files with one spectrum, received {inner[0]}. Unpack them, or use -o."
-                    )
                 paths = {name: copies[name] for name in names}
                 num_strangers += _write_copies(paths, processes, sections, with_others)
         if not num_points:
@@ -190,21 +191,32 @@ def run(args: argparse.Namespace) -> int:
     return DONE
 
 
-def batches_of(
-    predictor: CrossSectionPredictor, args: argparse.Namespace, errors: Mapping[str, Any]
-) -> Iterator[Batch]:
-    """The points that spectra or a table give, see `Batch`; refuses both, and neither."""
+def spectra_of(args: argparse.Namespace) -> list[str]:
+    """Return the files of spectra, none for a table; refuse both, and neither."""
     if (args.table is None) == (not args.spectra):
         raise ValueError("expected SPECTRA or --table POINTS, one of them.")
     if args.table is not None:
-        return of_table(predictor, args.table, args.id_column, errors)
+        return []
     if args.id_column is not None:
         raise ValueError("--id goes with --table: points of spectra are named by their files.")
-    return of_spectra(predictor, find_spectra(args.spectra), errors, args.skip_bad)
+    return find_spectra(args.spectra)
+
+
+def batches_of(
+    predictor: CrossSectionPredictor,
+    args: argparse.Namespace,
+    spectra: Sequence[str],
+    errors: Mapping[str, Any],
+) -> Iterator[Batch]:
+    """Return the points of the table, or of the spectra, see `Batch`."""
+    if args.table is not None:
+        return of_table(predictor, args.table, args.id_column, errors)
+    return of_spectra(predictor, spectra, errors, args.skip_bad)
 
 
 def _check_arguments(args: argparse.Namespace) -> list[str]:
-    """The spectra, none for a table; refuses options that contradict each other."""
+    """Return the spectra, none for a table; refuse options that contradict each other."""
+    spectra = spectra_of(args)
     if args.table is None:
         for name, value in args.error:
             if isinstance(value, str):
@@ -212,10 +224,9 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
                     f"--error {name}={value} names a column, which spectra do not have. Pass a "
                     "number, or a --table."
                 )
-        return find_spectra(args.spectra)
-    if args.write is not None:
+    elif args.write is not None:
         raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
-    return []
+    return spectra
 
 
 def _values_of(

@@ -70,16 +70,16 @@ def _inputs(process: dict[str, Any]) -> Iterator[str]:
         low, high = ranges.get(name, (None, None))
         return "" if low is None else f", {low:.4g} to {high:.4g} {unit_of(one)}".rstrip()
 
-    places = {name: one for name, one in inputs.items() if not isinstance(one, Expression)}
-    label = "Inputs"
-    if places:
-        shown = (f"{name} ({input_text(one)}{text(name, one)})" for name, one in places.items())
-        yield _line(label, ", ".join(shown))
-        label = ""
+    at_places, lines = [], []
     for name, one in inputs.items():
         if isinstance(one, Expression):
-            yield _line(label, f"{name} = {one.text}{text(name, one)}")
-            label = ""
+            lines.append(f"{name} = {one.text}{text(name, one)}")
+        else:
+            at_places.append(f"{name} ({input_text(one)}{text(name, one)})")
+    if at_places:
+        lines.insert(0, ", ".join(at_places))
+    for number, line in enumerate(lines):
+        yield _line("" if number else "Inputs", line)
 
 
 def _line(label: str, text: str) -> str:
