@@ -121,7 +121,7 @@ def _targets(entry: Mapping[str, Any]) -> Iterator[tuple[str, Expression]]:
 
 
 def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
-    """What a description says of results, and of each process, under what messages call it."""
+    """Read the results and the processes of a description, each process with its name in messages."""
     import tomllib  # 5 ms that other commands need not wait for
 
     try:

@@ -108,12 +108,16 @@ class Expression:
         object.__setattr__(self, "names", tuple(dict.fromkeys(_variables(root))))
 
     def __call__(self, values: Mapping[str, Any]) -> Array:
-        """The value [N] where its variables have these, numbers or arrays [N]; NaN or inf where it has none."""
+        """Evaluate the expression at values of its variables, numbers or arrays [N].
+
+        Returns:
+            Array [N]; NaN or inf where the expression has no value.
+        """
         with np.errstate(all="ignore"):
             return np.asarray(_value(self._root, values), dtype=np.float64)
 
     def solve(self, name: str, value: Array, values: Mapping[str, Any]) -> Array:
-        """What the variable of this name must be for the expression to have a value.
+        """Solve for one variable, given the value of the expression.
 
         Args:
             name: A variable that the expression has once, below operations that can be undone:

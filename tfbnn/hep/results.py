@@ -116,7 +116,7 @@ RowsOf = Callable[[int, str, str], list[Sequence[Row]]]
 
 
 def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
-    """Return what gives the rows of a spectrum out of its block, those of each process."""
+    """Return a function that reads the rows of a spectrum from its block, those of each process."""
 
     def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
         rows = [dict(zip(results.columns, words)) for words in read_rows(text, results.block)]
@@ -126,7 +126,7 @@ def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
 
 
 def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
-    """Return what gives the rows of a spectrum out of the `chosen_rows` of a file."""
+    """Return a function that finds the rows of a spectrum among the `chosen_rows` of a file."""
     tables: list[dict[Any, list[Row]]] = []
     for mine in chosen:
         tables.append({})

@@ -219,7 +219,7 @@ def _tabulated(
 
 
 def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
-    """Yield what spectra say of signs of masses, and rows of mixings that are none."""
+    """Yield notes on masses below zero, and on rows of mixings that are no unit vectors."""
     rows: dict[Place, list[Array]] = {}
     for place, values in of_places.items():
         if place[0] in _MIXINGS and len(place) == 3:
@@ -238,7 +238,7 @@ def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
 
 
 def _signed_features(tabulations: Iterable[Tabulation]) -> Iterator[str]:
-    """Yield that mixings are features, whose signs are a convention."""
+    """Yield a note where mixings are features, as their signs are a convention."""
     items = {name: one.inputs[name] for one in tabulations for name in one.features}
     signed = [
         name

@@ -54,7 +54,7 @@ _WHOLE = ("pid1", "pid2", "trust")
 
 
 def pids_of(text: str) -> Pids:
-    """The two PDG codes of an option."""
+    """Read the two PDG codes of an option."""
     wanted = "two PDG codes with a comma, such as 1000022,1000023"
     codes = [number(entry, int, wanted) for entry in comma_list(text)]
     if len(codes) != 2:
