@@ -26,6 +26,7 @@ from tfbnn.posterior.basins.evidence import group_chains
 from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,
+    Tangents,
     left_out_tiles,
     require_moving_chains,
 )
@@ -144,7 +145,7 @@ def _look_at(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None
 ) -> tuple[RowsCheck, Predictions]:
     """The agreement with at most 1000 of the training rows, and what they say each left out."""
-    num_rows = len(rows.x)
+    num_rows, whole = len(rows.x), rows
     chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
     rows = rows.taken(chosen)
     ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
@@ -154,7 +155,8 @@ def _look_at(
     ensemble = ensemble.picked(lambda values: values[:, ::step])
     if ensemble.spec.has_classes:
         return _classes(ensemble, rows), _OF_CLASSES
-    return _numbers(ensemble, rows, num_rows, None if row_groups is None else row_groups[chosen])
+    row_groups = None if row_groups is None else row_groups[chosen]
+    return _numbers(ensemble, rows, num_rows, row_groups, Tangents.of(ensemble, whole))
 
 
 def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
@@ -169,7 +171,11 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 
 
 def _numbers(
-    ensemble: Ensemble, rows: NetworkRows, num_rows: int, row_groups: Array | None
+    ensemble: Ensemble,
+    rows: NetworkRows,
+    num_rows: int,
+    row_groups: Array | None,
+    tangents: Tangents | None,
 ) -> tuple[NumbersCheck, Predictions]:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, error, stddev, judged = (np.empty(shape) for _ in range(6))
@@ -177,7 +183,7 @@ def _numbers(
     groups, has_counts = group_chains(function), ensemble.spec.has_counts
     tiles: Any = ((tile, None) for tile in target_tiles(ensemble, rows))
     if not has_counts:  # of which none is left out
-        tiles = left_out_tiles(ensemble, rows, groups, row_groups)
+        tiles = left_out_tiles(ensemble, rows, groups, row_groups, tangents)
     for tile, left_out in tiles:
         place, location, fitted, *_ = tile
         scale = np.broadcast_to(fitted, location.shape)
@@ -215,7 +221,7 @@ def _numbers(
         return check, Predictions(why="most rows decide their own predictions")
     try:
         num_left_out = num_rows if row_groups is None else len(np.unique(row_groups))
-        require_moving_chains(ensemble, function, groups, num_left_out)
+        require_moving_chains(ensemble, function, groups, num_left_out, tangents)
     except ValueError:
         return check, Predictions(
             why="the chains are too short to tell what a row left out changes"

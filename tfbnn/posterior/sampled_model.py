@@ -554,7 +554,8 @@ class SampledModel(ExplainsAttributes):
             method: "split" (default) by the rows that are given. "loo" takes none: by the rows of the
                 fit, each left out in turn by its leverage, the variance of the function there over
                 that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
-                group of chains that represent the same functions. Needs the model as it was fitted,
+                group of chains that represent the same functions. Where chains have hardly moved, the
+                derivatives of up to 1000 weights tell the leverage. Needs the model as it was fitted,
                 or of a run folder.
             scale: What bars are in proportion to. "stddev" (default): the predicted standard
                 deviations. "misfit": these times the root mean square of the scores of the rows of

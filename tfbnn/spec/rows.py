@@ -79,7 +79,7 @@ class NetworkRows(NamedTuple):
     y: Array
     noise: Array | None
 
-    def taken(self, places: Array) -> "NetworkRows":
+    def taken(self, places: slice | Array) -> "NetworkRows":
         """Some of them."""
         noise = None if self.noise is None else self.noise[places]
         return NetworkRows(self.x[places], self.y[places], noise)

@@ -6,8 +6,13 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
+from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP
-from tfbnn.posterior.calibration.left_out import left_out
+from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian
+from tfbnn.posterior.calibration.left_out import Tangents, left_out, left_out_moments
+from tfbnn.posterior.prediction import target_tiles
+from tfbnn.priors import Normal
+from tfbnn.spec.rows import NetworkRows
 
 
 def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000, power=1.0):
@@ -123,6 +128,85 @@ def test_a_group_that_decides_its_own_predictions_is_not_judged():
     assert not left_out(target, location * 1.1, *rest, together=True)[2].any()
     assert left_out(target, location * 0.5, *rest, together=True)[2].all()
     assert not left_out(target, location, np.array(0.0), *rest[1:], together=True)[2].any()
+
+
+def test_a_chain_that_stands_still_leaves_rows_out_by_its_tangents():
+    """A linear network at its posterior mean has no variance, and residuals of rows without themselves."""
+    noise, (num_rows, num_inputs) = 0.3, (40, 4)
+    generator = np.random.default_rng(3)
+    x = generator.normal(size=(num_rows, num_inputs))
+    ones = np.c_[x, np.ones(num_rows)]
+    y = ones @ generator.normal(size=5) + noise * generator.normal(size=num_rows)
+
+    def mean_of(rows):
+        precision = ones[rows].T @ ones[rows] / noise**2 + np.eye(5)
+        return np.linalg.solve(precision, ones[rows].T @ y[rows] / noise**2)
+
+    exact = [ones[i] @ mean_of(np.arange(num_rows) != i) for i in range(num_rows)]
+    ensemble = linear_ensemble(mean_of(slice(None)), noise)
+    rows = NetworkRows(x, y[:, None], None)
+    tangents = Tangents.of(ensemble, rows)
+    assert tangents.has_all_weights
+    mean, stddev, judged = left_out_moments(ensemble, rows)
+    assert judged.all()
+    np.testing.assert_allclose(mean[:, 0], exact, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(stddev, noise, rtol=1e-6)  # as it predicts new rows
+    half = np.arange(num_rows) // 4
+    mean, _, judged = left_out_moments(ensemble, rows, half)
+    exact = [ones[i] @ mean_of(half != half[i]) for i in range(num_rows)]
+    assert judged.sum() > 30
+    np.testing.assert_allclose(mean[judged], np.array(exact)[:, None][judged], rtol=1e-4, atol=1e-4)
+
+
+def linear_ensemble(theta, noise):
+    """An Ensemble of one chain of two draws at theta, that is kernel and bias, prior N(0, 1)."""
+    ensemble = synthetic_ensemble(
+        (len(theta) - 1, 1),
+        num_chains=1,
+        num_results=2,
+        prior=Normal(1.0),
+        likelihood=Gaussian(noise),
+        x_transform=None,
+        dtype="float64",
+    )
+    return ensemble.with_draws(np.tile(theta, (1, 2, 1)))
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian("learned"), HeteroscedasticGaussian()])
+def test_tangents_are_derivatives_in_all_weights(likelihood):
+    """Against finite differences, of two targets of one network with noise of their own."""
+    ensemble = synthetic_ensemble(
+        (2, 4, 2 * likelihood.num_outputs(1)), likelihood=likelihood, num_chains=1, num_results=1
+    )
+    generator = np.random.default_rng(1)
+    rows = NetworkRows(generator.normal(size=(30, 2)), generator.normal(size=(30, 2)), None)
+    (tile,) = target_tiles(ensemble, rows)
+    theta, step = ensemble.draws[0, 0], 1e-6
+
+    def means(theta):
+        (tile,) = target_tiles(ensemble.with_draws(theta[None, None]), rows)
+        return tile.location[0].T
+
+    size = ensemble.spec.layout.num_weights
+    moved = np.eye(len(theta))[:size] * step
+    slopes = [(means(theta + one) - means(theta - one)) / (2 * step) for one in moved]
+    scaled = np.moveaxis(slopes, 0, 1) / np.broadcast_to(tile.fitted, (1, 30, 2))[0].T[:, None]
+    precision = np.eye(size) + sum(one @ one.T for one in scaled)
+    expected = [one.T @ np.linalg.solve(precision, one) for one in scaled]
+    tangents = Tangents.of(ensemble, rows)
+    assert tangents.has_all_weights
+    np.testing.assert_allclose(tangents.covariance(rows), expected, rtol=1e-6, atol=1e-9)
+    diagonal = np.diagonal(expected, axis1=1, axis2=2)
+    np.testing.assert_allclose(tangents.leverage(rows), diagonal.T, rtol=1e-6)
+
+
+def test_tangents_are_those_of_the_last_layers_where_weights_are_many():
+    rows = NetworkRows(*make_rows(30, 2, 1), None)
+    ensemble = synthetic_ensemble((2, 30, 30, 1))
+    assert not Tangents.of(ensemble, rows).has_all_weights
+    many = NetworkRows(*(np.repeat(values, 400, axis=0) for values in (rows.x, rows.y)), None)
+    assert Tangents.of(synthetic_ensemble((2, 20, 1)), many) is None
+    assert Tangents.of(linearised_ensemble(), rows) is None
 
 
 def test_rows_of_a_group_are_one_where_rows_are_counted(tmp_path):

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.basins.evidence import group_chains
+from tfbnn.posterior.calibration.misfit_features import (
+    MOST_FEATURES,
+    misfit_features,
+    misfit_networks,
+    num_features,
+    row_blocks,
+    single_networks,
+)
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.posterior.process_predictions import exactly_left_out
+from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
+from tfbnn.system.threads import on_all_cores
 
 # Rows whose variance of the function is more than this of that of the noise decide their own
 # prediction, and nothing is known of them without themselves.
@@ -25,12 +36,100 @@ _LARGEST_EIGENVALUE = 0.7
 # A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
 # weight leverage is at most a tenth on average, however small it seems to be.
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
+# With more rows per weight leverage is at most a hundredth on average: not worth the time of `Tangents`.
+_MOST_ROWS_PER_FEATURE = 100
 # Rows that are left out together take matrices of so many rows and columns; more of them are not judged.
 _MOST_TOGETHER = 2000
 # Share of the rows of which something has to be known: fewer are no sample of all.
 FEWEST_JUDGED = 0.5
 # What reports call them.
 LEFT_OUT = "rows of the fit, each left out"
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """Leverage of rows by the derivatives of a few networks of an ensemble in their weights.
+
+    Chains that have hardly moved vary less than the posterior does. What derivatives say does not
+    depend on how far chains went: with features Phi [P, N], divided by the noise scale of their row, the
+    variance of the function over that of the noise is the diagonal of
+    Phi^T (power Phi Phi^T + 1)^-1 Phi in the Gauss-Newton approximation (Immer, Korzepa and Bauer 2021,
+    AISTATS, arXiv:2008.08400). It is less where there are too many weights for all to count.
+
+    Attributes:
+        networks: Each as an ensemble of its own.
+        whitening: Of each network, what makes features independent of each other [M, P, P].
+        has_all_weights: Whether derivatives are those in all weights.
+    """
+
+    networks: list[Ensemble]
+    whitening: Array
+    has_all_weights: bool
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, rows: NetworkRows) -> Tangents | None:
+        """Return those of an ensemble and all rows of its fit; None where there are none or they tell nothing."""
+        spec = ensemble.spec
+        if not spec.has_additive_noise or not isinstance(spec, ModelSpec):
+            return None
+        is_exact = ensemble.mode is not None or ensemble.given is not None
+        # The posterior that is a prior decides more than a penalty of one does.
+        if is_exact or spec.earlier is not None:
+            return None
+        of_readout = spec.layer_sizes[-2] + 1
+        hidden = num_features(spec) - of_readout
+        count = hidden + spec.num_targets * of_readout
+        if count > MOST_FEATURES or len(rows.x) > _MOST_ROWS_PER_FEATURE * count:
+            return None
+        networks = single_networks(misfit_networks(ensemble))
+        whitening = np.empty((len(networks), count, count))
+
+        def find(number: int) -> None:
+            precision = np.eye(count)
+            for block in row_blocks(len(rows.x)):
+                for features in _scaled(networks[number], rows.taken(block)):
+                    precision += spec.likelihood_power * (features @ features.T)
+            whitening[number] = np.linalg.inv(np.linalg.cholesky(precision))
+
+        on_all_cores(find, range(len(networks)))
+        has_all = hidden + of_readout * spec.num_outputs == spec.layout.num_weights
+        return cls(networks, whitening, has_all)
+
+    def leverage(self, rows: NetworkRows) -> Array:
+        """Return the variance of the function over that of the noise at rows of the fit [n, K]."""
+        return self._mean(rows, lambda white: np.square(white).sum(axis=0)).T
+
+    def covariance(self, rows: NetworkRows) -> Array:
+        """Return the covariances of the function between rows of the fit, noise taken for unit [K, n, n]."""
+        return self._mean(rows, lambda white: white.T @ white)
+
+    def _mean(self, rows: NetworkRows, function: Callable[[Array], Array]) -> Array:
+        found: Array = np.mean(
+            [
+                [function(white @ features) for features in _scaled(network, rows)]
+                for network, white in zip(self.networks, self.whitening)
+            ],
+            axis=0,
+        )
+        return found
+
+
+def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
+    """Derivatives of one network in its weights over the noise scales of rows: per target [P, n].
+
+    The weights of all readouts come first.
+    """
+    noise: Array = np.empty(rows.y.shape)
+    for tile in target_tiles(network, rows):
+        noise[tile.place] = np.broadcast_to(tile.fitted, tile.location.shape).squeeze(axis=0)
+    size = perceptron(network.spec, "Leverage").layer_sizes[-2] + 1
+    found = []
+    for number, features in enumerate(misfit_features(network, rows.x)):
+        readouts = np.zeros((noise.shape[1], size, len(noise)))
+        readouts[number] = features[:size]
+        whole = np.concatenate([readouts.reshape(-1, len(noise)), features[size:]])
+        found.append(whole / noise[:, number])
+    return found
 
 
 def left_out_moments(
@@ -50,10 +149,11 @@ def left_out_moments(
     function = function_of_chains(ensemble)
     groups = group_chains(function)
     num_left_out = len(rows.x) if row_groups is None else len(np.unique(row_groups))
-    require_moving_chains(ensemble, function, groups, num_left_out)
+    tangents = Tangents.of(ensemble, rows)
+    require_moving_chains(ensemble, function, groups, num_left_out, tangents)
     mean, stddev = np.zeros(rows.y.shape), np.ones(rows.y.shape)
     judged = np.zeros(rows.y.shape, bool)
-    for tile, found in left_out_tiles(ensemble, rows, groups, row_groups):
+    for tile, found in left_out_tiles(ensemble, rows, groups, row_groups, tangents):
         mean[tile.place], stddev[tile.place], judged[tile.place] = found
     return mean, stddev, judged
 
@@ -85,7 +185,11 @@ def halves(num_rows: int, labels: Array | None = None) -> Array:
 
 
 def left_out_tiles(
-    ensemble: Ensemble, rows: NetworkRows, groups: Array, row_groups: Array | None = None
+    ensemble: Ensemble,
+    rows: NetworkRows,
+    groups: Array,
+    row_groups: Array | None = None,
+    tangents: Tangents | None = None,
 ) -> Iterator[tuple[TargetTile, tuple[Array, Array, Array]]]:
     """Iterate over the tiles of rows, each with its `left_out`.
 
@@ -93,6 +197,7 @@ def left_out_tiles(
         ensemble: Ensemble of a regression, all of whose chains have a weight.
         rows, row_groups: As in `left_out_moments`; a tile is then a group of rows.
         groups: Number of the group of each chain [C].
+        tangents: Tangents of the fit, or None: leverage is that of the draws alone.
     """
     if ensemble.given is not None:
         places = ensemble.given.places_of(rows.x, rows.y)
@@ -108,8 +213,12 @@ def left_out_tiles(
     together = row_groups is not None
     for tile in tiles:
         place, location, fitted, predicted, _ = tile
-        target = rows.y[place]
-        yield tile, left_out(target, location, fitted, weights, groups, power, predicted, together)
+        target, tangent = rows.y[place], None
+        if tangents is not None:
+            of_rows = rows.taken(place)
+            tangent = tangents.covariance(of_rows) if together else tangents.leverage(of_rows)
+        moments = target, location, fitted, weights, groups, power, predicted, together, tangent
+        yield tile, left_out(*moments)
 
 
 def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> Iterator[TargetTile]:
@@ -124,12 +233,14 @@ def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> It
 
 
 def require_moving_chains(
-    ensemble: Ensemble, function: Array, groups: Array, num_rows: int
+    ensemble: Ensemble, function: Array, groups: Array, num_rows: int, tangents: Tangents | None
 ) -> None:
-    """Refuse draws whose variance is not that of the posterior, where it matters.
+    """Refuse draws whose variance is not that of the posterior, where it matters and nothing else tells.
 
     The leverages of all rows add up to no more than the number of parameters.
     """
+    if tangents is not None and tangents.has_all_weights:
+        return
     if ensemble.mode is not None or num_rows >= _ROWS_PER_WEIGHT * ensemble.draws.shape[-1]:
         return
     # Nothing is known of what no chain moved, which is next to none.
@@ -151,6 +262,7 @@ def left_out(
     power: float = 1.0,
     predicted: Array | None = None,
     together: bool = False,
+    tangent: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
 
@@ -164,6 +276,9 @@ def left_out(
     of itself: h is as much smaller, and the function has the variance (1 / power) h / (1 - h) noise
     without the row.
 
+    Chains that have hardly moved have a variance that is too small, and residuals that the leverage of
+    `Tangents` takes back. The variance remains theirs, as it does in predictions of new rows.
+
     Args:
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
@@ -174,6 +289,8 @@ def left_out(
         predicted: Noise scales of a prediction, where they are others; see `TargetTile`.
         together: Whether all rows are left out at once, and not each in turn: leverage is a matrix
             then, and its largest eigenvalue tells whether anything is known.
+        tangent: Least variance of the function over that of the noise [n, K], or where rows are left out
+            together covariances [K, n, n].
     """
     members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
     of_groups = members.sum(axis=1)
@@ -192,16 +309,19 @@ def left_out(
     if together:
         draw_weights = np.repeat(members / of_chain.shape[1], of_chain.shape[1], axis=1)
         residual, variance, judged = _without_all(
-            target, location, means, noise, draw_weights, power
+            target, location, means, noise, draw_weights, power, tangent
         )
     else:
         between = np.square(means_of_chains - means[:, None])
         variance = within + np.einsum("gc,gcnk->gnk", members, between)
         with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
             left = 1.0 - power * variance / noise
-        judged = left.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
-        left = np.maximum(np.nan_to_num(left), 1.0 - _LARGEST_LEVERAGE)
-        residual, variance = (target - means) / left, noise * (1.0 - left) / (power * left)
+        without = left if tangent is None else np.minimum(left, 1.0 - power * tangent)
+        judged = without.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
+        left, without = (
+            np.maximum(np.nan_to_num(shares), 1.0 - _LARGEST_LEVERAGE) for shares in (left, without)
+        )
+        residual, variance = (target - means) / without, noise * (1.0 - left) / (power * left)
     left_means = target - residual
     mean = np.einsum("g,gnk->nk", of_groups, left_means)
     around = noise_of_new + variance + np.square(left_means - mean)
@@ -210,7 +330,13 @@ def left_out(
 
 
 def _without_all(
-    target: Array, location: Array, means: Array, noise: Array, weights: Array, power: float
+    target: Array,
+    location: Array,
+    means: Array,
+    noise: Array,
+    weights: Array,
+    power: float,
+    tangent: Array | None,
 ) -> tuple[Array, Array, Array]:
     """(Residuals, variances of the function [G, n, K], whether they can be told [n, K]) without all rows.
 
@@ -219,6 +345,7 @@ def _without_all(
         means, noise: Of each group of chains [G, n, K].
         weights: Of all draws in each group of chains [G, C * S].
         power: Of the likelihood.
+        tangent: As in `left_out`.
     """
     residual, variance = np.empty(means.shape), np.empty(means.shape)
     judged = np.ones(target.shape, bool)
@@ -231,10 +358,14 @@ def _without_all(
         if not np.isfinite(matrix).all():  # no noise, no row that can be told
             matrix, scale = np.eye(len(scale)), np.ones_like(scale)
         leverage, vectors = np.linalg.eigh(matrix)
+        leverage = np.minimum(leverage, _LARGEST_EIGENVALUE)
+        shares = leverage / (1.0 - leverage)
+        variance[place] = np.square(scale[:, None] * vectors) @ shares / power
+        if tangent is not None and power * np.trace(tangent[target_number]) > np.trace(matrix):
+            matrix = power * tangent[target_number]
+        leverage, vectors = np.linalg.eigh(matrix)
         judged[:, target_number] &= leverage[-1] <= _LARGEST_EIGENVALUE
-        leverage = np.clip(leverage, 0.0, _LARGEST_EIGENVALUE)
-        scaled = scale[:, None] * vectors
         plain = (target[:, target_number] - means[place]) / scale @ vectors
-        residual[place] = scaled @ (plain / (1.0 - leverage))
-        variance[place] = np.square(scaled) @ (leverage / (1.0 - leverage)) / power
+        plain /= 1.0 - np.minimum(leverage, _LARGEST_EIGENVALUE)
+        residual[place] = scale * (vectors @ plain)
     return residual, variance, judged
