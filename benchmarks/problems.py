@@ -52,9 +52,11 @@ class Problem(NamedTuple):
 def neutralino(inputs="raw", target="nlo_alphas_up_fb"):
     """pp -> chi10 chi10; inputs "raw" (mass, N11..N14) or "invariant" (`invariant_inputs`)."""
     path = data_folder() / "nlo_neutralino" / "chi10chi10.csv"
-    table = tfbnn.datasets.read_cross_sections(path, target=target)
-    change = {"raw": np.asarray, "invariant": invariant_inputs}[inputs]
-    return Problem(*((change(x), y) for x, y in (table.train, table.validation, table.test)))
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    x = np.column_stack([table[name] for name in tfbnn.datasets.neutralino.FEATURE_NAMES])
+    x = {"raw": np.asarray, "invariant": invariant_inputs}[inputs](x)
+    parts = (table["split"] == code for code in range(3))
+    return Problem(*((x[part], table[target][part]) for part in parts))
 
 
 def invariant_inputs(x):

@@ -51,9 +51,6 @@ CALLS = {
         model, X, Y, client=None, output=path
     ),
     "tfbnn.datasets.neutralino_pairs": lambda model, path: tfbnn.datasets.neutralino_pairs(5),
-    "tfbnn.datasets.read_cross_sections": lambda model, path: tfbnn.datasets.read_cross_sections(
-        path
-    ),
     "tfbnn.hep.write_processes": lambda model, path: tfbnn.hep.write_processes(path, []),
     "tfbnn.kernels.available": lambda model, path: tfbnn.kernels.available(),
     "tfbnn.likelihoods.check_noise": lambda model, path: tfbnn.likelihoods.check_noise(None),

@@ -1,14 +1,8 @@
-"""Tables to train on: a generated leading-order set and readers for files.
-
-``neutralino_pairs`` computes a small physics set on the spot and needs no file.
-``read_cross_sections`` reads a comma-separated table of neutralino cross sections.
-Both return a :class:`Dataset`.
-"""
+"""A table to train on, of leading-order cross sections that ``neutralino_pairs`` computes on the spot."""
 
 from typing import Any
 
-from tfbnn.datasets.neutralino import neutralino_pairs
-from tfbnn.datasets.table import TEST, TRAIN, VALIDATION, Dataset, read_cross_sections
+from tfbnn.datasets.neutralino import TEST, TRAIN, VALIDATION, Dataset, neutralino_pairs
 from tfbnn.spec.habits import absent
 
 __all__ = [
@@ -17,7 +11,6 @@ __all__ = [
     "VALIDATION",
     "Dataset",
     "neutralino_pairs",
-    "read_cross_sections",
 ]
 
 

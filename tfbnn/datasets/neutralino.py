@@ -23,14 +23,16 @@ References:
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from tfbnn.datasets._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
-from tfbnn.datasets.table import FEATURE_NAMES, TEST, TRAIN, VALIDATION, Dataset
 from tfbnn.system.arrays import Array
 
-TARGET_NAME = "lo_xsec_fb"
+TRAIN, VALIDATION, TEST = 0, 1, 2
+
+FEATURE_NAMES, TARGET_NAME = ("m_chi10_GeV", "N11", "N12", "N13", "N14"), "lo_xsec_fb"
 
 MASS_RANGE_GEV = (50.0, 1000.0)
 TAN_BETA_RANGE = (2.0, 50.0)
@@ -42,6 +44,48 @@ _SHARES = (0.80, 0.80 + 0.05)
 # Parameters are drawn in blocks of a fixed size, so that the first rows of a set do not depend
 # on how many rows are asked for.
 ROWS_PER_BLOCK = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table of features and one target, with its split into three parts.
+
+    Attributes:
+        x: Features, float64 array of shape [N, D]. The unit of a column, where it has one,
+            is the end of its name.
+        y: Target, float64 array of shape [N]. Its unit is the end of ``target_name``.
+        feature_names: The D column names of ``x``, in order.
+        target_name: The name of ``y``.
+        split: Integer array of shape [N]: 0 train, 1 validation, 2 test.
+    """
+
+    x: Array
+    y: Array
+    feature_names: tuple[str, ...]
+    target_name: str
+    split: Array
+
+    @property
+    def train(self) -> tuple[Array, Array]:
+        """Training rows as ``(x, y)`` with shapes [n, D] and [n]."""
+        return self._part(TRAIN)
+
+    @property
+    def validation(self) -> tuple[Array, Array]:
+        """Validation rows as ``(x, y)`` with shapes [n, D] and [n]."""
+        return self._part(VALIDATION)
+
+    @property
+    def test(self) -> tuple[Array, Array]:
+        """Test rows as ``(x, y)`` with shapes [n, D] and [n]."""
+        return self._part(TEST)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def _part(self, code: int) -> tuple[Array, Array]:
+        rows = self.split == code
+        return self.x[rows], self.y[rows]
 
 
 def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:

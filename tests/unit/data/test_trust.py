@@ -115,7 +115,8 @@ def test_return_trust_is_a_flag(fitted):
 @pytest.mark.realdata
 def test_held_out_cross_sections_are_inside():
     path = Path(os.environ["TFBNN_DATA"]) / "nlo_neutralino" / "chi10chi10.csv"
-    data = tfbnn.datasets.read_cross_sections(path)
-    x = data.x / data.x[data.split == 0].std(axis=0)
-    found = shares(trust_levels(summarise_inputs(x[data.split == 0]), x[data.split == 2]))
+    table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=[*range(1, 6), 8])
+    x, split = table[:, :-1], table[:, -1]
+    x = x / x[split == 0].std(axis=0)
+    found = shares(trust_levels(summarise_inputs(x[split == 0]), x[split == 2]))
     assert 0.98 < found[INSIDE] < 1 and found[OUTSIDE] == 0

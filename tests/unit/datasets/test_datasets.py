@@ -1,13 +1,14 @@
-"""The generated neutralino set, the reader of tables and the container."""
+"""The generated set of neutralinos, beside the published one."""
 
 import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tfbnn.datasets import Dataset, neutralino, neutralino_pairs, read_cross_sections
 from tfbnn.datasets import _pair_production as pair
+from tfbnn.datasets import neutralino, neutralino_pairs
 
 
 @pytest.fixture(scope="module")
@@ -75,128 +76,19 @@ def test_one_row_is_enough():
     assert neutralino_pairs(1).train[0].shape == (1, 5)
 
 
-# ----------------------------------------------------------------------------------------
-# Reader and container.
-# ----------------------------------------------------------------------------------------
-
-HEADER = "row,m_chi10_GeV,N11,N12,N13,N14,nlo_pdf_unc_fb,nlo_alphas_up_fb,split"
-ROWS = (
-    "0,120.5,0.5,-0.5,0.5,0.5,0.001,0.25,0",
-    "1,-300,1.0,0,0,0,2e-4,3e-3,1",
-    "4,80.25,0,1.0,0,0,0.1,12,2",
-)
-
-
-def write_table(folder, *, header=HEADER, rows=ROWS):
-    path = folder / "table.csv"
-    path.write_text("\n".join([header, *rows]) + "\n")
-    return path
-
-
-def test_reader_reads(tmp_path):
-    data = read_cross_sections(write_table(tmp_path))
-    np.testing.assert_array_equal(data.x[1], [-300.0, 1.0, 0.0, 0.0, 0.0])
-    np.testing.assert_array_equal(data.y, [0.25, 3e-3, 12.0])
-    np.testing.assert_array_equal(data.split, [0, 1, 2])
-    assert data.feature_names == ("m_chi10_GeV", "N11", "N12", "N13", "N14")
-    assert data.target_name == "nlo_alphas_up_fb"
-    assert data.validation[1].tolist() == [3e-3]
-
-
-def test_reader_other_target_and_blank_lines(tmp_path):
-    path = write_table(tmp_path, rows=(ROWS[0], "", ROWS[2], ""))
-    data = read_cross_sections(str(path), "nlo_pdf_unc_fb")
-    np.testing.assert_array_equal(data.y, [0.001, 0.1])
-    assert data.target_name == "nlo_pdf_unc_fb"
-
-
-def test_reader_without_split_makes_all_rows_train(tmp_path):
-    header = HEADER.removesuffix(",split")
-    path = write_table(tmp_path, header=header, rows=[row[:-2] for row in ROWS])
-    assert read_cross_sections(path).train[1].shape == (3,)
-
-
-def test_reader_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="absent.csv"):
-        read_cross_sections(tmp_path / "absent.csv")
-
-
-def test_reader_missing_column_says_which_are_there(tmp_path):
-    path = write_table(tmp_path)
-    with pytest.raises(ValueError, match=r"no column xsec_fb; its columns are row, m_chi10_GeV"):
-        read_cross_sections(path, target="xsec_fb")
-
-
-@pytest.mark.parametrize("cell", ["abc", "", "nan", "inf", "1.0.0"])
-def test_reader_names_line_and_column_of_a_bad_cell(tmp_path, cell):
-    path = write_table(tmp_path, rows=(ROWS[0], f"1,-300,1.0,0,{cell},0,2e-4,3e-3,1"))
-    with pytest.raises(ValueError, match=r"line 3, column N13: expected a finite number"):
-        read_cross_sections(path)
-
-
-@pytest.mark.parametrize("code", ["3", "-1", "train", "0.5", ""])
-def test_reader_unknown_split_code(tmp_path, code):
-    path = write_table(tmp_path, rows=(ROWS[0][:-1] + code,))
-    message = "split must hold the integers|line 2, column split: expected a finite number"
-    with pytest.raises(ValueError, match=message):
-        read_cross_sections(path)
-
-
-def test_reader_wrong_number_of_cells(tmp_path):
-    path = write_table(tmp_path, rows=(ROWS[0], "1,2,3"))
-    with pytest.raises(ValueError, match="line 3: expected 9 cells as in the header, got 3"):
-        read_cross_sections(path)
-
-
-def test_reader_repeated_column(tmp_path):
-    path = write_table(tmp_path, header=HEADER.replace("row,", "N11,"))
-    with pytest.raises(ValueError, match="2 columns N11"):
-        read_cross_sections(path)
-
-
-def test_reader_no_header_or_no_rows(tmp_path):
-    with pytest.raises(ValueError, match="is empty"):
-        read_cross_sections(write_table(tmp_path, header="", rows=()))
-    with pytest.raises(ValueError, match="no rows"):
-        read_cross_sections(write_table(tmp_path, rows=()))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x": np.zeros(3)}, "x must have shape"),
-        ({"y": np.zeros(2)}, "y must have shape"),
-        ({"split": np.zeros((3, 1), int)}, "split must have shape"),
-        ({"feature_names": ("a",)}, "x must have shape"),
-        ({"split": np.zeros(3)}, "split must hold the integers"),
-        ({"split": np.array([0, 1, 7])}, "split must hold the integers"),
-    ],
-)
-def test_dataset_refuses_what_does_not_fit(change, message):
-    fields = {
-        "x": np.zeros((3, 2)),
-        "y": np.zeros(3),
-        "feature_names": ("a", "b"),
-        "target_name": "c",
-        "split": np.zeros(3, int),
-    }
-    with pytest.raises(ValueError, match=message):
-        Dataset(**(fields | change))
-
-
 @pytest.mark.realdata
 def test_published_table():
     folder = os.environ.get("TFBNN_DATA")
     if not folder:
         pytest.skip("set TFBNN_DATA to the folder of the data")
-    data = read_cross_sections(Path(folder) / "nlo_neutralino" / "chi10chi10.csv")
-    assert data.x.shape == (13847, 5)
-    assert np.bincount(data.split).tolist() == [11746, 535, 1566]
-    np.testing.assert_allclose(np.sum(data.x[:, 1:] ** 2, axis=1), 1.0, atol=1e-4)
+    table = pd.read_csv(Path(folder) / "nlo_neutralino" / "chi10chi10.csv")
+    x, y = table[[*neutralino.FEATURE_NAMES]].to_numpy(), table["nlo_alphas_up_fb"].to_numpy()
+    assert x.shape == (13847, 5)
+    assert np.bincount(table["split"]).tolist() == [11746, 535, 1566]
+    np.testing.assert_allclose(np.sum(x[:, 1:] ** 2, axis=1), 1.0, atol=1e-4)
     # Not the same quantity as the generated one, but the same physics: their ratio stays
     # near one while the cross sections themselves span many orders of magnitude.
-    usable = np.abs(data.x[:, 0]) > pair.MIN_MASS_GEV
-    leading = pair.pair_cross_section_fb(data.x[usable, 0], data.x[usable, 1:])
-    ratio = data.y[usable] / leading
+    usable = np.abs(x[:, 0]) > pair.MIN_MASS_GEV
+    ratio = y[usable] / pair.pair_cross_section_fb(x[usable, 0], x[usable, 1:])
     low, high = np.quantile(ratio, [0.01, 0.99])
     assert 0.7 < low < high < 1.5
