@@ -1,4 +1,4 @@
-"""Figures of benchmarks/thesis.py, beside what the thesis has."""
+"""Figures of run.py, beside what the thesis has."""
 
 import numpy as np
 from problems import neutralino

@@ -1,6 +1,6 @@
-"""One row of `thesis.py`, or as much of it as there is time for: JSON in, JSON out.
+"""One row of `run.py`, or as much of it as there is time for: JSON in, JSON out.
 
-    TFBNN_DATA=folder python benchmarks/thesis_fit.py ORDER
+    TFBNN_DATA=folder python benchmarks/studies/thesis/fit.py ORDER
 
 ORDER is {"case": {...}, "folder": ..., "output": ..., "minutes": 15, "num_rows": null}. The last line that
 is printed is the row, or null where the run folder has to be gone on with.
@@ -13,11 +13,14 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import numpy as np
+from author import adam_of_author
 from chains import Deadline, quiet
 from common import revision
+from figures import EDGES, TARGET
 from problems import Problem, neutralino
-from thesis_figures import EDGES, TARGET
 from weight_planes import plot_weight_planes
 
 import tfbnn
@@ -31,9 +34,11 @@ from tfbnn.priors import Normal
 PRIOR_PRECISION, BATCH_SIZE = 1e-3, 32
 MODEL = {"likelihood": Gaussian(1.0), "y_transform": ["log10"]}
 NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
+# Of HMC and NUTS in the author's program; else the defaults of the kernels.
+ACCEPTANCE = 0.75
 SURROGATE_DRAWS = 1000
-# The longest chain, whose planes of weights are drawn, and the model of predictions at two points.
-CHAIN_OF_PLANES = ("warm-up", "HMC", 1000)
+# The study of the longest chain, whose planes of weights are drawn, and the model of predictions at two points.
+CHAIN_OF_PLANES = "draws"
 MODEL_OF_POINTS = 3
 
 
@@ -54,7 +59,7 @@ def main():
     found |= judged(model, problem) | {"seconds": time.perf_counter() - began, "at": revision()}
     if (case["study"], case["value"]) == ("models", MODEL_OF_POINTS):
         found["points"] = points(model, problem)
-    if (case["study"], case["kernel"], case["value"]) == CHAIN_OF_PLANES:
+    if case["study"] == CHAIN_OF_PLANES:
         weights = np.random.default_rng(0).choice(model.spec.num_parameters, 4, replace=False)
         plot_weight_planes(model, weights).savefig(Path(order["output"]) / "thesis-planes.png")
     print(json.dumps(found), flush=True)
@@ -68,7 +73,8 @@ def rows_of(count):
 
 def build(case, precision=PRIOR_PRECISION):
     """The model of the thesis with these hidden layers."""
-    return tfbnn.BayesianMLP([5, *case["hidden"], 1], prior=Normal(precision**-0.5), **MODEL)
+    settings = MODEL | ({"x_transform": None} if case["inputs"] == "raw" else {})
+    return tfbnn.BayesianMLP([5, *case["hidden"], 1], prior=Normal(precision**-0.5), **settings)
 
 
 def adam(case):
@@ -92,15 +98,29 @@ def batch_start(case, problem):
     return network(case, problem, PRIOR_PRECISION * len(problem.train[0]) / BATCH_SIZE)
 
 
+def author_start(case, problem, path):
+    """The network that the author's ADAM finds [P], kept for the processes that go on with the chain."""
+    if not path.exists():
+        x, y = problem.train
+        sizes = [5, *case["hidden"], 1]
+        np.save(path, adam_of_author(sizes, x, np.log10(y), case["epochs"], case["seed"]))
+    return np.load(path)
+
+
 def chain(case, problem, folder, seconds):
     """(The model with all its draws, what the run says); (None, None) where it is not finished."""
-    kernel = HMC(
-        num_leapfrog_steps=NUM_LEAPFROG_STEPS, trajectory_jitter=0.0, preconditioner="identity"
+    is_raw = case["inputs"] == "raw"
+    settings = {"preconditioner": "identity"} | (
+        {"target_accept_prob": ACCEPTANCE} if is_raw else {}
     )
+    kernel = HMC(num_leapfrog_steps=NUM_LEAPFROG_STEPS, trajectory_jitter=0.0, **settings)
     if case["kernel"] == "NUTS":
-        kernel = NUTS(max_tree_depth=case["max_tree_depth"], preconditioner="identity")
+        kernel = NUTS(max_tree_depth=case["max_tree_depth"], **settings)
     model, starting = build(case), {"pretraining": adam(case)}
     with quiet():
+        if is_raw:
+            start = author_start(case, problem, folder.with_suffix(".npy"))
+            starting = {"initial_state": start[None]}
         if case["study"] == "start":
             starting = {"initial_state": batch_start(case, problem)}
         run = model.fit_posterior(
@@ -117,6 +137,7 @@ def chain(case, problem, folder, seconds):
             output=folder,
             resume=True,
             callbacks=[Deadline(seconds)],
+            seed=case["seed"],
         )
     if run.num_results < case["num_results"]:
         return None, None
@@ -138,7 +159,10 @@ def judged(model, problem):
             scores = model.evaluate(*rows, include_noise=False)
         found["r2_log10"][part], found["r2"][part] = float(scores["r2_log10"]), float(scores["r2"])
         found["coverage"][part] = [float(scores["coverage"][k]) for k in range(1, 6)]
-    draws, _, residuals = tested(model, problem)
+    draws, targets, residuals = tested(model, problem)
+    y, predicted = problem.test[1], 10.0 ** draws.mean(axis=0)
+    found["r2_of_10^mean"] = float(1.0 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+    found["weights"] = float(np.sqrt(np.mean(model.posterior.draws[:, -1] ** 2)))
     inside = np.clip(residuals, EDGES[0], EDGES[-1])
     found["residuals"] = np.histogram(inside, EDGES)[0].tolist()
     found["spread"] = float(np.median(draws.std(axis=0)))

@@ -1,13 +1,16 @@
-"""The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5, starts, surrogates.
+"""The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5.
 
-    TFBNN_DATA=folder python benchmarks/thesis.py [--only STUDY ...] [--work FOLDER] [--minutes 15]
-                                                  [--at-once 2] [--quick --output FOLDER]
+    TFBNN_DATA=folder python benchmarks/studies/thesis/run.py [--inputs raw] [--only STUDY ...] [--work FOLDER]
+                                                 [--minutes 15] [--at-once 2] [--quick --output FOLDER]
 
 Log10 of the column that the thesis learned, N(0, 1000) priors, noise scale 1, one chain, dual averaging
-for four fifths of the warm-up, every eleventh transition kept. HMC of 512 leapfrog steps in the warm-up
-sweep has the thesis' length, 1000 draws; all other rows have 100, NUTS in models 1 to 5 256 leapfrog
-steps at most in place of 4096, and widths end where a row would take more than some hours. Rows "start" are
-a chain of the pretraining sweep and one of model 3 from other starts: see `batch_start` in thesis_fit.py.
+for four fifths of the warm-up, every eleventh transition kept. --inputs raw (default) is the setting of the
+author's program: see author.py. All rows have 100 draws but one of 1000, NUTS in models 1 to 5 256 leapfrog
+steps at most in place of 4096, and widths end where a row would take more than some hours.
+
+--inputs standardised is what standardising changes, with starts from the prior: 1000 draws in the warm-up sweep,
+rows "start" of a chain of the pretraining sweep and one of model 3 from other starts (`batch_start` in fit.py), and
+other methods than chains in the place of them ("surrogates").
 
 A row is a process of its own. One with a chain ends after so many minutes and goes on from its run folder,
 in FOLDER (by default one beside other temporary files), until it is finished; `--at-once` of them run beside
@@ -25,13 +28,16 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from common import HERE, add_common_options, output_folder
-from store import Store
-from thesis_report import publish
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from common import add_common_options, output_folder
+from report import publish
+from store import Store
+
+HERE = Path(__file__).parent
 SWEEP = (32, 128, 512, 2048, 8192)
 HIDDEN = (20, 20)
 
@@ -48,6 +54,8 @@ class Case:
         epochs: Of ADAM, batches of 32.
         num_burnin_steps, num_results: Transitions of warm-up, and draws that are kept.
         max_tree_depth: Of NUTS.
+        inputs: "raw", in GeV, as the author's program has them, or "standardised".
+        seed: Of start and chain.
     """
 
     study: str
@@ -58,14 +66,42 @@ class Case:
     num_burnin_steps: int = 1000
     num_results: int = 100
     max_tree_depth: int = 12
+    inputs: str = "raw"
+    seed: int = 0
 
     @property
     def key(self):
-        return f"{self.study} {self.value} {self.kernel}"
+        # Rows from before there were two settings have no word for theirs.
+        setting = "raw " if self.inputs == "raw" else ""
+        again = f" seed {self.seed}" if self.seed else ""
+        return f"{setting}{self.study} {self.value} {self.kernel}{again}"
 
 
-def cases():
-    """All rows, the cheap ones of a study first."""
+def raw_cases():
+    """Rows in the setting of the author's program, the cheap ones of a study first."""
+    for steps in SWEEP[:4]:
+        yield Case("warm-up", steps, "HMC", num_burnin_steps=steps)
+    for epochs in SWEEP[:4]:
+        yield Case("pretraining", epochs, "HMC", epochs=epochs)
+    for width in (32, 64, 128, 256, 512):
+        yield Case("width", width, "HMC", hidden=(width,))
+    for number in range(1, 6):
+        yield Case("models", number, "NUTS", (50,) * number, epochs=1000, max_tree_depth=8)
+    for steps in SWEEP[:3]:
+        yield Case("warm-up", steps, "NUTS", num_burnin_steps=steps)
+    for seed in (1, 2):
+        yield Case("warm-up", 512, "HMC", num_burnin_steps=512, seed=seed)
+        yield Case("pretraining", 512, "HMC", epochs=512, seed=seed)
+    yield Case("draws", 1000, "HMC", num_burnin_steps=512, num_results=1000)
+
+
+def standardised_cases():
+    """Rows with standardised inputs, from starts that the prior draws."""
+    for case in _standardised():
+        yield replace(case, inputs="standardised")
+
+
+def _standardised():
     for steps in (*SWEEP, 1000):
         yield Case("warm-up", steps, "HMC", num_burnin_steps=steps, num_results=1000)
     for steps in (*SWEEP, 1000):
@@ -84,14 +120,22 @@ def cases():
         yield Case("surrogates", 0, name)
 
 
-STUDIES = tuple(dict.fromkeys(case.study for case in cases()))
+CASES = {"raw": raw_cases, "standardised": standardised_cases}
+STUDIES = tuple(dict.fromkeys(case.study for cases in CASES.values() for case in cases()))
 
 
-def quick_cases():
+def quick_cases(inputs):
     """A row of each kind, tiny."""
+    for case in _quick():
+        if inputs != "raw" or case.study not in ("start", "surrogates"):
+            yield replace(case, inputs=inputs)
+
+
+def _quick():
     short = dict(hidden=(3,), epochs=2, num_burnin_steps=4, num_results=6)
     yield Case("warm-up", 1000, "HMC", **short | {"num_burnin_steps": 60})
     yield Case("models", 3, "NUTS", **short, max_tree_depth=3)
+    yield Case("draws", 1000, "HMC", **short)
     yield Case("start", 2, "HMC", **short)
     yield Case("surrogates", 0, "ADAM", **short)
     yield Case("surrogates", 0, "mean-field VI", **short)
@@ -101,6 +145,7 @@ def main(arguments=None):
     """Runs what is not finished, and keeps tables and figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_options(parser)
+    parser.add_argument("--inputs", choices=CASES, default="raw")
     parser.add_argument("--only", nargs="+", choices=STUDIES, default=STUDIES)
     parser.add_argument("--work", type=Path, help="folder of the run folders")
     parser.add_argument("--minutes", type=float, default=15.0, help="of a process")
@@ -114,7 +159,7 @@ def main(arguments=None):
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     store = Store("thesis", options.fresh, folder)
-    asked = quick_cases() if options.quick else cases()
+    asked = quick_cases(options.inputs) if options.quick else CASES[options.inputs]()
     todo = [case for case in asked if case.study in options.only and case.key not in store]
 
     def finish(case):
@@ -135,7 +180,7 @@ def main(arguments=None):
             case, found = done.result()
             if found is not None:
                 store.add(case.key, asdict(case) | found)
-    publish(store.rows, folder)
+    publish(store.rows, options.inputs, folder)
     if failed:
         raise SystemExit("\n".join(failed))
 
@@ -154,7 +199,7 @@ def one_process(case, work, minutes, quick, output):
         "num_rows": 300 if quick else None,
     }
     done = subprocess.run(
-        [sys.executable, HERE / "thesis_fit.py", json.dumps(order)],
+        [sys.executable, HERE / "fit.py", json.dumps(order)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
