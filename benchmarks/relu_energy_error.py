@@ -33,7 +33,15 @@ arXiv:2410.22065, say that this rest is of order eps^2; they measure none of it.
 
 
 def theorem(theta, half, step, x, y):
-    """(error of H [M] by theorem 3.3, kinks crossed [M]) of leapfrog steps.
+    """(error of H [M] by theorem 3.3, kinks crossed [M]) of leapfrog steps; arguments as of `kinks_of_steps`."""
+    who, times, jump = kinks_of_steps(theta, half, step, x, y)
+    errors = np.zeros(len(theta))
+    np.add.at(errors, who, (0.5 * step - times) * jump)
+    return errors, np.bincount(who, minlength=len(theta))
+
+
+def kinks_of_steps(theta, half, step, x, y):
+    """(Numbers of the steps, times, momentum times jump of the gradient) of all kinks crossed [kinks] each.
 
     Args:
         theta: [M, P], where steps begin.
@@ -52,10 +60,7 @@ def theorem(theta, half, step, x, y):
     residual = outputs(at_kink, inputs) - targets
     weight = readout[who, unit] + times * readout_speed[who, unit]
     # Momentum times jump: to the side where the unit is on, whichever way it goes.
-    jump = residual * weight * np.abs(speed) / NOISE_SCALE**2
-    errors = np.zeros(len(theta))
-    np.add.at(errors, who, (0.5 * step - times) * jump)
-    return errors, crosses.sum(axis=(1, 2))
+    return who, times, residual * weight * np.abs(speed) / NOISE_SCALE**2
 
 
 def outputs(theta, inputs):

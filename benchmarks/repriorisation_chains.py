@@ -154,21 +154,24 @@ def start(case, num_burnin_steps):
     return sink.kept[-1][-1]
 
 
-def sample(case, method, seconds, num_burnin_steps):
+def sample(case, method, seconds, num_burnin_steps, settings=None, theta=None):
     """Samples one chain for some processor time; returns what tables and figure need, as JSON values.
 
     Args:
         case: Case.
-        method: One of METHODS.
+        method: One of METHODS, or a name for `settings`.
         seconds: Processor time of sampling, after the warm-up; other processes do not count.
         num_burnin_steps: Transitions of warm-up.
+        settings: The kernel, by default that of the method.
+        theta: Where the chain starts [1, P], by default `start`.
     """
     spec, (x, y, test) = case.spec, case.rows
-    theta = start(case, num_burnin_steps // 2)
+    theta = start(case, num_burnin_steps // 2) if theta is None else theta
+    settings = kernel(method) if settings is None else settings
     began, sink = time.process_time(), Watch(watcher(spec, test))
     group, _ = make_group(
         spec,
-        kernel(method),
+        settings,
         x,
         y,
         theta,

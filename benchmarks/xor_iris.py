@@ -23,6 +23,7 @@ from xor_iris_report import figure, report
 
 import tfbnn
 from tfbnn import kernels
+from tfbnn.diagnostics.ranks import fold, normal_scores
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.priors import Normal, Uniform
@@ -161,14 +162,31 @@ def measure(network, prior, sampler, shorten):
 
 def convergence(draws, seconds):
     """Diagnostics of draws [C, S, Q] as the paper reports them; ESS is per chain."""
-    folded = np.abs(draws - np.median(draws, axis=(0, 1)))
+    folded = np.moveaxis(normal_scores(fold(np.moveaxis(draws, -1, 0))), 0, -1)
     sizes = geyer_ess(draws)
     return {
         "split_rhat": float(np.nanmax(split_rhat(draws))),
         "folded_split_rhat": float(np.nanmax(split_rhat(folded))),
+        "psrf": psrf(draws.astype(np.float64)),
         "ess": [float(f(sizes)) for f in (np.nanmin, np.nanmedian, np.nanmax)],
         "ess_per_second": float(len(draws) * np.nanmedian(sizes) / seconds),
     }
+
+
+def psrf(draws):
+    """The multivariate potential scale reduction factor of draws [C, S, Q]; Brooks and Gelman 1998, section 4.
+
+    It is (S - 1) / S + (C + 1) / C times the largest eigenvalue of W^-1 B / S, W the covariance within chains and B / S
+    that of their means, which compares the worst linear combination of the quantities.
+    """
+    num_chains, num_draws = draws.shape[:2]
+    means = draws.mean(axis=1)
+    within = np.mean([np.cov(chain.T) for chain in draws], axis=0)
+    variances, axes = np.linalg.eigh(np.atleast_2d(within))
+    known = variances > 1e-10 * variances[-1]  # probabilities of classes add up to one
+    whitened = (means @ axes)[:, known] / np.sqrt(variances[known])
+    ratio = np.linalg.eigvalsh(np.atleast_2d(np.cov(whitened.T)))[-1]
+    return float((num_draws - 1) / num_draws + (num_chains + 1) / num_chains * ratio)
 
 
 def covariance(draws):

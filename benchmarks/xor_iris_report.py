@@ -15,14 +15,12 @@ PER_LINE = 3
 LEGEND = """\
 Sigmoid hidden units, raw inputs, all rows train. Chains start at draws of the prior; step sizes are
 adapted during warm-up to the acceptance that theory recommends for each kernel, without a
-preconditioner. R-hat: split and folded split, without ranks, the largest over weights or over
-predicted probabilities. ESS: Geyer's initial monotone sequence, per chain, averaged over chains;
+preconditioner. R-hat: split, and folded split of ranks, the largest over weights or over
+predicted probabilities; the multivariate PSRF is of all of them together (Brooks and Gelman 1998). ESS: Geyer's initial monotone sequence, per chain, averaged over chains;
 minimum, median and maximum over weights or probabilities. ESS per second: the median, all chains
 together, over the wall clock of warm-up and sampling. Probabilities are those of the four rows of
 XOR, and of ten rows of iris. Distance: Frobenius norm of the difference of the covariance to the
-reference's over the norm of the reference's; the reference is NUTS under the same prior. Rows under
-N(0, v I): commit 859784a or earlier, one core of an AMD EPYC, which other processes shared at times, before
-rows were summed in blocks. The figure clips covariances at -1 and 1.
+reference's over the norm of the reference's; the reference is NUTS under the same prior. The figure clips covariances at -1 and 1.
 
 Weights mean little by themselves: hidden units may be permuted, and flipped in sign, without a
 change of the function, so chains that have found different ones of these equal modes have a large
@@ -63,11 +61,11 @@ HEADER = [
     "sampler",
     "draws per chain, every",
     "acceptance",
-    "weights: R-hat split, folded",
+    "weights: R-hat split, folded, PSRF",
     "ESS min, median, max",
     "ESS / s",
     "distance",
-    "predictions: R-hat split, folded",
+    "predictions: R-hat split, folded, PSRF",
     "ESS min, median, max",
     "ESS / s",
     "distance",
@@ -85,7 +83,7 @@ def line(row, compared):
         found = row[kind]
         away = "" if compared is None else f"{distance(row[matrix], compared[matrix]):.2f}"
         cells += [
-            f"{found['split_rhat']:.3f}, {found['folded_split_rhat']:.3f}",
+            f"{found['split_rhat']:.3f}, {found['folded_split_rhat']:.3f}, {found['psrf']:.3f}",
             ", ".join(f"{value:.0f}" for value in found["ess"]),
             f"{found['ess_per_second']:.0f}",
             away,
