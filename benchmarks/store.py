@@ -27,6 +27,10 @@ class Store:
     def __contains__(self, key):
         return key in self.rows
 
+    def rewrite(self):
+        """Keeps the rows as they are now, in place of the file's."""
+        self._path.write_text("".join(json.dumps(row) + "\n" for row in self.rows.values()))
+
     def add(self, key, row):
         """Keeps a finished row, a dict of JSON values."""
         self.rows[key] = {"key": key, **row}

@@ -50,6 +50,11 @@ def _pairs(rows):
         if all(low <= share <= high for share, (low, high) in zip(row["coverage"], BANDS))
     ]
     others = ", ".join(_name(row) for row in rows if row not in held) or "none"
+    again = {row["calibrated"] for row in rows if "calibrated" in row}
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    made = f" They were made at {commits}" + (
+        f", calibrated at {', '.join(again)}." if again else "."
+    )
     return [
         "## A default fit of each pair",
         "`BayesianMLP().fit_posterior(x, y, max_seconds=150)` on 85 % of the rows with all masses and a cross "
@@ -58,7 +63,7 @@ def _pairs(rows):
         markdown(header, lines),
         f"Median relative error at most 1 %: {exact} of {len(rows)}. Coverage .66 to .71 and .94 to .97: "
         f"{len(held)} of {len(rows)}; not {others}. All fits together took "
-        f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes.",
+        f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes.{made}",
     ]
 
 

@@ -6,10 +6,12 @@ pairs: `tfbnn.BayesianMLP().fit_posterior(x, y, max_seconds=150)` of every pair 
 as `tfbnn.datasets.cross_sections.symmetries` proposes them; scores on the rest. pdf: the same of the relative
 error of the parton densities, 60 s each, as are the next two. rows: learning curves of three pairs. next: 300 rows, and 300 more
 that are chosen by the largest predicted error or at random. cut: no rows in a window of one mass. Models are kept in --work, rows as they finish,
-so that a killed script goes on where it was; the table is benchmarks/results/gauginos.md.
+so that a killed script goes on where it was; the table is benchmarks/results/gauginos.md. --calibrate-again calibrates
+finished pairs by the present code, without another fit, and scores them anew.
 """
 
 import argparse
+import dataclasses
 import sys
 import time
 import warnings
@@ -39,16 +41,29 @@ def main(arguments=None):
     add_common_options(parser)
     parser.add_argument("--work", type=Path, required=True, help="folder of the models")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=[*PARTS])
+    parser.add_argument("--calibrate-again", action="store_true")
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     options.work.mkdir(parents=True, exist_ok=True)
     store = Store("gauginos", options.fresh, folder)
+    if options.calibrate_again:
+        for key, row in store.rows.items():
+            if row["part"] == "pairs":
+                store.rows[key] = row | calibrated_again(row["pair"], path_of(options.work, key))
+        report(store.rows, folder)
+        store.rewrite()
+        return
     for part in options.parts:
         for key, measure in PARTS[part]():
-            path = options.work / f"{key.replace(' ', '_')}.h5"
+            path = path_of(options.work, key)
             if key not in store:
                 store.add(key, {"part": part, "commit": revision()} | measure(path, options.quick))
                 report(store.rows, folder)
+
+
+def path_of(work, key):
+    """Where the model of a row is kept."""
+    return work / f"{key.replace(' ', '_')}.h5"
 
 
 def all_pairs():
@@ -103,6 +118,23 @@ def of_pair(pair, path, quick):
     train, test = halves(rows)
     found = fitted(rows, rows.y, train, test, SECONDS, quick, path)[1]
     return found | {"pair": pair, "num_failed": rows.num_failed}
+
+
+def calibrated_again(pair, path):
+    """What changes of a row when its model is calibrated by the present code."""
+    import tfbnn
+    from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
+    from tfbnn.posterior.checks import checked_rows
+
+    rows = rows_of(tuple(pair))
+    train, test = halves(rows)
+    model = tfbnn.load(path)
+    fitted_rows = (rows.x[train], rows.y[train], None, "calibrate", "training ")
+    _, transformed = checked_rows(model.posterior, *fitted_rows)
+    calibration = calibrate_by_leaving_out(model.posterior, transformed, "auto")
+    model = type(model).from_ensemble(dataclasses.replace(model.posterior, calibration=calibration))
+    found = scores(model, table(rows, rows.x[test]), rows.y[test])
+    return found | {"calibrated": revision()}
 
 
 def of_pdf(pair, path, quick):
