@@ -111,7 +111,7 @@ def run_command(argv: Sequence[str]) -> int:
 
 
 def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser]]:
-    """The parser of the program, and those of its commands.
+    """Return the parser of the program, and those of its commands.
 
     Args:
         argv: Arguments: only the command that they name is imported, and has its options. None: all.
@@ -153,7 +153,7 @@ def _shorten(text: str) -> str:
 
 
 def _warning_printer() -> Callable[..., None]:
-    """A `warnings.showwarning` that prints one line, once per text, without Python source."""
+    """Return a `warnings.showwarning` that prints one line, once per text, without Python source."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

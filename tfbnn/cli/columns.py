@@ -52,7 +52,7 @@ def _spelled(labels: Array, known: Sequence[str]) -> Array:
 
 
 def coding_of(x: Table, options: FitOptions) -> Coding | None:
-    """The Coding that a fit to these inputs will have, or None where all are numbers.
+    """Return the Coding that a fit to these inputs will have, or None where all are numbers.
 
     Args:
         x: The inputs.
@@ -115,7 +115,8 @@ class ModelInputs:
     """
 
     def __init__(self, ensemble: Ensemble, source: str, apart: Sequence[str] = ()) -> None:
-        """
+        """Make a ModelInputs.
+
         Args:
             ensemble: Ensemble.
             source: Name of the table, for messages.
@@ -141,7 +142,7 @@ class ModelInputs:
         return read_table(path, self.pick, labels, categories=categories, gaps=self.gaps)
 
     def of(self, table: Table) -> Table:
-        """The features under the names that the model knows them by.
+        """Return the features under the names that the model knows them by.
 
         As a Table, so that messages can name the lines of the file.
         """

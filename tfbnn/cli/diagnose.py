@@ -41,6 +41,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def verdict(diagnosis: Diagnosis | None, strict: bool) -> int:
-    """The exit code after a diagnosis, which is None where there were too few draws for one."""
+    """Return the exit code after a diagnosis, which is None where there were too few draws for one."""
     failed = diagnosis is None or diagnosis.verdict != USABLE
     return DIAGNOSTICS_FAILED if strict and failed else DONE

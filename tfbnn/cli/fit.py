@@ -93,7 +93,7 @@ def _groups(args: argparse.Namespace, table: Table) -> Array | None:
 
 
 def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, list[str]]:
-    """The table of training rows, and the names of its features."""
+    """Return the table of training rows, and the names of its features."""
     features, grouping = args.features, [] if args.groups is None else [args.groups]
     observed = [*args.target, *args.noise_column, *args.offset_column]
     apart = [*observed, *grouping]
@@ -130,7 +130,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
 
 
 def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
-    """The features but text that differs in every row: of new rows nobody would know any."""
+    """Return the features but text that differs in every row: of new rows nobody would know any."""
     words = [name for name in features if name in table.words - table.categories]
     names = [
         name

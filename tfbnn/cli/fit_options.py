@@ -110,7 +110,7 @@ class _HeldOut:
 
 
 def _kernel_words(*others: str) -> Words:
-    """The names of kernels, and others; names of their classes will do as well."""
+    """Return the names of kernels, and others; names of their classes will do as well."""
     known = Words((*others, *available()))
     return Words(known.known, lambda text: text if kernel_named(text) else known(text))
 
@@ -284,7 +284,7 @@ def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
 def make_model(
     args: argparse.Namespace, num_features: int, num_targets: int, num_classes: int = 0
 ) -> BayesianMLP:
-    """The `BayesianMLP` that the options describe.
+    """Return the `BayesianMLP` that the options describe.
 
     Args:
         args: Parsed options.
@@ -333,7 +333,7 @@ def _prior(args: argparse.Namespace) -> str | WeightPrior:
 
 
 def fit_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `fit_posterior` other than data and kernel."""
+    """Return the arguments of `fit_posterior` other than data and kernel."""
     arguments, asked = given(args, FIT_ARGUMENTS), given(args, Pretraining.__dataclass_fields__)
     if args.no_pretraining and asked:
         raise ValueError(

@@ -38,7 +38,7 @@ class Words:
     make: Callable[[str], Any] | None = None
 
     def __call__(self, text: str) -> Any:
-        """The value of a text. Raises argparse.ArgumentTypeError for one that has none."""
+        """Return the value of a text. Raises argparse.ArgumentTypeError for one that has none."""
         if self.make is not None:
             try:
                 return self.make(text)
@@ -56,13 +56,13 @@ class Words:
 
 
 def comma_list(text: str) -> list[str]:
-    """The entries of "a,b,c"; none for "none" or ""."""
+    """Return the entries of "a,b,c"; none for "none" or ""."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     return [] if entries == ["none"] else entries
 
 
 def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
-    """The text as an int or a float; `wanted` says in the refusal what was expected."""
+    """Return the text as an int or a float; `wanted` says in the refusal what was expected."""
     try:
         return kind(text)
     except ValueError:
@@ -166,12 +166,12 @@ def described(text: str | None, name: str) -> str:
 
 
 def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Dict of those of the options that were given."""
+    """Return a dict of those of the options that were given."""
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def _kinds(owner: type, name: str) -> tuple[Any, ...]:
-    """The types of a setting besides None."""
+    """Return the types of a setting besides None."""
     annotation = get_type_hints(owner)[name]
     members = () if get_origin(annotation) is Literal else get_args(annotation)
     return tuple(kind for kind in members or (annotation,) if kind is not NoneType)
@@ -195,7 +195,7 @@ class ModelOptions:
 
 
 def load_model(args: argparse.Namespace) -> SampledNetwork:
-    """The model that the arguments of a `ModelOptions` name."""
+    """Return the model that the arguments of a `ModelOptions` name."""
     if args.trusted or os.path.isdir(args.model):
         return load(args.model, max_bytes=2**63)
     return load(args.model, untrusted=True)

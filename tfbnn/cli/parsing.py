@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def flag(name: str) -> str:
-    """The option of a setting."""
+    """Return the option of a setting."""
     return "--" + name.replace("_", "-")
 
 
@@ -62,7 +62,7 @@ def texts_of(docstring: str | None) -> dict[str, Any]:
 
 
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """The parsed arguments.
+    """Return the parsed arguments.
 
     Args:
         parser: The parser of the program, or of one command.

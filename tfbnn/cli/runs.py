@@ -115,7 +115,7 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
 
 
 def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
-    """The model, or what its run folder has committed where a stop came before it had anything."""
+    """Return the model, or what its run folder has committed where a stop came before it had anything."""
     with contextlib.suppress(NotFittedError):
         model.posterior  # noqa: B018
         return model
@@ -145,7 +145,7 @@ def _remove(folder: str) -> None:
 
 
 def own_folder(model_file: str, seconds: float) -> str | None:
-    """The folder for a run, which can be made and is not there yet, or None where it keeps none.
+    """Return the folder for a run, which can be made and is not there yet, or None where it keeps none.
 
     Args:
         model_file: Where the model will be saved.

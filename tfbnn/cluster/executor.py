@@ -36,7 +36,8 @@ class Cluster:
     """Advances chains as tasks on a Dask cluster, a chain group each."""
 
     def __init__(self, client: Any) -> None:
-        """
+        """Make a Cluster.
+
         Args:
             client: `distributed.Client`.
         """
@@ -65,7 +66,8 @@ class Tasks(Executor):
     """
 
     def __init__(self, plan: Plan, client: Any, store: FolderStore, clock: Clock) -> None:
-        """
+        """Make a Tasks.
+
         Args:
             plan: Plan of the run.
             client: distributed.Client.
@@ -158,7 +160,7 @@ class Tasks(Executor):
         return False
 
     def _unfinished(self) -> Iterator[tuple[int, Exception | None]]:
-        """(Number of the group, error) of attempts that are over before the group is where it was to go.
+        """Yield (number of the group, error) of attempts that are over before the group is where it was to go.
 
         There is no error where the worker closed in good order, or was asked to stop.
         """

@@ -16,7 +16,7 @@ _LEASE_SECONDS = 1.0
 
 
 def required(name: str) -> ModuleType:
-    """The module of Dask of that name.
+    """Return the module of Dask of that name.
 
     Raises:
         ImportError: When Dask is not installed.

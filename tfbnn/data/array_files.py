@@ -54,7 +54,7 @@ def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
 
 
 def decoded(array: Array) -> Array:
-    """An array with text in place of bytes of UTF-8.
+    """Return an array with text in place of bytes of UTF-8.
 
     Raises:
         ValueError: For other bytes.
@@ -63,7 +63,7 @@ def decoded(array: Array) -> Array:
 
 
 def read_parquet(path: str) -> Arrays:
-    """The columns of a Parquet file; missing values are NaN, or None among text.
+    """Return the columns of a Parquet file; missing values are NaN, or None among text.
 
     Raises:
         ImportError: Without pyarrow.
@@ -109,7 +109,7 @@ def _of_arrow(column: Any) -> Array | None:
 
 
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
-    """A Table of named arrays."""
+    """Return a Table of named arrays."""
     labels, written = wanted.labels, [name for name, _ in arrays]
     kinds = "iufbUO" if wanted.may_be_text else "iuf"
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
@@ -155,7 +155,7 @@ def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:
 
 
 def _columns_of(name: str, array: Array | None, kinds: str) -> list[tuple[str, Array]]:
-    """The columns in an array of one of these kinds, or in a matrix of numbers; none for others."""
+    """Return the columns in an array of one of these kinds, or in a matrix of numbers; none for others."""
     if array is not None and array.ndim == 1 and array.dtype.kind in kinds:
         return [(name, array)]
     if array is not None and array.ndim == 2 and array.dtype.kind in "iuf":

@@ -80,7 +80,7 @@ class Column:
         return self.encoded(np.array(self.words, dtype=object), "words")
 
     def __str__(self) -> str:
-        """The column with its values, for people."""
+        """Return the column with its values, for people."""
         known = {NUMBERS: "", FLAGS: " (true or false)", TEXTS: f" ({', '.join(self.values)})"}
         may_lack = self.kind != TEXTS and self.fill is not None
         return self.name + known[self.kind] + (f" (or {MISSING})" if may_lack else "")
@@ -167,7 +167,7 @@ class Column:
 
 
 def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list[str]:
-    """The entries of a column [N] as text, without blanks around.
+    """Return the entries of a column [N] as text, without blanks around.
 
     Args:
         entries: The entries.
@@ -190,13 +190,13 @@ def lacking(entries: Array) -> Array:
 
 
 def _words(entries: Array) -> list[str]:
-    """The entries as text, "" for missing ones: also for "nan", which NaN becomes that was made text."""
+    """Return the entries as text, "" for missing ones: also for "nan", which NaN becomes that was made text."""
     words = ("" if is_missing(entry) else _text(entry) for entry in entries.tolist())
     return ["" if word.casefold() == "nan" else word for word in words]
 
 
 def _text(entry: Any) -> str:
-    """An entry as text; whole numbers as integers, as pandas makes 2016.0 of 2016 beside a NaN."""
+    """Return an entry as text; whole numbers as integers, as pandas makes 2016.0 of 2016 beside a NaN."""
     if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
         entry = int(entry)
     return str(entry).strip()
@@ -244,7 +244,7 @@ class Coding:
         )
 
     def encoded(self, x: Any, argument: str) -> Array:
-        """The inputs [N, D], in original units, of a frame with these columns in this order.
+        """Return the inputs [N, D], in original units, of a frame with these columns in this order.
 
         Args:
             x: The frame.
@@ -260,7 +260,7 @@ class Coding:
         return as_matrix(np.concatenate(inputs, axis=1), argument, names=self.input_names)
 
     def even(self, pipeline: Pipeline) -> Pipeline:
-        """The pipeline with one scale for all inputs of a column of text, see above."""
+        """Return the pipeline with one scale for all inputs of a column of text, see above."""
         steps = (self._evened(s) if isinstance(s, Standardize) else s for s in pipeline.steps)
         return Pipeline(tuple(steps))
 
@@ -330,7 +330,7 @@ class Inputs(NamedTuple):
 
 
 def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> Inputs:
-    """The inputs in what a user passes.
+    """Return the inputs in what a user passes.
 
     Args:
         x: Anything array-like; a frame has the columns of the fit alone, in their order.

@@ -123,7 +123,7 @@ class CsvRows:
             ) from error
 
     def numbers(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> Array:
-        """The named columns of some rows.
+        """Return the named columns of some rows.
 
         Args:
             lines: List of (line number, cells), as iterated.
@@ -244,7 +244,7 @@ def separator_of(line: str) -> str:
 
 
 def split(line: str, separator: str) -> list[str]:
-    """The cells of one line."""
+    """Return the cells of one line."""
     if separator == WHITE_SPACE and '"' not in line:
         return line.split()
     if separator == WHITE_SPACE:

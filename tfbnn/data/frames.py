@@ -20,7 +20,7 @@ _MOST_SHOWN = 10
 
 
 def plain_frame(value: Any, what: str) -> Any:
-    """A table of pyarrow as a `Table`; other values as they are.
+    """Return a table of pyarrow as a `Table`; other values as they are.
 
     Args:
         value: What the user passed.
@@ -52,7 +52,7 @@ def plain_frame(value: Any, what: str) -> Any:
 
 
 def rows_of(values: Any, rows: slice) -> Any:
-    """Some of the rows of an array, a frame or a Table."""
+    """Return some of the rows of an array, a frame or a Table."""
     if hasattr(values, "take") and hasattr(values, "line_of"):  # a Table
         return values.take(rows)
     return values.iloc[rows] if hasattr(values, "iloc") else values[rows]
@@ -100,7 +100,7 @@ def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
 def select_columns(
     value: Any, expected: tuple[str, ...] | None, what: str, others: bool = False
 ) -> Any:
-    """The expected columns of a frame, in this order.
+    """Return the expected columns of a frame, in this order.
 
     Args:
         value: What the user passed. What has no names is given back as it is.
@@ -192,7 +192,7 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
 
 
 def _in_order(names: tuple[str, ...], expected: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The expected names where they are these, in whatever order; else these."""
+    """Return the expected names where they are these, in whatever order; else these."""
     return names if expected is None or sorted(expected) != sorted(names) else expected
 
 

@@ -68,7 +68,7 @@ def size_fault(dataset: h5d.DatasetID) -> str | None:
 
 
 def read_hdf5(path: str, texts: bool = False) -> Arrays:
-    """The datasets of the root group of an HDF5 file, None for what is no column.
+    """Return the datasets of the root group of an HDF5 file, None for what is no column.
 
     Args:
         path: The file.
@@ -117,7 +117,7 @@ def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:
 
 
 def _read(dataset: h5py.Dataset, size: int) -> Array:
-    """The array of a dataset in a file of `size` bytes.
+    """Return the array of a dataset in a file of `size` bytes.
 
     Texts of any length lie in the file by themselves, and any number of entries may name one of
     them: so they are read a few at a time, until they are more than the file can hold.

@@ -52,7 +52,7 @@ def as_labels(
 
 
 def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
-    """The classes that training labels [N, K] stand for.
+    """Return the classes that training labels [N, K] stand for.
 
     Labels that are class numbers already, out of 0 .. num_classes - 1, or booleans for two classes,
     need not all occur. Others must be exactly `num_classes` different ones, of a single target.
@@ -100,7 +100,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
 
 
 def group_numbers(labels: Any, num_rows: int) -> Array | None:
-    """Number the rows that belong together: labels [N], text or integers, numbered as they first occur.
+    """Give a number to rows that belong together: labels [N], text or integers, numbered as they first occur.
 
     Returns:
         Array [N] of 0 .. G - 1, whatever the labels are called, or None of None.
@@ -119,7 +119,7 @@ def group_numbers(labels: Any, num_rows: int) -> Array | None:
 
 
 def label_array(classes: Classes) -> Array:
-    """The labels [M] that class numbers pick from: text, int64, uint64 or bool, all exact."""
+    """Return the labels [M] that class numbers pick from: text, int64, uint64 or bool, all exact."""
     return _from_objects(np.array(classes, dtype=object), "classes")
 
 

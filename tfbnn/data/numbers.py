@@ -48,7 +48,7 @@ def is_number(text: str) -> bool:
 
 
 def decimal(text: str) -> str:
-    """A number in Fortran's notation, such as 1.5D+03, with an e for its D; other texts as they are."""
+    """Return a number in Fortran's notation, such as 1.5D+03, with an e for its D; other texts as they are."""
     match = _FORTRAN.fullmatch(text.strip())
     return text if match is None else "{}e{}".format(*match.groups())
 
@@ -67,7 +67,7 @@ def is_gap(cell: str, is_text: bool = False) -> bool:
 
 
 def told(texts: Iterable[str]) -> list[str]:
-    """The texts that do not stand for a missing value."""
+    """Return the texts that do not stand for a missing value."""
     return [text for text in texts if text not in ("-", "?") and not is_gap(text)]
 
 

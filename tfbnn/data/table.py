@@ -22,7 +22,7 @@ TEXT_ADVICE = (
 def column_places(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
-    """Indices of the named columns of a table; one pass over its columns, however many.
+    """Return indices of the named columns of a table; one pass over its columns, however many.
 
     Raises:
         ValueError: If a column is missing or there twice.
@@ -100,7 +100,7 @@ class Table:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def select(self, names: Names) -> "Table":
-        """The table with these columns only, in this order.
+        """Return the table with these columns only, in this order.
 
         Raises:
             ValueError: If a column is not there.
@@ -114,7 +114,7 @@ class Table:
         return replace(self, columns=tuple(names), values=values, words=words)
 
     def renamed(self, names: Names) -> "Table":
-        """The table whose columns are called so, in their order."""
+        """Return the table whose columns are called so, in their order."""
         new = dict(zip(self.columns, names))
         words, categories = (
             frozenset(new[name] for name in found & new.keys())
@@ -123,7 +123,7 @@ class Table:
         return replace(self, columns=tuple(names), words=words, categories=categories)
 
     def numbers(self, names: Names) -> Array:
-        """These columns as numbers [N, len(names)], float64.
+        """Return these columns as numbers [N, len(names)], float64.
 
         Raises:
             ValueError: If a column is not there, or holds no numbers.
@@ -132,13 +132,13 @@ class Table:
         return self.select(names).values
 
     def column(self, name: str) -> Array:
-        """The entries of one column [N]."""
+        """Return the entries of one column [N]."""
         return self.select([name]).values[:, 0]
 
     __getitem__ = select  # as frames have it
 
     def labels(self, names: Names) -> Array:
-        """These columns as labels [N, K]: as they are written, or numbers where they are not.
+        """Return these columns as labels [N, K]: as they are written, or numbers where they are not.
 
         Columns of text and flags that were read as features are text here.
 
@@ -161,7 +161,7 @@ class Table:
         return None if self.lines is None else f"{self.source}, {self.unit} {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
-        """The table with these rows only: indices, a mask or a slice."""
+        """Return the table with these rows only: indices, a mask or a slice."""
         return replace(
             self,
             values=self.values[rows],

@@ -186,7 +186,7 @@ def _read_arrays(path: str, wanted: Wanted) -> Table:
 
 
 def ending_of(path: StrPath) -> str:
-    """The ending of a file's name in small letters, with what stands before .gz: ".csv.gz"."""
+    """Return the ending of a file's name in small letters, with what stands before .gz: ".csv.gz"."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
     return os.path.splitext(stem)[1] + ending if ending == _GZ else ending
 

@@ -103,7 +103,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
 
 
 def _products(deviation: Array, weights: Array | None) -> Array:
-    """Sums over rows of the products of deviations [N, D]: [D, D], of many inputs of squares [D, 1]."""
+    """Return sums over rows of the products of deviations [N, D]: [D, D], of many inputs of squares [D, 1]."""
     if weights is not None:
         deviation = deviation * np.sqrt(weights)[:, None]
     if deviation.shape[1] > MAX_COVARIANCE_INPUTS:

@@ -48,7 +48,7 @@ class Transform(ABC):
 
     @classmethod
     def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
-        """The transform for the training rows [N, K].
+        """Return the transform for the training rows [N, K].
 
         Args:
             values: The rows.
@@ -205,7 +205,7 @@ class Pipeline:
         return y
 
     def inverse(self, t: Array) -> Array:
-        """The scale the network sees -> original units."""
+        """Return the scale the network sees -> original units."""
         for step in reversed(self.steps):
             t = step.inverse(t)
         return t
@@ -229,7 +229,7 @@ class Pipeline:
         return t
 
     def derivative(self, y: Array) -> Array:
-        """d forward(y) / dy, elementwise, at `y` in original units; the shape of `y`."""
+        """Return d forward(y) / dy, elementwise, at `y` in original units; the shape of `y`."""
         product = np.ones_like(y)
         for step in self.steps:
             product = product * step.derivative(y)
@@ -251,7 +251,7 @@ class Pipeline:
 
     @classmethod
     def from_json(cls, entries: list[dict[str, Any]]) -> Pipeline:
-        """The pipeline written by `to_json`. Raises ValueError or TypeError for anything else."""
+        """Return the pipeline written by `to_json`. Raises ValueError or TypeError for anything else."""
         unknown = [entry["name"] for entry in entries if entry["name"] not in TRANSFORMS]
         if unknown:
             raise ValueError(f"unknown transform {unknown[0]!r}")
@@ -301,7 +301,7 @@ def fit_pipeline(
 
 
 def unfitted_pipeline(names: tuple[str, ...]) -> Pipeline | None:
-    """The pipeline of transforms that learn nothing from data, or None if one of them does."""
+    """Return the pipeline of transforms that learn nothing from data, or None if one of them does."""
     if any(fields(TRANSFORMS[name]) for name in names):
         return None
     return Pipeline.from_json([{"name": name} for name in names])
@@ -316,6 +316,6 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
 
 
 def _those(chosen: Array, columns: Names) -> str:
-    """The chosen columns, a mask, for messages: by name where they have names."""
+    """Return the chosen columns, a mask, for messages: by name where they have names."""
     places = np.flatnonzero(chosen).tolist()
     return f"[{listed(places if columns is None else [columns[place] for place in places])}]"

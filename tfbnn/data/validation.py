@@ -102,7 +102,7 @@ def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
 def as_columns(
     array: Array, name: str, *, num_targets: int, content: str = "", advice: str
 ) -> Array:
-    """An array [N, K], or [N] where K is 1, as [N, K].
+    """Return an array [N, K], or [N] where K is 1, as [N, K].
 
     Args:
         array: The array.
@@ -245,7 +245,7 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeError:
-    """The error for what is no settings object: a name, a class, one of another library.
+    """Return the error for what is no settings object: a name, a class, one of another library.
 
     Args:
         wanted: What was expected, up to the list of classes.
@@ -292,7 +292,7 @@ def _has_no_other_owner(value: Any) -> bool:
 
 
 def as_rectangle(value: Any, name: str, content: str) -> Array:
-    """The array of `value`; TypeError for what NumPy cannot make one of, or only of other things.
+    """Return the array of `value`; TypeError for what NumPy cannot make one of, or only of other things.
 
     Args:
         value: Anything array-like.
@@ -331,7 +331,7 @@ def has_text(array: Array) -> bool:
 
 
 def _flags_as_numbers(array: Array) -> Array:
-    """The array of a frame with its columns of booleans as 0 and 1."""
+    """Return the array of a frame with its columns of booleans as 0 and 1."""
     if array.dtype.kind == "b":
         return array.astype(np.float64)
     if array.dtype.kind == "O" and array.ndim == 2:
@@ -363,7 +363,7 @@ def refuse_units(value: Any, name: str) -> None:
 
 
 def _where(places: Sequence[int], names: Sequence[str] | None) -> str:
-    """A place in an array as row and column, for messages."""
+    """Return a place in an array as row and column, for messages."""
     column = f", column {places[1]}" if len(places) > 1 else ""
     name = f" ({names[places[1]]!r})" if names is not None and column else ""
     return f"row {places[0]}{column}{name}" if places else "it"

@@ -303,7 +303,7 @@ def pair_cross_section_fb(mass: ArrayLike, mixing: ArrayLike) -> Array:
 def _chunk_cross_section_fb(
     mass: Array, mixing: Array, luminosity: tuple[Array, dict[Quark, Array]]
 ) -> Array:
-    """The integral over tau for a few rows; arguments as in pair_cross_section_fb."""
+    """Return the integral over tau for a few rows; arguments as in pair_cross_section_fb."""
     threshold = np.log(4.0 * mass**2 / BEAM_ENERGY_GEV**2)[:, None]
     length = math.log(TAU_MAX) - threshold
     # ln(tau) is quadratic in the node, so that the square root in the velocity becomes smooth.

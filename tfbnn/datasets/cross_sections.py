@@ -133,5 +133,5 @@ def _charginos(i: int, j: int) -> dict[str, str]:
 
 
 def _sign(text: str) -> str:
-    """The sign of an expression, 1 where it is zero."""
+    """Return the sign of an expression, 1 where it is zero."""
     return f"sign(sign({text}) + 0.5)"

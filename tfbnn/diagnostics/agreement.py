@@ -75,12 +75,12 @@ class Agreement(NamedTuple):
         )
 
     def decisive_rhat(self, rhat: float = RHAT_LIMIT) -> float:
-        """The R-hat that decides: that of 95 % of the outputs, the largest where it is too large."""
+        """Return the R-hat that decides: that of 95 % of the outputs, the largest where it is too large."""
         found = upper(self.rhat)
         return float(found["q95"] if found["max"] <= largest_rhat(rhat) else found["max"])
 
     def text(self, rhat: float = RHAT_LIMIT) -> str:
-        """The numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
+        """Return the numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
         size, found = self.smallest_ess, self.decisive_rhat(rhat)
         ess = f"ESS {size:.0f}" if np.isfinite(size) else "an ESS that is not defined"
         parts = [f"{ess} and R-hat {found:.4g}" if np.isfinite(found) else f"{ess}, nor an R-hat"]
@@ -90,7 +90,7 @@ class Agreement(NamedTuple):
 
 
 def largest_rhat(rhat: float = RHAT_LIMIT) -> float:
-    """The limit of all reference outputs, where 95 % of them keep to `rhat`."""
+    """Return the limit of all reference outputs, where 95 % of them keep to `rhat`."""
     return 1.0 + 3.0 * (rhat - 1.0)
 
 

@@ -94,7 +94,7 @@ def multi_chain_ess(draws: Array) -> Array:
 
 
 def _multi_chain_time(correlations: Array) -> Array:
-    """Initial monotone sequence with the even lag of the pair that ends it counted once.
+    """Return the initial monotone sequence with the even lag of the pair that ends it counted once.
 
     That half pair reduces the truncation bias of antithetic chains. The last available pair
     ends the sum if none before it does.

@@ -78,7 +78,7 @@ def diagnose(
 
 
 def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:
-    """The diagnosis of a model with other rows to judge its predictions by."""
+    """Return the diagnosis of a model with other rows to judge its predictions by."""
     fit = diagnosis.fit and dataclasses.replace(diagnosis.fit, predictions=predictions)
     return dataclasses.replace(diagnosis, fit=fit, problems=_problems(diagnosis.problems, fit))
 

@@ -120,7 +120,7 @@ class Diagnosis:
         return f"{self.verdict} ({counted(len(self.problems), noun)})"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> list[str]:
-        """The verdict with what it is made of, and below it every problem with what to do next.
+        """Return the verdict with what it is made of, and below it every problem with what to do next.
 
         Args:
             interface: In whose words.
@@ -139,7 +139,7 @@ class Diagnosis:
         return "\n".join(["verdict".ljust(LABEL_WIDTH) + self.headline, *self.numbers()])
 
     def numbers(self, width: int = sys.maxsize) -> list[str]:
-        """The numbers in aligned lines, broken at `width`, by default not at all."""
+        """Return the numbers in aligned lines, broken at `width`, by default not at all."""
         return label_lines(self.facts(), width)
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -217,7 +217,7 @@ class Diagnosis:
 
 
 def defined(values: Array) -> Array:
-    """The entries that are not NaN, in one dimension."""
+    """Return the entries that are not NaN, in one dimension."""
     return values[~np.isnan(values)]
 
 
@@ -245,13 +245,13 @@ def _number_text(value: float) -> str:
 
 
 def rhat_text(values: Mapping[str, float]) -> str:
-    """A line out of the dict from `upper`."""
+    """Return a line out of the dict from `upper`."""
     median, q95, largest = (_number_text(values[key]) for key in ("median", "q95", "max"))
     return f"R-hat median {median}, 95 % quantile {q95}, max {largest}"
 
 
 def ess_text(name: str, values: Mapping[str, float]) -> str:
-    """A line out of the dict from `lower`."""
+    """Return a line out of the dict from `lower`."""
     return f"{name} min {values['min']:.0f}, median {values['median']:.0f}"
 
 

@@ -107,7 +107,7 @@ def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
 def _unscaled(
     what: str, columns: Iterable[TargetCheck | InputCheck], fit: FitCheck, severity: Severity
 ) -> Iterator[Problem]:
-    """Inputs or targets far from mean 0 and standard deviation 1."""
+    """Yield inputs or targets far from mean 0 and standard deviation 1."""
     for one in columns:
         # A column without any spread is constant, which is said elsewhere.
         is_constant = one.stddev <= ROUNDING * abs(one.mean)
@@ -129,7 +129,7 @@ def _remedy_of_bars(rows: RowsCheck | None, calibrates: bool) -> Remedy:
 
 
 def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
-    """Counts that scatter more than their likelihood allows."""
+    """Yield counts that scatter more than their likelihood allows."""
     for target in rows.targets:
         # Of a row's squared pull, where counts are Poisson's, the variance is 2 and one over their mean.
         error = np.sqrt((2.0 + 1.0 / target.noise**2) / rows.num_rows)

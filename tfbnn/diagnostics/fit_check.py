@@ -51,7 +51,7 @@ class TargetCheck:
 
 
 def pulled(target: TargetCheck) -> str:
-    """The pull width in brackets, where it is known."""
+    """Return the pull width in brackets, where it is known."""
     return "" if np.isnan(target.pull_width) else f" (pull width {target.pull_width:.2g})"
 
 

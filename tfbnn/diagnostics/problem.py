@@ -55,7 +55,7 @@ class Interface:
     command: str = ""
 
     def of_run(self, until: str | None, ended: str | None) -> Interface:
-        """The same about a run that was to go on until this, and why it ended."""
+        """Return the same about a run that was to go on until this, and why it ended."""
         limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
         if limit is None:
             return self
@@ -123,7 +123,7 @@ def _as_arguments(options: dict[str, int]) -> str:
 
 
 def round_up(number: float) -> int:
-    """The next number with one digit other than zero, for numbers that nobody counts by ones."""
+    """Return the next number with one digit other than zero, for numbers that nobody counts by ones."""
     unit = 10 ** max(int(np.floor(np.log10(number))), 0)
     return int(np.ceil(number / unit) * unit)
 
@@ -210,11 +210,11 @@ class Problem:
     about: About = About.CHAINS
 
     def sentences(self, interface: Interface, details: bool = True) -> str:
-        """The problem, what it means where that is asked for, and what to do next."""
+        """Return the problem, what it means where that is asked for, and what to do next."""
         return f"{self._says(details)} Next: {self.remedy.words(interface)}"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> str:
-        """The same broken at `width`; what to do stands by itself unless all is on one line."""
+        """Return the same broken at `width`; what to do stands by itself unless all is on one line."""
         text = f"! {self.sentences(interface, details)}"
         if len(text) <= width:
             return text
@@ -234,5 +234,5 @@ def step_lines(label: str, words: str, width: int) -> str:
 
 
 def verdict_of(problems: Iterable[Problem]) -> Severity:
-    """The worst that any of them spoils."""
+    """Return the worst that any of them spoils."""
     return max((problem.severity for problem in problems), default=Severity.NOTHING)

@@ -142,7 +142,7 @@ def bulk_ess(draws: ArrayLike) -> Array:
 
 
 def tail_ess(draws: ArrayLike) -> Array:
-    """The smaller effective sample size of the indicators of the 5 % and the 95 % quantile.
+    """Return the smaller effective sample size of the indicators of the 5 % and the 95 % quantile.
 
     A tail in which ties make the indicator constant (many draws at a bound) is left out.
 

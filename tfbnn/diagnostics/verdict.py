@@ -215,7 +215,7 @@ class Predictions:
 
 
 def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:
-    """The two verdicts as labelled lines."""
+    """Return the two verdicts as labelled lines."""
     answers = {True: "yes. ", False: "no. ", None: ""}
     return [
         ("Chains", f"{answers[chains.ok]}{chains.text}"),

@@ -18,13 +18,13 @@ Facts: TypeAlias = Iterator[tuple[str, str]]
 
 
 def megabytes(num_bytes: float) -> str:
-    """A size, with one decimal below ten: "8.3 MB"."""
+    """Return a size, with one decimal below ten: "8.3 MB"."""
     size = num_bytes / 1e6
     return f"{size:.1f} MB" if size < 10 else f"{size:.0f} MB"
 
 
 def percent(share: float) -> str:
-    """A share as per cent with two digits; never 100 for what is less, never 0 for what is more."""
+    """Return a share as per cent with two digits; never 100 for what is less, never 0 for what is more."""
     value = 100.0 * share
     if 0.0 < value < 0.01:
         return "under 0.01 %"
@@ -34,12 +34,12 @@ def percent(share: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun: "1 chain", "3 chains"."""
+    """Return a number and its noun: "1 chain", "3 chains"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def span(values: Array, form: str = ".4g") -> str:
-    """The least and the largest of some values: "3 to 5", "3"; "unknown" with a NaN among them."""
+    """Return the least and the largest of some values: "3 to 5", "3"; "unknown" with a NaN among them."""
     low, high = np.min(values), np.max(values)
     if np.isnan(low):  # a kernel that the user built need not say
         return "unknown"
@@ -47,12 +47,12 @@ def span(values: Array, form: str = ".4g") -> str:
 
 
 def named(noun: str, indices: Array) -> str:
-    """A noun and the indices it is about: "Chain 2", "Chains 0, 3"."""
+    """Return a noun and the indices it is about: "Chain 2", "Chains 0, 3"."""
     return f"{noun}{'s' * (len(indices) != 1)} {', '.join(str(index) for index in indices)}"
 
 
 def shown(name: str) -> str:
-    """A name of the user's or of a file's as reports print it: no control character acts."""
+    """Return a name of the user's or of a file's as reports print it: no control character acts."""
     return name if name.isprintable() else ascii(name)
 
 
@@ -72,7 +72,7 @@ def label_lines(facts: Iterable[tuple[str, str]], width: int) -> list[str]:
 
 
 def wrapped(label: str, text: str, width: int) -> str:
-    """A label and its text, broken at `width` and aligned behind the label."""
+    """Return a label and its text, broken at `width` and aligned behind the label."""
     return textwrap.fill(
         label + text,
         width=width,

@@ -45,7 +45,7 @@ def make_ensemble(
     result: Result,
     ladder: Ladder | None,
 ) -> Ensemble:
-    """The Ensemble of the draws of a run.
+    """Return the Ensemble of the draws of a run.
 
     Args:
         config: FitConfig.
@@ -111,7 +111,7 @@ def is_pretrained(config: FitConfig) -> bool:
 
 
 def unsampled_ensemble(config: FitConfig, theta: Array, result: Result) -> Ensemble:
-    """The Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
+    """Return the Ensemble of the starts theta [C, P] of a run that ended before its first draw."""
     networks = replace(result, draws=theta[:, None], readouts=None)
     what = PRETRAINED if is_pretrained(config) else GIVEN_STARTS
     origin = f"{what}: {result.ended or 'the run was stopped before its first draw'}"
@@ -125,7 +125,7 @@ def without_chains(
     origin: str,
     mode: Array | None = None,
 ) -> Ensemble:
-    """The Ensemble of what no chain drew; whoever uses it is told so.
+    """Return the Ensemble of what no chain drew; whoever uses it is told so.
 
     What a kernel would say of a draw is NaN, or nothing, there.
 
@@ -155,7 +155,7 @@ def define(
     stated: dict[str, Any],
     **others: Any,
 ) -> FitConfig:
-    """The FitConfig of a fit with nothing left open, which a file can hold.
+    """Return the FitConfig of a fit with nothing left open, which a file can hold.
 
     Args:
         chosen: Chosen.
@@ -246,14 +246,14 @@ def _described(config: FitConfig) -> dict[str, Any]:
 
 
 def measure_ladder(config: FitConfig, result: Result) -> Ladder | None:
-    """The Ladder of a PowerPosterior by its log likelihoods, or None without them."""
+    """Return the Ladder of a PowerPosterior by its log likelihoods, or None without them."""
     if result.rung_log_likelihood is None:
         return None
     return Ladder.measure(config.temperatures, result.rung_log_likelihood)
 
 
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
-    """The Ensemble of what a run has committed so far, and the training Rows.
+    """Return the Ensemble of what a run has committed so far, and the training Rows.
 
     Draws are cut to those that every chain has.
 

@@ -228,7 +228,7 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
 def _settle(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
 ) -> FitConfig:
-    """The FitConfig of a run without a kernel."""
+    """Return the FitConfig of a run without a kernel."""
     _check(spec, name, options)
     chosen = choose(spec, options, rows, validation, is_sampled=False)
     from tfbnn.engine.basis.seeds import describe_environment
@@ -246,7 +246,7 @@ def _settle(
 
 
 def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ensemble:
-    """The networks of the search, a chain each, so that all have one weight."""
+    """Return the networks of the search, a chain each, so that all have one weight."""
     theta = found.starts.theta
     if stopped or name == LAPLACE:
         label = f"{name}, stopped early: {counted(len(theta), 'optimised network')}"
@@ -257,7 +257,7 @@ def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ens
 
 
 def _normal(config: FitConfig, found: _Found) -> Ensemble:
-    """The normal distribution around the network of the search: draws [1, S, P]."""
+    """Return the normal distribution around the network of the search: draws [1, S, P]."""
     from tfbnn.engine.density.laplace import laplace_draws
 
     spec, sampling, mode = config.spec, config.sampling, found.starts.theta[0]

@@ -101,7 +101,7 @@ def _judged(
     ladder: Ladder | None,
     keep: Keep,
 ) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
-    """The Ensemble of the draws, calibrated and diagnosed, and notes on why it is not calibrated.
+    """Return the Ensemble of the draws, calibrated and diagnosed, and notes on why it is not calibrated.
 
     None for what there is not: without draws, and after an interrupt.
     """
@@ -145,7 +145,7 @@ def _as_run(job: Job, result: Result) -> dict[str, Any]:
 
 
 def _folder_of(options: FitOptions) -> str | None:
-    """The run folder; None where a run ended in the search for its starts, and so has none."""
+    """Return the run folder; None where a run ended in the search for its starts, and so has none."""
     from tfbnn.storage.run.folder import RunFolder
 
     output = options.output
@@ -173,7 +173,7 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
-    """The Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
+    """Return the Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
     rows = job.config.transformed
     judged = judged_predictions(ensemble, job.config.validation)
     diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
@@ -193,7 +193,7 @@ def _settle(
     options: FitOptions,
     backend: Backend | None,
 ) -> Job:
-    """The Job of a fit.
+    """Return the Job of a fit.
 
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.

@@ -36,7 +36,7 @@ _LARGEST_MISFIT = 4.0
 def given_starts(
     spec: NetworkSpec, asked: Any, sampling: Sampling, rows: NetworkRows | None = None
 ) -> Starts:
-    """The starts that `initial_state` of `fit_posterior` describes.
+    """Return the starts that `initial_state` of `fit_posterior` describes.
 
     Args:
         spec: NetworkSpec.
@@ -139,7 +139,7 @@ def _refuse(spec: NetworkSpec, theta: Array, is_bad: Array, wanted: str) -> None
 
 
 def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
-    """The weights of a Keras model, an array for each of `spec.weight_groups()`.
+    """Return the weights of a Keras model, an array for each of `spec.weight_groups()`.
 
     Raises:
         TypeError, ValueError: For a model that is not the one that is sampled.

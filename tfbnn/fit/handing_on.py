@@ -193,7 +193,7 @@ class FromPosterior:
         return layer_sizes, there.likelihood if is_auto(likelihood) else likelihood
 
     def spec_for(self, make: Callable[..., NetworkSpec], settings: dict[str, Any]) -> NetworkSpec:
-        """The spec of a model with this prior.
+        """Return the spec of a model with this prior.
 
         Args:
             make: Makes the spec of settings and a prior.

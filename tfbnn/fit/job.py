@@ -50,7 +50,7 @@ _LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
 
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
-    """(The ensemble with error bars that its rows calibrate, or as it was; a note on why not).
+    """Return (the ensemble with error bars that its rows calibrate, or as it was; a note on why not).
 
     A fit may have taken a day: what its rows cannot tell is said, and never an error.
 
@@ -95,7 +95,7 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
 
 
 def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
-    """The StoppingRule of a run, or None of one that just has a number of draws.
+    """Return the StoppingRule of a run, or None of one that just has a number of draws.
 
     Args:
         config: FitConfig.
@@ -175,7 +175,7 @@ def notes(
 
 
 def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
-    """A remark on numerical precision, where the noise is small for float32."""
+    """Return a remark on numerical precision, where the noise is small for float32."""
     spec = job.config.spec
     if spec.dtype == "float64" or not spec.has_additive_noise:
         return None
@@ -226,7 +226,7 @@ def estimated_fit_seconds(
 
 
 def time_to_take(config: FitConfig, settings: Planned) -> str:
-    """A sentence on how long a run will take at most, and on what may end it before.
+    """Return a sentence on how long a run will take at most, and on what may end it before.
 
     Args:
         config: FitConfig.
@@ -246,7 +246,7 @@ def time_to_take(config: FitConfig, settings: Planned) -> str:
 
 
 def _path(config: FitConfig, settings: Planned) -> str:
-    """A sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
+    """Return a sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
     num_rows, pretraining = config.num_rows, config.pretraining
     if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
         return ""
@@ -276,7 +276,7 @@ def _seconds(
 
 
 def _about(seconds: float) -> str:
-    """A time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    """Return a time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
     for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * length:
             return f"{float(f'{seconds / length:.2g}'):g} {unit}"

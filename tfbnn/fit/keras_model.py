@@ -103,7 +103,7 @@ class BayesianModel(SampledNetwork):
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
-        """The model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
+        """Return the model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
         if isinstance(spec, KerasSpec):
             from tfbnn.engine.export.forward import check_keras_forward
             from tfbnn.engine.keras.network import network_of

@@ -93,7 +93,7 @@ def load(
 
 
 def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
-    """The class of models with such a spec."""
+    """Return the class of models with such a spec."""
     if not isinstance(spec, KerasSpec):
         return BayesianMLP
     from tfbnn.fit.keras_model import BayesianModel

@@ -414,7 +414,7 @@ class SampledNetwork(SampledModel):
         offset: Any = None,
         return_terms: bool = False,
     ) -> Array | dict[str, Array]:
-        """The log density that is sampled, at parameters theta.
+        """Return the log density that is sampled, at parameters theta.
 
         It is fully normalised, of the transformed targets given the parameters and of the
         parameters in the coordinates they are sampled in; the Jacobian of the target transform is
@@ -451,7 +451,7 @@ class SampledNetwork(SampledModel):
     def log_prob_function(
         self, x: Any, y: Any, *, noise_scale: Any = None, offset: Any = None
     ) -> Callable[[Any], Any]:
-        """The log density that is sampled, as a pure TensorFlow function for other samplers.
+        """Return the log density that is sampled, as a pure TensorFlow function for other samplers.
 
         Args:
             x, y, noise_scale, offset: Rows as in `log_prob`, which the function keeps.
@@ -579,7 +579,7 @@ class SampledNetwork(SampledModel):
         return record
 
     def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
-        """The Basins of the Ensemble that a run has left, while the model still has its draws."""
+        """Return the Basins of the Ensemble that a run has left, while the model still has its draws."""
         now = self._ensemble
         if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
             raise ValueError(

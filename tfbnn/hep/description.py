@@ -189,7 +189,7 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
 
 
 def _error(error: Any, loaded: Any) -> Any:
-    """An error as a process takes it: networks in place of a table that names them."""
+    """Return an error as a process takes it: networks in place of a table that names them."""
     if not isinstance(error, dict):
         return error
     if "model" not in error or not error.keys() <= {"model", "relative"}:

@@ -32,7 +32,7 @@ from tfbnn.system.words import warn
 
 
 def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Array]:
-    """The parameters of points by name, arrays [N].
+    """Return the parameters of points by name, arrays [N].
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
@@ -66,7 +66,7 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
 
 
 def _with_place(name: str, place: Place) -> str:
-    """A parameter for messages: m (MASS 1000022), or MASS:1000022 alone."""
+    """Return a parameter for messages: m (MASS 1000022), or MASS:1000022 alone."""
     return name if ":" in name else f"{name} ({place_text(place)})"
 
 
@@ -253,7 +253,7 @@ class CrossSectionPredictor:
         self.parameters.update(self.read_slha_string(text))
 
     def read_slha_string(self, text: str) -> dict[str, float]:
-        """The inputs of all processes in SLHA text, dict name -> value; sets nothing.
+        """Return the inputs of all processes in SLHA text, dict name -> value; sets nothing.
 
         Raises:
             TypeError, ValueError: As `import_slha_string`.
@@ -261,7 +261,7 @@ class CrossSectionPredictor:
         return read_places(text, self.places)
 
     def get_xsection(self, pids: Pids) -> dict[str, float]:
-        """The cross section of one process at the present point.
+        """Return the cross section of one process at the present point.
 
         Args:
             pids: PDG codes of the two produced particles, in any order.
@@ -307,7 +307,7 @@ class CrossSectionPredictor:
         return {name: part.item() for name, part in parts.items()}
 
     def get_xsections(self) -> dict[Pids, dict[str, float]]:
-        """The cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""
+        """Return the cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""
         return {pids: self.get_xsection(pids) for pids in self.processes}
 
     def predict(
@@ -317,7 +317,7 @@ class CrossSectionPredictor:
         processes: Iterable[Pids] | None = None,
         errors: Mapping[str, Any] | None = None,
     ) -> CrossSections:
-        """The cross sections of many points at once, whatever the present point is.
+        """Return the cross sections of many points at once, whatever the present point is.
 
         Args:
             points: Parameters of N points by name (`places`), in the units of SLHA or the fit: a data
@@ -345,7 +345,7 @@ class CrossSectionPredictor:
         parameters: Mapping[str, Array],
         errors: Mapping[str, Any] | None = None,
     ) -> CrossSections:
-        """The cross sections of processes at points of these parameters [N] by name."""
+        """Return the cross sections of processes at points of these parameters [N] by name."""
         num_points = len(next(iter(parameters.values())))
         of_points = check_errors(errors, num_points)
         columns, relative_errors = [], []

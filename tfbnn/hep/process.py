@@ -246,7 +246,7 @@ class Process:
 
 
 def _median(model: SampledNetwork, features: Sequence[str], values: Mapping[str, Array]) -> Array:
-    """The median [N] of a model with one target, with 0 in place of what is below."""
+    """Return the median [N] of a model with one target, with 0 in place of what is below."""
     names = model.posterior.feature_names or features
     x = np.column_stack([values[name] for name in names])
     prediction = model.predict(x, include_noise=False, quantiles=[0.5])
@@ -294,7 +294,7 @@ def _unknown(target: Expression, inputs: Mapping[str, Input]) -> list[str]:
 
 
 def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | None:
-    """The target as an expression that can be solved for the cross section."""
+    """Return the target as an expression that can be solved for the cross section."""
     if target is None:
         return None
     target = target if isinstance(target, Expression) else Expression(target)
@@ -309,7 +309,7 @@ def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | No
 
 
 def check_energy(energy: Any) -> float:
-    """A centre-of-mass energy in GeV as float; refuses what can only be one in TeV."""
+    """Return a centre-of-mass energy in GeV as float; refuses what can only be one in TeV."""
     value = check_number("energy", energy, above=0)
     if value < _LEAST_ENERGY:
         raise ValueError(

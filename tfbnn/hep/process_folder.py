@@ -38,7 +38,7 @@ Entry = dict[str, Any]
 
 
 def read_index(folder: StrPath) -> Entry:
-    """The index of a folder, of a version that this release knows.
+    """Return the index of a folder, of a version that this release knows.
 
     Raises:
         FileNotFoundError: When there is none.
@@ -108,7 +108,7 @@ def _entry_of(process: Process, files: Mapping[SampledNetwork, str]) -> Entry:
 
 
 def _training_ranges(model: SampledNetwork) -> list[list[float]]:
-    """The least and the largest value of each feature among the rows of the fit."""
+    """Return the least and the largest value of each feature among the rows of the fit."""
     ensemble = model.posterior
     ends = ensemble.training_inputs.low, ensemble.training_inputs.high
     return np.sort(ensemble.x_pipeline.inverse(np.stack(ends)), axis=0).T.tolist()

@@ -163,7 +163,7 @@ def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequ
 
 
 def _key(name: str) -> str:
-    """The name of a spectrum without folder and ending."""
+    """Return the name of a spectrum without folder and ending."""
     stem, number, which = os.path.basename(name.strip()).partition("#")
     ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
     return stem[: len(stem) - len(ending)] + number + which
@@ -182,6 +182,6 @@ def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row
 
 
 def _comparable(value: Any) -> Any:
-    """A number as such, whatever it is written as; a word as it is."""
+    """Return a number as such, whatever it is written as; a word as it is."""
     number = number_of(value)
     return value if np.isnan(number) else number

@@ -29,7 +29,7 @@ _FORTRAN = re.compile(
 
 
 def check_place(place: Any) -> Place:
-    """The place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
+    """Return the place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
 
     Args:
         place: Such a tuple or list, or text such as "NMIX 1 1".
@@ -50,7 +50,7 @@ def check_place(place: Any) -> Place:
 
 
 def place_text(place: Iterable[str | int]) -> str:
-    """A place as it stands in a file: 'NMIX 1 1'."""
+    """Return a place as it stands in a file: 'NMIX 1 1'."""
     return " ".join(map(str, place))
 
 
@@ -146,7 +146,7 @@ class _Entry(NamedTuple):
 
 
 def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
-    """The lines of the blocks of these names, in capitals, wherever they stand in the text."""
+    """Return the lines of the blocks of these names, in capitals, wherever they stand in the text."""
     found: list[_Line] = []
     block, scale = None, None  # of a block that is not looked for both are None
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
@@ -191,7 +191,7 @@ def _has_indices(words: Sequence[str], count: int) -> bool:
 
 
 def _value(words: Sequence[str]) -> str:
-    """The number behind the indices, in Python's notation; two that stand there are none."""
+    """Return the number behind the indices, in Python's notation; two that stand there are none."""
     value, *others = words or [""]
     if others and _looks_like_number(others[0]):
         return " ".join(words)

@@ -174,7 +174,7 @@ def _arrays(
 
 
 def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, float]:
-    """The numbers in the row of a point.
+    """Return the numbers in the row of a point.
 
     Args:
         rows: Rows that belong to the point.
@@ -201,7 +201,7 @@ def _has_complex_mixings(text: str) -> bool:
 def _tabulated(
     one: Tabulation, names: list[str], values: Mapping[str, Array], left_out: Counter[str]
 ) -> Tabulated:
-    """The table of a process out of its parameters and results [N] by name."""
+    """Return the table of a process out of its parameters and results [N] by name."""
     columns: dict[str, Array] = {}
     if names:
         values = input_values(one.inputs, values)

@@ -92,12 +92,12 @@ def _block(entry: Entry) -> str:
 
 
 def _written(value: float) -> str:
-    """A number as pyslha writes it, eight digits and a place for the sign."""
+    """Return a number as pyslha writes it, eight digits and a place for the sign."""
     return str(value) if isinstance(value, int) else f"{value: .8g}"
 
 
 def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tuple[float, Pids]]]:
-    """The text without what tfbnn wrote of some processes, and those that others wrote of."""
+    """Return the text without what tfbnn wrote of some processes, and those that others wrote of."""
     strangers: set[tuple[float, Pids]] = set()
     kept: list[str] = []
     for header, lines in _sections(text):
@@ -136,7 +136,7 @@ def _key(process: Process) -> tuple[float, Pids]:
 
 
 def _as_written(energy: float) -> float:
-    """An energy to seven digits: a header has nine, and not all that a process may have."""
+    """Return an energy to seven digits: a header has nine, and not all that a process may have."""
     return float(f"{energy:.6e}")
 
 

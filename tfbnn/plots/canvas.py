@@ -59,7 +59,7 @@ def line_looks(count: int) -> list[dict[str, Any]]:
 
 
 def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
-    """A name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
+    """Return a name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
 
     A dollar begins a formula there, and a label that begins with an underscore is left out of legends.
     """
@@ -94,7 +94,7 @@ def styled_figure(
 
 
 def add_legend(axis: Axes, num_columns: int = 1) -> None:
-    """A legend above the axes, where it covers nothing."""
+    """Return a legend above the axes, where it covers nothing."""
     axis.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),

@@ -63,7 +63,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
 
 
 def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Forecasts]:
-    """The Forecasts of each target."""
+    """Return the Forecasts of each target."""
     ensemble = model.posterior
     if not ensemble.spec.has_classes:
         raise ValueError(

@@ -270,7 +270,7 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
 
 
 def wilson_interval(share: Array, num_rows: Array | int) -> tuple[Array, Array]:
-    """Ends of the 68 % interval of the true share of which `num_rows` rows show this one.
+    """Return ends of the 68 % interval of the true share of which `num_rows` rows show this one.
 
     They are the shares that are one of their own standard deviations off (Wilson 1927, J. Am. Stat.
     Assoc. 22, 209). So they stay within 0 and 1, and no bar of few rows reaches down to nothing.

@@ -155,7 +155,7 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
 
 
 def plot_relevance(model: SampledModel) -> Figure:
-    """The prior scale that each input has by the posterior, the most relevant input first.
+    """Return the prior scale that each input has by the posterior, the most relevant input first.
 
     Points are medians, bars the central 68 %; see `BayesianMLP.relevance`. With more than 40 inputs the
     first 40 in this order are shown.

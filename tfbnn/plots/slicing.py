@@ -122,7 +122,7 @@ def find_slices(
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """The columns of users' tables, each with the places of its inputs."""
+    """Return the columns of users' tables, each with the places of its inputs."""
     if ensemble.coding is not None:
         return list(ensemble.coding.places)
     return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]

@@ -55,7 +55,7 @@ class Posterior(Ensemble):
         offset: npt.ArrayLike | None = None,
         seed: int = 0,
     ) -> Any:
-        """The draws under names, as ArviZ data; needs the extra `arviz`.
+        """Return the draws under names, as ArviZ data; needs the extra `arviz`.
 
         The group `posterior` has, per layer, `dense_1_kernel` [chain, draw, feature, dense_1_unit]
         and `dense_1_bias`, of the last layer with the names of the targets; `noise_scale` and sampled

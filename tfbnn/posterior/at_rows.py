@@ -112,7 +112,7 @@ def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
 
 
 def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:
-    """New observations [C * S, n, K] with noise at levels of it, original units."""
+    """Return new observations [C * S, n, K] with noise at levels of it, original units."""
     likelihood = ensemble.spec.regression_likelihood
     noise = None if points.noise is None else points.noise[rows]
     location = likelihood.location(outputs, noise)

@@ -93,7 +93,7 @@ def compress(
 
 
 def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
-    """(inputs to choose at, inputs to state the change at): they must not be the same.
+    """Return (inputs to choose at, inputs to state the change at): they must not be the same.
 
     The change at the inputs that the draws were chosen at is up to half of that elsewhere.
     """
@@ -167,7 +167,7 @@ def _compared(ensemble: Ensemble, x: Array) -> Array:
 
 
 def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
-    """The chosen draws as one chain; statistics of the sampler go with them."""
+    """Return the chosen draws as one chain; statistics of the sampler go with them."""
 
     def pick(values: Array) -> Array:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]

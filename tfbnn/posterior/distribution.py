@@ -52,7 +52,7 @@ class RowsDistribution(NamedTuple):
     def of(
         cls, mixture_at: Callable[[Any], Mixture], calibrated: Calibrated | None, num_rows: int
     ) -> RowsDistribution:
-        """The distribution of rows whose mixtures a function of their numbers, or of a slice, gives."""
+        """Return the distribution of rows whose mixtures a function of their numbers, or of a slice, gives."""
         if calibrated is None:
             return cls(mixture_at(slice(None)), None, np.arange(num_rows))
         kept = np.flatnonzero(calibrated.is_left.any(axis=1))
@@ -77,7 +77,7 @@ class RowsDistribution(NamedTuple):
         )
 
     def quantiles(self, levels: Sequence[float]) -> Array:
-        """The t [Q, n, K] with these probabilities below."""
+        """Return the t [Q, n, K] with these probabilities below."""
         return self._either(
             lambda mixture: mixture.quantiles(levels), lambda one: one.quantiles(levels)
         )
@@ -201,7 +201,7 @@ class PredictiveDistribution(ExplainsAttributes):
         return self._fitted.as_fitted(self._prediction.mean)
 
     def std(self) -> Array:
-        """Standard deviation as of `predict`: half of the calibrated central 68.27 % interval where there is one."""
+        """Return the standard deviation as of `predict`: half of the calibrated central 68.27 % interval where there is one."""
         return self._fitted.as_fitted(self._prediction.stddev)
 
     def var(self) -> Array:
@@ -251,7 +251,7 @@ class PredictiveDistribution(ExplainsAttributes):
         return values.reshape(np.shape(q) + values.shape[1:])
 
     def interval(self, level: float) -> tuple[Array, Array]:
-        """Ends of the central interval that has this probability."""
+        """Return ends of the central interval that has this probability."""
         level = check_number("level", level, above=0, below=1)
         low, high = self.quantile([0.5 * (1.0 - level), 0.5 * (1.0 + level)])
         return low, high

@@ -46,7 +46,7 @@ class Readouts(ReadOnlyArrays):
         return Readouts(self.mean[chains], None if self.factor is None else self.factor[chains])
 
     def factors(self, num_features: int) -> Array | None:
-        """The matrices F of all draws [C * S, G, p, p], None where they were not kept."""
+        """Return the matrices F of all draws [C * S, G, p, p], None where they were not kept."""
         if self.factor is None:
             return None
         packed = self.factor.reshape(-1, *self.factor.shape[2:])
@@ -125,7 +125,7 @@ class Ensemble(ReadOnlyArrays):
         object.__setattr__(self, "sample_stats", statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields: a pickle is no larger after predictions, which keep weights and draws in float64."""
+        """Return the fields: a pickle is no larger after predictions, which keep weights and draws in float64."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
@@ -401,13 +401,13 @@ class Ensemble(ReadOnlyArrays):
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
     def with_draws(self, draws: Array) -> Self:
-        """The same model with networks [C, S, P] for draws, equal weights and no statistics."""
+        """Return the same model with networks [C, S, P] for draws, equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
         nothing: dict[str, Any] = dict.fromkeys(("readouts", "mode", "calibration", "basins"))
         return replace(self, draws=draws, sample_stats={}, chain_weights=weights, **nothing)
 
     def with_chain_weights(self, weights: npt.ArrayLike) -> Self:
-        """The same draws under other chain weights [C]."""
+        """Return the same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else replace(self.basins, chain_weights=weights)
         return replace(

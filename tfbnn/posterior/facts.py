@@ -67,7 +67,7 @@ def calibration_facts(ensemble: Ensemble) -> Facts:
 
 
 def column_facts(ensemble: Ensemble) -> Facts:
-    """Inputs, targets, classes and transforms."""
+    """Yield inputs, targets, classes and transforms."""
     if ensemble.coding is None:
         yield "Features", ", ".join(ensemble.feature_names or ["names unknown"])
     else:
@@ -81,7 +81,7 @@ def column_facts(ensemble: Ensemble) -> Facts:
 
 
 def known_relevance(ensemble: Ensemble) -> Relevance | None:
-    """The relevance of the inputs where the prior has a scale for each."""
+    """Return the relevance of the inputs where the prior has a scale for each."""
     return None if scales_of_inputs(ensemble.spec) is None else relevance_of(ensemble)
 
 
@@ -91,7 +91,7 @@ def choice_facts(ensemble: Ensemble) -> Facts:
 
 
 def origin_facts(ensemble: Ensemble) -> Facts:
-    """Settings, seeds, versions and hashes."""
+    """Yield settings, seeds, versions and hashes."""
     for key, value in ensemble.provenance.to_json().items():
         if key in _TOLD_APART:
             continue

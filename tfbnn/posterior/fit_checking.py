@@ -62,7 +62,7 @@ def diagnose_ensemble(
     predictions: Predictions | None = None,
     row_groups: Array | None = None,
 ) -> Diagnosis:
-    """The diagnosis of an ensemble.
+    """Return the diagnosis of an ensemble.
 
     Args:
         ensemble: Ensemble.
@@ -102,7 +102,7 @@ def check_fit(
     predictions: Predictions | None = None,
     row_groups: Array | None = None,
 ) -> FitCheck:
-    """The FitCheck of an ensemble, its chains as they were sampled, without weights.
+    """Return the FitCheck of an ensemble, its chains as they were sampled, without weights.
 
     Args:
         ensemble: Ensemble.
@@ -126,7 +126,7 @@ def check_fit(
 
 
 def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows") -> Predictions:
-    """The Predictions by at most 1000 rows, original units, that neither fit nor calibration has seen."""
+    """Return the Predictions by at most 1000 rows, original units, that neither fit nor calibration has seen."""
     if ensemble.spec.has_classes:
         return _OF_CLASSES
     if ensemble.provenance.is_unfinished:
@@ -137,14 +137,14 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
 
 
 def check_rows(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None) -> RowsCheck:
-    """The agreement with at most 1000 of the training rows."""
+    """Return the agreement with at most 1000 of the training rows."""
     return _look_at(ensemble, rows, row_groups)[0]
 
 
 def _look_at(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None
 ) -> tuple[RowsCheck, Predictions]:
-    """The agreement with at most 1000 of the training rows, and what they say each left out."""
+    """Return the agreement with at most 1000 of the training rows, and what they say each left out."""
     num_rows, whole = len(rows.x), rows
     chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
     rows = rows.taken(chosen)
@@ -268,7 +268,7 @@ def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
 
 
 def check_inputs(ensemble: Ensemble) -> InputCheck:
-    """The one of the training inputs that is furthest from mean 0 and standard deviation 1."""
+    """Return the one of the training inputs that is furthest from mean 0 and standard deviation 1."""
     inputs = ensemble.training_inputs
     covariance = inputs.covariance
     full = covariance.shape[0] == covariance.shape[1]

@@ -62,7 +62,7 @@ def _gpu_is_at_hand() -> bool:
 
 
 def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | None = None) -> Array:
-    """Outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
+    """Return outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
     For draws around a mode they are linearised. Rows are innermost, as in the engine. Biases are
     multiplied by a line of ones behind the inputs and the hidden units, which is cheaper than adding
@@ -99,7 +99,7 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
 
 
 def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
-    """Outputs of all draws at transformed inputs x [n, D]: [C * S, num_outputs, n].
+    """Return outputs of all draws at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
     Args:
         ensemble: Ensemble with a mode.

@@ -1,6 +1,7 @@
 """Mean and spread of the function over all draws.
 
-`predict` and the exports ask here, so that their numbers agree."""
+`predict` and the exports ask here, so that their numbers agree.
+"""
 
 from __future__ import annotations
 

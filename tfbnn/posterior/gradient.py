@@ -68,7 +68,7 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
 
 
 def _of_draws(ensemble: Ensemble, x: Array) -> Array:
-    """Derivatives of all draws' predictions, original units, in transformed inputs x [n, D]: [M, n, K, D]."""
+    """Return derivatives of all draws' predictions, original units, in transformed inputs x [n, D]: [M, n, K, D]."""
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     outputs, slopes = network_gradients(ensemble, x)
     linked = likelihood.inverse_link(likelihood.location(outputs))
@@ -80,7 +80,7 @@ def _of_draws(ensemble: Ensemble, x: Array) -> Array:
 
 
 def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
-    """(Outputs [M, n, K], their derivatives [M, n, D, K]) of M networks at transformed x [n, D].
+    """Return (outputs [M, n, K], their derivatives [M, n, D, K]) of M networks at transformed x [n, D].
 
     Backwards from the outputs, of which there are fewer than inputs; float64.
     """

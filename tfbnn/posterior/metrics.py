@@ -237,7 +237,7 @@ class RowScores(NamedTuple):
     log_density: Array
 
     def judged(self, source: str, is_calibrated: bool, names: Sequence[str]) -> Predictions:
-        """The verdict on error bars by these rows; see `Predictions.judge`."""
+        """Return the verdict on error bars by these rows; see `Predictions.judge`."""
         bars = self.pit, self.pull, self.stddev, self.error
         return Predictions.judge(*bars, source, is_calibrated, names)
 
@@ -251,7 +251,7 @@ def row_scores(
     calibrated: bool = True,
     pulls_alone: bool = False,
 ) -> RowScores:
-    """The RowScores of the mixture of all draws.
+    """Return the RowScores of the mixture of all draws.
 
     Args:
         ensemble: Ensemble of a regression.

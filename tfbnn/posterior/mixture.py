@@ -47,7 +47,7 @@ class Mixture(NamedTuple):
 
     @classmethod
     def of(cls, ensemble: Ensemble, location: Array, scale: Array | None) -> Mixture:
-        """The mixture of all draws of an ensemble."""
+        """Return the mixture of all draws of an ensemble."""
         return cls(ensemble.spec.likelihood, ensemble.draw_weights, location, scale)
 
     @property
@@ -101,7 +101,7 @@ class Mixture(NamedTuple):
         return self._cdf(np.floor(t) if self.likelihood.has_counts else t)
 
     def _cdf(self, t: Array) -> Array:
-        """The same, of counts continuous in between."""
+        """Return the same, of counts continuous in between."""
         if self.scale is None:
             below: Array = self.location <= t
         else:
@@ -126,7 +126,7 @@ class Mixture(NamedTuple):
         return self.noise.noisy(self.noise.noise_quantile(uniform(generator, t.shape)), t, scale)
 
     def quantiles(self, levels: Sequence[float]) -> Array:
-        """The t [Q, n, K] with these probabilities below."""
+        """Return the t [Q, n, K] with these probabilities below."""
         if self.scale is None:
             return weighted_quantiles(self.location, self.weights, levels)
         centre, spread = self.moments()
@@ -201,7 +201,7 @@ def _noise_scores(noise: Regression, num_draws: int, num_points: int) -> Array:
 
 
 def _radical_inverse(count: int) -> Array:
-    """The first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
+    """Return the first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
     indices = np.arange(1, count + 1)
     result, weight = np.zeros(count), 0.5
     while indices.any():

@@ -55,7 +55,7 @@ def function_draws(ensemble: Ensemble, x: Array) -> Array:
 
 
 def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
-    """The function values by which chains are compared: [C, S, R, K].
+    """Return the function values by which chains are compared: [C, S, R, K].
 
     Args:
         ensemble: Ensemble.
@@ -231,7 +231,7 @@ class _Tile(NamedTuple):
 
 
 def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
-    """The Prediction of a tile, without regard to a calibration."""
+    """Return the Prediction of a tile, without regard to a calibration."""
     mixture, known = tile
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
@@ -263,7 +263,7 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
 def _calibrated_summary(
     ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array, factors: Array
 ) -> Prediction:
-    """The Prediction of a tile, with noise and the bars of the ensemble's calibration."""
+    """Return the Prediction of a tile, with noise and the bars of the ensemble's calibration."""
     calibration = cast(Calibration, ensemble.calibration)
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
@@ -289,7 +289,7 @@ def _calibrated_summary(
 
 
 def scale_at(ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None) -> Array:
-    """Transformed noise scale; a known one is carried there at each draw's own prediction.
+    """Return the transformed noise scale; a known one is carried there at each draw's own prediction.
 
     Args:
         ensemble: Ensemble of a regression.

@@ -102,7 +102,7 @@ def exactly_left_out(
 
 
 def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
-    """A function of each draw at all of the inputs together, and zeros for its spread: [C * S, 2 K, n].
+    """Return a function of each draw at all of the inputs together, and zeros for its spread: [C * S, 2 K, n].
 
     Args:
         ensemble: Ensemble of infinite width; without rows its functions are of the prior.

@@ -241,7 +241,7 @@ class Provenance:
         return {name: _plain(held[name]) for name in self.stated}
 
     def stating(self, /, **entries: Any) -> Provenance:
-        """The same with these entries, of which files say null where they are None."""
+        """Return the same with these entries, of which files say null where they are None."""
         known = {name: value for name, value in entries.items() if name in _ENTRIES}
         others = {name: value for name, value in entries.items() if name not in _ENTRIES}
         stated = tuple(dict.fromkeys((*self.stated, *entries)))

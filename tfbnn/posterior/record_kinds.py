@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 def list_of(kind: Kind, words: str) -> Kind:
-    """Lists of a kind."""
+    """Return lists of a kind."""
     return Kind(words, lambda value: isinstance(value, list) and all(map(kind.holds, value)))
 
 
@@ -69,7 +69,7 @@ def kinds_of(record: type) -> dict[str, Any]:
 
 
 def _kind(hint: Any) -> Any:
-    """The Kind, or Kinds, of an annotation; of X | None that of X, and None of what has none."""
+    """Return the Kind, or Kinds, of an annotation; of X | None that of X, and None of what has none."""
     origin = get_origin(hint)
     if origin is Annotated:
         return hint.__metadata__[0]

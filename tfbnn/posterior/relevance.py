@@ -40,7 +40,7 @@ class Relevance:
         yield from zip(self.names, self.median, self.lower, self.upper)
 
     def __repr__(self) -> str:
-        """A table with a line per input."""
+        """Return a table with a line per input."""
         width = max(len("input"), *map(len, self.names))
         lines = [f"{'input':<{width}}  {'scale':>9}  {'16 %':>9}  {'84 %':>9}"]
         for name, *values in self.lines():
@@ -57,7 +57,7 @@ def scales_of_inputs(spec: NetworkSpec) -> slice | None:
 
 
 def relevance_of(ensemble: Ensemble) -> Relevance:
-    """The scales of the first layer's kernel, of draws under the weights of their chains.
+    """Return the scales of the first layer's kernel, of draws under the weights of their chains.
 
     Raises:
         ValueError: Where the prior has no scale per input.
@@ -94,7 +94,7 @@ class Importance:
     log_predictive_density: float
 
     def __repr__(self) -> str:
-        """A table, the most important column first."""
+        """Return a table, the most important column first."""
         width = max(len("column"), *map(len, self.names))
         lines = [f"{'column':<{width}}  {'loss':>9}  {'+-':>9}   nats per row"]
         for place in np.argsort(-self.loss, kind="stable"):
@@ -104,7 +104,7 @@ class Importance:
 
 
 def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed: int) -> Importance:
-    """The Importance of the columns that the inputs come from, by rows on the scale the network sees."""
+    """Return the Importance of the columns that the inputs come from, by rows on the scale the network sees."""
     ensemble = ensemble.for_averages
     names, places = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
     if ensemble.coding is not None:

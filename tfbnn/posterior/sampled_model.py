@@ -69,14 +69,14 @@ class SampledModel(ExplainsAttributes):
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
-        """The model, not fitted yet, that a spec describes."""
+        """Return the model, not fitted yet, that a spec describes."""
         model = cls.__new__(cls)
         SampledModel.__init__(model, spec)
         return model
 
     @classmethod
     def from_ensemble(cls, ensemble: Ensemble) -> Self:
-        """The fitted model that an `Ensemble` describes."""
+        """Return the fitted model that an `Ensemble` describes."""
         model = cls.from_spec(ensemble.spec)
         model._ensemble = Posterior.of(ensemble)
         return model
@@ -102,14 +102,14 @@ class SampledModel(ExplainsAttributes):
         return describe_model(spec, choices)
 
     def count_params(self) -> int:
-        """The number of parameters P that are sampled: weights, and scales of noise and priors.
+        """Return the number of parameters P that are sampled: weights, and scales of noise and priors.
 
         So many entries has a draw, `model.posterior.draws` [C, S, P]; `summary` gives both numbers.
         """
         return self.spec.layout.num_parameters
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
+        """Return the arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
 
         What was "auto" still is, so that a copy chooses by its own rows. For a loaded model they
         are what its fit came to: a file knows no other.
@@ -122,7 +122,7 @@ class SampledModel(ExplainsAttributes):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
-        """The model, not fitted yet, that `get_config` describes.
+        """Return the model, not fitted yet, that `get_config` describes.
 
         Args:
             config: All entries that `get_config` gives. Priors and likelihoods are found by the
@@ -357,7 +357,7 @@ class SampledModel(ExplainsAttributes):
         return prepare_noise(self.spec, known, num_rows)
 
     def code_inputs(self, x: ArrayLike) -> Array:
-        """Inputs as the numbers that they become where columns of text and flags are coded.
+        """Return inputs as the numbers that they become where columns of text and flags are coded.
 
         They are what exports and programs without data frames take; each
         method of this class that takes inputs takes them, too. Their names are in
@@ -416,7 +416,7 @@ class SampledModel(ExplainsAttributes):
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
     def predict_gradient(self, x: ArrayLike) -> Gradient:
-        """The derivatives of the mean prediction, for whoever follows or profiles it.
+        """Return the derivatives of the mean prediction, for whoever follows or profiles it.
 
         Every network is differentiated in closed form, its transforms included, and averaged like the
         prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
@@ -947,7 +947,7 @@ class SampledModel(ExplainsAttributes):
         write_onnx(self._fitted("to_onnx", allow_unsampled=False), path)
 
     def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Posterior:
-        """The Ensemble, with a warning, once, where it is not what was asked for.
+        """Return the Ensemble, with a warning, once, where it is not what was asked for.
 
         Args:
             needs_networks: What takes draws for networks, and is refused where they are none.
@@ -1002,7 +1002,7 @@ class SampledModel(ExplainsAttributes):
 
 
 def _index_of(x: Any) -> Any:
-    """The index of a frame, or None."""
+    """Return the index of a frame, or None."""
     index = getattr(x, "index", None)
     return None if callable(index) else index  # a method of lists
 
@@ -1027,5 +1027,5 @@ def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
 
 
 def networks_of(value: Any) -> Any:
-    """The Ensemble of a fitted model, whatever its draws are; what is no model is given back."""
+    """Return the Ensemble of a fitted model, whatever its draws are; what is no model is given back."""
     return value._sampled() if isinstance(value, SampledModel) else value

@@ -53,7 +53,7 @@ def most_results(
     effort: float = 1.0,
     budget: float | None = None,
 ) -> int:
-    """The most draws per chain of a run that is not told how many: what its budget affords.
+    """Return the most draws per chain of a run that is not told how many: what its budget affords.
 
     The budget is one of gradients times rows times weights, in seconds of a core as
     `estimated_seconds` counts them, by default 480; no clock is read. Warm-up is paid from it too. What the draws

@@ -132,7 +132,8 @@ class Clock:
     """Tells the seconds of a run as they pass; other threads may ask at any time."""
 
     def __init__(self, seconds: Seconds = Seconds()) -> None:
-        """
+        """Make a Clock.
+
         Args:
             seconds: Those spent before.
         """

@@ -32,7 +32,8 @@ class Deadline:
         clock: Callable[[], float] | None = None,
         search: float = _SEARCH,
     ) -> None:
-        """
+        """Make a Deadline.
+
         Args:
             max_seconds: As in `tfbnn.Until`, None without a limit.
             began: What `clock` said when the fit was called for.
@@ -79,7 +80,7 @@ class Deadline:
 
 
 def in_time(result: Result, out_of_time: str | None) -> Result:
-    """A result that says so where the time was over, in these words, before the run was."""
+    """Return a result that says so where the time was over, in these words, before the run was."""
     if out_of_time is None or result.ended is not None:
         return result
     num_results = result.draws.shape[1]

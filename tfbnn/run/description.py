@@ -75,7 +75,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def config_to_arrays(config: RunConfig) -> dict[str, Array]:
-    """Dict name -> array of the rows, and of the starts that were given."""
+    """Return a dict name -> array of the rows, and of the starts that were given."""
     arrays: dict[str, Array] = {}
     if isinstance(config, FitConfig):
         arrays |= _row_arrays("training", config.rows)

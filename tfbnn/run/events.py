@@ -133,7 +133,7 @@ class SamplingEvent(Event):
     def of(
         cls, phase: str, groups: Sequence[Counters], plan: Plan, seconds: float
     ) -> SamplingEvent:
-        """The event of a run with these chain groups, `seconds` of which were spent in the phase."""
+        """Return the event of a run with these chain groups, `seconds` of which were spent in the phase."""
         total = plan.num_transitions(phase)
         done = float(np.mean([group.transitions[phase] for group in groups]))
         later = sum(plan.num_transitions(name) for name in PHASES[PHASES.index(phase) + 1 :])
@@ -172,7 +172,7 @@ class SamplingEvent(Event):
         return [chain for chain in self.standing_still if acceptance[chain] > _ACCEPTED]
 
     def after(self, look: Look) -> SamplingEvent:
-        """The same once the draws were looked at."""
+        """Return the same once the draws were looked at."""
         return replace(self, **look._asdict())
 
     def to_dict(self) -> dict[str, Any]:

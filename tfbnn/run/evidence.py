@@ -43,7 +43,7 @@ _BETWEEN = 0.5
 
 
 def stepping_stones(steps: Array, log_likelihood: Array) -> tuple[float, float]:
-    """The log evidence and its standard error.
+    """Return the log evidence and its standard error.
 
     The error has two parts. One is the Monte Carlo error, to first order, of a sum over all stones
     per draw: it knows of autocorrelation, of draws that swaps correlate between rungs, and of chains
@@ -69,7 +69,7 @@ def stepping_stones(steps: Array, log_likelihood: Array) -> tuple[float, float]:
 
 
 def _monte_carlo(terms: Array) -> float:
-    """Standard error of the mean of terms [C, S]."""
+    """Return the standard error of the mean of terms [C, S]."""
     num_chains = len(terms)
     between = terms.mean(axis=1).var(ddof=1) / num_chains if num_chains > 1 else 0.0
     return float(np.sqrt(mcse_mean(terms) ** 2 + _BETWEEN * between))
@@ -266,7 +266,7 @@ def _tail_index(values: Array) -> float:
 
 
 def swap_acceptance(temperatures: Sequence[float], log_likelihood: Array) -> Array:
-    """Acceptance of swaps between neighbouring rungs, as the kept draws [C, S, m] expect it: [m - 1].
+    """Return the acceptance of swaps between neighbouring rungs, as the kept draws [C, S, m] expect it: [m - 1].
 
     Averages the acceptance probability over draws, which varies less than counting swaps.
     """

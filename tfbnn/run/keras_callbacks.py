@@ -69,7 +69,8 @@ class KerasListener:
     """Tells a callback of Keras of a run: every event is an epoch."""
 
     def __init__(self, callback: Any) -> None:
-        """
+        """Make a KerasListener.
+
         Args:
             callback: Of Keras 3 or earlier, checked.
         """
@@ -82,7 +83,7 @@ class KerasListener:
         return repr(self._callback)
 
     def __call__(self, event: dict[str, Any]) -> bool:
-        """An epoch; returns whether the callback asks to stop."""
+        """Return an epoch; returns whether the callback asks to stop."""
         callback, epoch = self._callback, self._num_epochs
         if epoch == 0:
             self._begin()
@@ -95,7 +96,7 @@ class KerasListener:
         return bool(self._training.stop_training)
 
     def close(self) -> None:
-        """The run is over."""
+        """Return the run is over."""
         if self._num_epochs:
             self._callback.on_train_end({})
 

@@ -74,7 +74,7 @@ class Plan:
         return Layout(self.groups, self.block_length)
 
     def cut_to(self, num_results: int) -> "Plan":
-        """The same with so many draws per chain, no more than it has: its beginning."""
+        """Return the same with so many draws per chain, no more than it has: its beginning."""
         length = num_results * self.stride
         stages = [
             stage if stage.phase == "warmup" else replace(stage, length=length)
@@ -83,7 +83,7 @@ class Plan:
         return replace(self, stages=stages, num_results=num_results)
 
     def with_warmup_cut(self, length: int) -> "Plan":
-        """The same with a warm-up that is over after so many transitions, and renews nothing then."""
+        """Return the same with a warm-up that is over after so many transitions, and renews nothing then."""
         stages, begin = [], 0
         for stage in self.stages:
             part = min(stage.length, length - begin) if stage.phase == "warmup" else stage.length
@@ -132,7 +132,7 @@ class Plan:
         return len(self.stages), transition
 
     def stage(self, transition: int) -> Stage | None:
-        """The stage of the next transition after so many, None at the end."""
+        """Return the stage of the next transition after so many, None at the end."""
         index, _ = self.position(transition)
         return self.stages[index] if index < len(self.stages) else None
 
@@ -144,7 +144,7 @@ class Plan:
 def make_plan(
     settings: Planned, config: RunConfig, groups: list[list[int]], length: int | None = None
 ) -> Plan:
-    """The plan of a run.
+    """Return the plan of a run.
 
     Args:
         settings: Its kernel, with a definite preconditioner.
@@ -163,7 +163,7 @@ def make_plan(
 def make_stages(
     settings: Planned, num_burnin_steps: int, num_results: int, stride: int
 ) -> list[Stage]:
-    """The stages of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
+    """Return the stages of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
     num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
     if not (settings.adapts or settings.preconditions):
         num_adapting = 0
@@ -210,5 +210,5 @@ def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) 
 
 
 def power_of_two(number: float) -> int:
-    """The largest power of two that is no more than a number, at least one."""
+    """Return the largest power of two that is no more than a number, at least one."""
     return 1 << (max(int(number), 1).bit_length() - 1)

@@ -54,7 +54,8 @@ class Progress:
         stream: TextIO | None = None,
         deadline: Deadline = Deadline(),
     ) -> None:
-        """
+        """Make a Progress.
+
         Args:
             verbose: "auto" or 1 as described; 0 for silence.
             stream: Where to print, standard error by default.
@@ -225,7 +226,8 @@ class Notifier:
         callbacks: Sequence[Any] = (),
         deadline: Deadline = Deadline(),
     ) -> None:
-        """
+        """Make a Notifier.
+
         Args:
             verbose: As in `Progress`.
             callbacks: Callables or callbacks of Keras; one that raises is called no more.

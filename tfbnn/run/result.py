@@ -91,7 +91,7 @@ class Result(Ending):
 
 
 def nothing_sampled(start_log_prob: Array, interrupted: bool) -> Result:
-    """The Result of a run whose chains [C] have not begun."""
+    """Return the Result of a run whose chains [C] have not begun."""
     chains = range(len(start_log_prob))
     kept = Kept(np.empty((len(chains), 0, 0)), {}, [Counters.nothing(chains)])
     return gather_result(kept, start_log_prob, Seconds(), Ending(interrupted))
@@ -104,7 +104,7 @@ def gather_result(
     ending: Ending = Ending(),
     superchains: Array | None = None,
 ) -> Result:
-    """The Result of chain groups that have kept draws; `superchains` are those of all chains."""
+    """Return the Result of chain groups that have kept draws; `superchains` are those of all chains."""
     groups, statistics = kept.counters, dict(kept.statistics)
     statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
     num_sampled = np.array(

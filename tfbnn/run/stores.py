@@ -74,7 +74,7 @@ class _Arrays:
             array[list(chains), first : first + len(draws)] = np.moveaxis(parts[name], 0, 1)
 
     def kept(self, chains: Sequence[int], num_results: int, counters: list[Counters]) -> Kept:
-        """The first draws of some chains."""
+        """Return the first draws of some chains."""
         arrays = self._arrays
         if len(chains) < self._shape[0]:
             arrays = {name: array[list(chains)] for name, array in arrays.items()}
@@ -100,7 +100,7 @@ class MemoryStore:
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
     def sink(self, group: int, clock: Clock) -> AbstractContextManager[_MemorySink]:
-        """The sink of a chain group, which has it until the end of the context.
+        """Return the sink of a chain group, which has it until the end of the context.
 
         Args:
             group: Number of the group.
@@ -168,7 +168,8 @@ class FolderStore:
         commit_interval: float,
         make: Callable[..., RunFolder] | None = None,
     ) -> None:
-        """
+        """Make a FolderStore.
+
         Args:
             config: RunConfig.
             folder: RunFolder of a run that has begun, or None.

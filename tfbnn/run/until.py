@@ -128,7 +128,7 @@ def with_limit(until: Until | str | None, max_seconds: float) -> Until:
 
 
 def next_look(num_results: int) -> int:
-    """The first number of draws per chain, after so many, at which a run is looked at.
+    """Return the first number of draws per chain, after so many, at which a run is looked at.
 
     100, 200, 400, and from there on in steps of a half and a third. A look costs as much as it has
     draws, so that with a geometric list all of them cost a few times the last; doubling alone would

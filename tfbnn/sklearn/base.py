@@ -111,7 +111,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     def _rows(
         self, X: Any, y: Any, beside: Mapping[str, Any], **checks: Any
     ) -> tuple[Any, int, Array]:
-        """Checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
+        """Return checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
 
         A frame with columns of text stays one, so that the model learns their code. What comes `beside`,
         by its name, is held to the order of X, which may lose its index here.
@@ -178,7 +178,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         num_outputs: int,
         beside: Mapping[str, Any],
     ) -> None:
-        """Builds a model and samples its posterior: sets `model_` and `run_`.
+        """Build a model, sample its posterior, and set `model_` and `run_`.
 
         Args:
             X, num_inputs: Of `_rows`.
@@ -215,12 +215,14 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _in_double(self) -> BayesianMLP:
-        """`model_` for means, which scikit-learn wants to be the same in another order of the rows, to
-        more digits than sums of float32 have."""
+        """`model_` for means.
+
+        scikit-learn wants them to be the same in another order of the rows, to more digits than sums of float32 have.
+        """
         return BayesianMLP.from_ensemble(self.model_.posterior.in_double)
 
     def _checked(self, X: Any) -> Array:
-        """Inputs [N, D] of a fitted estimator, by the names and number of its features."""
+        """Return inputs [N, D] of a fitted estimator, by the names and number of its features."""
         check_is_fitted(self)
         _refuse_dates(X)
         if self.model_.posterior.coding is not None:
@@ -234,7 +236,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _seed(self) -> int:
-        """A number given as `random_state`, or one drawn from it."""
+        """Return a number given as `random_state`, or one drawn from it."""
         generator = check_random_state(self.random_state)
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
@@ -257,7 +259,7 @@ def _refuse_dates(X: Any) -> None:
 
 
 def explains_settings(cls: Estimator) -> Estimator:
-    """Decorator of an estimator whose constructor says what to do where it refuses a setting."""
+    """Decorate an estimator whose constructor says what to do where it refuses a setting."""
     init: Any = explains_keywords(vars(cls)["__init__"])
     cls.__init__ = init  # type: ignore[misc]  # with its signature, by which settings are found
     return cls

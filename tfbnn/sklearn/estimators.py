@@ -144,7 +144,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         noise_scale: Any = None,
         offset: Any = None,
     ) -> Array | tuple[Array, Array]:
-        """The mean of a new target, E[y | x], and with `return_std` how far a target may be off.
+        """Return the mean of a new target, E[y | x], and with `return_std` how far a target may be off.
 
         With a logarithm in the transform of the targets it is above the mean of the function, which
         `model_.predict(X)` gives. That is what it is where there is no such mean, with Student-t
@@ -219,7 +219,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         noise_scale: Any = None,
         offset: Any = None,
     ) -> Array:
-        """Ends of the central interval of a new target, or of the function.
+        """Return ends of the central interval of a new target, or of the function.
 
         Args:
             X: Inputs [N, D].
@@ -309,7 +309,7 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         return self
 
     def predict(self, X: Any) -> Array:
-        """The label of the largest mean probability, for inputs [N, D]: [N]."""
+        """Return the label of the largest mean probability, for inputs [N, D]: [N]."""
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]
 
@@ -327,6 +327,6 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         return self.model_.spec.class_likelihood.class_probabilities(probabilities)[:, 0]
 
     def predict_log_proba(self, X: Any) -> Array:
-        """The logarithm of `predict_proba`, minus infinity where that is zero."""
+        """Return the logarithm of `predict_proba`, minus infinity where that is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

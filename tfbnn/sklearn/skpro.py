@@ -185,5 +185,5 @@ class BayesianMLPProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
 
 def _named(X: Any) -> Any:
-    """A frame whose columns have names of text."""
+    """Return a frame whose columns have names of text."""
     return X.set_axis(X.columns.astype(str), axis=1)

@@ -31,5 +31,5 @@ def is_auto(setting: Any) -> bool:
 
 
 def choices_to_json(choices: Iterable[Choice]) -> dict[str, dict[str, str]]:
-    """{what: {"chosen": .., "why": ..}}, as --json and model files have it."""
+    """Return {what: {"chosen": .., "why": ..}}, as --json and model files have it."""
     return {one.what: {"chosen": one.chosen, "why": one.why} for one in choices}

@@ -46,7 +46,7 @@ class CountLikelihood(Regression):
         return location
 
     def noise_quantile(self, probability: Array) -> Array:
-        """The probability itself, by which `noisy` finds a count."""
+        """Return the probability itself, by which `noisy` finds a count."""
         return probability
 
     @abstractmethod
@@ -119,7 +119,7 @@ class NegativeBinomial(ScaledNoise, CountLikelihood, name="negative_binomial"):
 
 
 def _number(location: Array, scale: Array) -> Array:
-    """Number r of a negative binomial distribution: variance = mean + mean^2 / r."""
+    """Return the number r of a negative binomial distribution: variance = mean + mean^2 / r."""
     # What rounding leaves of a variance that is hardly above the mean, and of a rate of zero.
     least = np.finfo(np.float64).eps * location + np.finfo(np.float64).tiny
     return np.maximum(location**2 / np.maximum(scale**2 - location, least), 1e-12)

@@ -76,7 +76,7 @@ Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 
 def model_of(spec: Sampled, what: str) -> NetworkSpec:
-    """The spec, which has to be that of a model, of `what` there is no other kind.
+    """Return the spec, which has to be that of a model, of `what` there is no other kind.
 
     Raises:
         ValueError: For a log density.

@@ -92,7 +92,7 @@ HINTS = {
 
 
 def without_former(entry: dict[str, Any]) -> dict[str, Any]:
-    """Settings in a file without those that have ended, which decide no draw that is still to come."""
+    """Return settings in a file without those that have ended, which decide no draw that is still to come."""
     return {name: value for name, value in entry.items() if name not in FORMER}
 
 

@@ -50,7 +50,7 @@ class FunctionGaussian(Gaussian):
         return super().num_noise_parameters(num_outputs // 2)
 
     def spread(self, outputs: Array) -> Array:
-        """Standard deviations [S, n, K] of the functions out of outputs [S, n, 2 K]."""
+        """Return standard deviations [S, n, K] of the functions out of outputs [S, n, 2 K]."""
         return outputs[..., outputs.shape[-1] // 2 :]
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
@@ -108,7 +108,7 @@ class InfiniteSpec(NetworkSpec):
         return found
 
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
-        """The LayerVariances of parameters theta [P]."""
+        """Return the LayerVariances of parameters theta [P]."""
         found = []
         for prior, _, place in self.weight_groups():
             fixed = np.full(1, float(prior.scale or 0.0) ** 2)
@@ -118,7 +118,7 @@ class InfiniteSpec(NetworkSpec):
         return [LayerVariances(one, bias[0]) for one, bias in zip(kernels, found[1::2])]
 
     def noise_scales(self, theta: Array, row_noise: Array | None, num_rows: int) -> Array:
-        """Standard deviations of the noise of every row for parameters theta [S, P]: [S, N, K]."""
+        """Return standard deviations of the noise of every row for parameters theta [S, P]: [S, N, K]."""
         nothing = np.zeros((len(theta), num_rows, 2 * self.num_targets))
         log_scales = theta[:, self.layout.log_noise_scale]
         scales = self.regression_likelihood.scale(nothing, log_scales, row_noise)

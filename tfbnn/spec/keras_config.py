@@ -89,7 +89,7 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
 
 
 def parsed_config(architecture: str) -> Any:
-    """The config out of its JSON text.
+    """Return the config out of its JSON text.
 
     Raises:
         ValueError: For what is no JSON, or nested deeper than any model.

@@ -40,7 +40,7 @@ class VariableFacts(Place):
 
 
 def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
-    """The prior of all variables but those of normalisation, and why that one.
+    """Return the prior of all variables but those of normalisation, and why that one.
 
     Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
     in front of them and behind them they would say the same twice.
@@ -52,7 +52,7 @@ def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
 def resolve_keras_priors(
     prior: Any, variables: Sequence[VariableFacts], default: WeightPrior
 ) -> list[WeightPrior | None]:
-    """The prior of each variable, None of those that keep their value.
+    """Return the prior of each variable, None of those that keep their value.
 
     Args:
         prior: A weight prior for all variables but those of normalisation; or a dict of patterns,

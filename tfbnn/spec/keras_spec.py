@@ -111,7 +111,7 @@ class KerasSpec(NetworkSpec):
         return f"Keras {self.facts.title}, {shape} -> {self.num_outputs}"
 
     def flat_inputs(self, x: Any) -> Any:
-        """Inputs [N, *input_shape] as [N, D]; all else as it is."""
+        """Return inputs [N, *input_shape] as [N, D]; all else as it is."""
         shape = self.facts.input_shape
         if len(shape) == 1 or np.ndim(x) == 2:
             return x
@@ -126,7 +126,7 @@ class KerasSpec(NetworkSpec):
         return array.reshape(len(array), -1)
 
     def with_priors_of(self, other: NetworkSpec) -> KerasSpec:
-        """The same network with the priors of another spec of it."""
+        """Return the same network with the priors of another spec of it."""
         if not isinstance(other, KerasSpec) or len(other.sampled) != len(self.sampled):
             raise ValueError(f"The priors are those of another network, {other.architecture_text}.")
         pairs = zip(self.sampled, other.sampled)

@@ -80,7 +80,7 @@ class Layout:
         ]
 
     def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages: 'dense/kernel[3, 0]'."""
+        """Return a readable name of one entry of theta, for messages: 'dense/kernel[3, 0]'."""
         for slot in self.slots:
             if slot.weights.start <= index < slot.weights.stop:
                 places = np.unravel_index(index - slot.weights.start, slot.shape)

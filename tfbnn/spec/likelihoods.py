@@ -105,11 +105,11 @@ class Likelihood(ABC):
             REGISTRY[cls.__name__] = OPTIONS[name] = cls
 
     def num_targets(self, num_outputs: int) -> int:
-        """Number of target columns K of a network with `num_outputs` outputs; by default the same."""
+        """Return the number of target columns K of a network with `num_outputs` outputs; by default the same."""
         return num_outputs
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
-        """Number of outputs of a network for K target columns of so many classes, if of any."""
+        """Return the number of outputs of a network for K target columns of so many classes, if of any."""
         return num_targets
 
     def check_outputs(self, num_outputs: int) -> None:
@@ -117,7 +117,7 @@ class Likelihood(ABC):
         del num_outputs  # by default every number will do
 
     def num_noise_parameters(self, num_outputs: int) -> int:
-        """Number of learned log noise scales besides the weights; by default none."""
+        """Return the number of learned log noise scales besides the weights; by default none."""
         return 0
 
     def location(self, outputs: Any, offset: Array | None = None) -> Any:
@@ -130,7 +130,7 @@ class Likelihood(ABC):
         return outputs[..., : self.num_targets(outputs.shape[-1])]
 
     def spread(self, outputs: Any) -> Any:
-        """Standard deviations of each draw's function around its location; None where it is known."""
+        """Return standard deviations of each draw's function around its location; None where it is known."""
         return None
 
     def inverse_link(self, location: Array) -> Array:
@@ -392,7 +392,7 @@ class ClassLikelihood(Likelihood):
 
     @abstractmethod
     def num_classes(self, num_outputs: int) -> int:
-        """Number of classes of every target."""
+        """Return the number of classes of every target."""
 
     @abstractmethod
     def class_probabilities(self, probabilities: Array) -> Array:

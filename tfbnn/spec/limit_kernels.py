@@ -165,7 +165,7 @@ class Covariance(NamedTuple):
 
 
 def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) -> Covariance:
-    """The Covariance of a network of infinite width.
+    """Return the Covariance of a network of infinite width.
 
     Args:
         names: Activations of the hidden layers.
@@ -202,7 +202,7 @@ class InputSlopes(NamedTuple):
 def input_slopes(
     names: Sequence[str], layers: Sequence[Any], x: Array, z: Array, stages: Sequence[Stage]
 ) -> InputSlopes:
-    """The InputSlopes of a network of infinite width.
+    """Return the InputSlopes of a network of infinite width.
 
     A unit's input u and its derivative u' are normal together, with the variances a and m and the covariance
     a' / 2: so E[(phi(u)')^2] = (m - a'^2 / 4 a) E[phi'(u)^2] + (a' / 2 a)^2 E[(phi'(u) u)^2].
@@ -231,7 +231,7 @@ def input_slopes(
 def layer_gradients(
     names: Sequence[str], layers: Sequence[Any], x: Array, stages: Sequence[Stage], upstream: Array
 ) -> list[tuple[Any, Any]]:
-    """Derivatives of sum(upstream * covariance(x, x)) in the logarithms of all scales, layer by layer.
+    """Return derivatives of sum(upstream * covariance(x, x)) in the logarithms of all scales, layer by layer.
 
     Args:
         names, layers: As in `covariance`.

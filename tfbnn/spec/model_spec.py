@@ -92,7 +92,7 @@ class ModelSpec(NetworkSpec):
         return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
     def with_priors_of(self, other: NetworkSpec) -> "ModelSpec":
-        """The same network with the priors of another spec of it."""
+        """Return the same network with the priors of another spec of it."""
         return replace(self, priors=perceptron(other, "priors").priors)
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class ModelSpec(NetworkSpec):
 
 
 def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
-    """The spec, which has to be that of a perceptron.
+    """Return the spec, which has to be that of a perceptron.
 
     Args:
         spec: NetworkSpec.
@@ -219,7 +219,7 @@ def _read(arguments: Mapping[str, Any], custom: Iterable[Any]) -> dict[str, Any]
 
 
 def config_of(spec: NetworkSpec) -> dict[str, Any]:
-    """The arguments that describe a model, JSON-able; "auto" where a setting was left open.
+    """Return the arguments that describe a model, JSON-able; "auto" where a setting was left open.
 
     Raises:
         ValueError: For a model whose prior is the posterior of another.
@@ -240,7 +240,7 @@ def config_of(spec: NetworkSpec) -> dict[str, Any]:
 
 
 def arguments_of_config(config: Any, custom: Iterable[Any] = ()) -> dict[str, Any]:
-    """The arguments in what `config_of` gave, of built-in classes and those in `custom`.
+    """Return the arguments in what `config_of` gave, of built-in classes and those in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.

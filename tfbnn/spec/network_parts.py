@@ -136,7 +136,7 @@ class FrozenVariable(Place):
 
     @classmethod
     def of(cls, path: str, index: int, array: Array) -> FrozenVariable:
-        """The variable with these values."""
+        """Return the variable with these values."""
         return cls(path, index, array.shape, array.dtype.name, text_of(array))
 
     @property

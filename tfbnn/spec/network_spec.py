@@ -184,7 +184,7 @@ class NetworkSpec(ABC):
         """The network in a few words: "5-20-20-1, tanh"."""
 
     def after(self, earlier: EarlierRows) -> Self:
-        """The spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
+        """Return the spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
         if not isinstance(earlier, EarlierRows):
             raise TypeError(f"earlier must be EarlierRows, received {earlier!r:.200}.")
         sizes = self.num_parameters, self.num_inputs, self.num_targets
@@ -201,7 +201,7 @@ class NetworkSpec(ABC):
         return 0 if self.earlier is None else self.earlier.num_kept
 
     def of_earlier(self) -> Self:
-        """The spec whose likelihood is that of the earlier rows, which no power is to change again."""
+        """Return the spec whose likelihood is that of the earlier rows, which no power is to change again."""
         return replace(self, earlier=None, likelihood_power=1.0)
 
     @property
@@ -226,7 +226,7 @@ class NetworkSpec(ABC):
 
     @abstractmethod
     def with_priors_of(self, other: NetworkSpec) -> Self:
-        """The same network with the priors of another spec of it."""
+        """Return the same network with the priors of another spec of it."""
 
     @property
     def num_parameters(self) -> int:
@@ -239,7 +239,7 @@ class NetworkSpec(ABC):
         return ()
 
     def parameter_name(self, index: int) -> str:
-        """A readable name of one entry of theta, for messages."""
+        """Return a readable name of one entry of theta, for messages."""
         return self.layout.parameter_name(index)
 
     def flat_inputs(self, x: Any) -> Any:
@@ -256,7 +256,7 @@ class NetworkSpec(ABC):
         return self.y_transform == OPEN
 
     def closed(self, y_transform: tuple[str, ...], why: str) -> Self:
-        """The spec with a definite transform of the targets, if it was open, and why that one."""
+        """Return the spec with a definite transform of the targets, if it was open, and why that one."""
         if not self.is_open:
             return self
         choice = transform_choice(y_transform, why)
@@ -342,7 +342,7 @@ def dtype_name(dtype: Any) -> Any:
 
 
 def check_likelihood_power(power: Any) -> float:
-    """A power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
+    """Return a power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
@@ -376,7 +376,7 @@ def common_settings(
     y_transform: Any,
     dtype: Any,
 ) -> tuple[T, dict[str, Any]]:
-    """(What `resolve_prior` makes of the prior, the fields of a NetworkSpec), checked.
+    """Return (what `resolve_prior` makes of the prior, the fields of a NetworkSpec), checked.
 
     Args:
         num_outputs: Numbers that the network gives for a row.

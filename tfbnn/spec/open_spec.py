@@ -145,7 +145,7 @@ class OpenSpec:
         return replace(first, others=(*others, *infinite))
 
     def to_config(self) -> dict[str, Any]:
-        """The arguments, JSON-able, as `config_of` has them of a network, with one prior for all layers."""
+        """Return the arguments, JSON-able, as `config_of` has them of a network, with one prior for all layers."""
         first = self.first
         config = config_of(first) | {"layer_sizes": self.layer_sizes}
         config["activation"] = first.activations[0]
@@ -182,7 +182,7 @@ class OpenSpec:
         return found
 
     def _infinite(self, first: ModelSpec) -> list[InfiniteSpec]:
-        """The network of infinite width beside the first one, or none where the settings have no such limit."""
+        """Return the network of infinite width beside the first one, or none where the settings have no such limit."""
         sizes = (first.layer_sizes[0], inf, first.num_targets)
         try:
             settings = {**self.settings, "likelihood": first.likelihood}
@@ -192,7 +192,7 @@ class OpenSpec:
 
 
 def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
-    """The network, which has to be known.
+    """Return the network, which has to be known.
 
     Raises:
         NotFittedError: Where rows are to choose it.
@@ -219,7 +219,7 @@ def make_any_spec(
 
 
 def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | InfiniteSpec | OpenSpec:
-    """The model that `config_of` or `OpenSpec.to_config` describes, of built-in classes and those in `custom`.
+    """Return the model that `config_of` or `OpenSpec.to_config` describes, of built-in classes and those in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.

@@ -173,7 +173,7 @@ def without_layers(custom: Any) -> Any:
 
 
 def known_layers(names: Sequence[str]) -> tuple[type, ...]:
-    """The classes of these names, as they were brought last.
+    """Return the classes of these names, as they were brought last.
 
     Raises:
         OwnClassError: Names those that nobody has brought in this process.

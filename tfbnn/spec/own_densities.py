@@ -220,7 +220,7 @@ class CustomNoise(LocationScale):
 
     @abstractmethod
     def quantile(self, probability: Array) -> Array:
-        """z at probabilities in (0, 1), an array of the same shape, by NumPy."""
+        """Return z at probabilities in (0, 1), an array of the same shape, by NumPy."""
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -235,7 +235,7 @@ class CustomNoise(LocationScale):
         return moments_by_quadrature(self)
 
     def standardised(self, residual: Any, scale: Any) -> Any:
-        """z of residuals y - f(x) of noise with standard deviation `scale`, arrays or tensors."""
+        """Return z of residuals y - f(x) of noise with standard deviation `scale`, arrays or tensors."""
         mean, stddev = self.moments
         return residual / scale * stddev + mean
 

@@ -88,7 +88,7 @@ class WeightPrior(ABC):
         """Draws of the weights; those with a sampled scale take it as their last argument."""
 
     def num_scales(self, num_inputs: int) -> int:
-        """Number of scales that are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        """Return the number of scales that are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
         if self.scale_prior is None:
             return 0
         return num_inputs if self.per_input else 1
@@ -135,13 +135,13 @@ def check_scale_prior(prior: object) -> None:
 
 
 def text_of(array: Array) -> str:
-    """The bytes of an array as base64: little-endian, in the order of C. Exact, and what files hold."""
+    """Return the bytes of an array as base64: little-endian, in the order of C. Exact, and what files hold."""
     stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return b64encode(stored.tobytes()).decode("ascii")
 
 
 def array_of(text: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-    """The array that `text_of` made a text of.
+    """Return the array that `text_of` made a text of.
 
     Raises:
         ValueError: For a text that is not base64, or of another number of bytes.
@@ -171,7 +171,7 @@ class FrozenArray:
 
     @classmethod
     def of(cls, array: Array) -> FrozenArray:
-        """A copy of an array."""
+        """Return a copy of an array."""
         return cls(np.shape(array), text_of(np.asarray(array, np.float64)))
 
     @cached_property
@@ -187,7 +187,7 @@ REGISTRY["FrozenArray"] = FrozenArray
 
 
 def number_or_array(name: str, value: Any, above: float | None = None) -> float | FrozenArray:
-    """A setting that is a number, or an array of any shape with an axis.
+    """Return a setting that is a number, or an array of any shape with an axis.
 
     Args:
         name: Of the setting, for messages.
@@ -213,7 +213,7 @@ def number_or_array(name: str, value: Any, above: float | None = None) -> float 
 
 
 def entries(setting: float | FrozenArray) -> Array:
-    """A setting as what goes with weights [..., n] in the order of theta: [n], or [1] of a number."""
+    """Return a setting as what goes with weights [..., n] in the order of theta: [n], or [1] of a number."""
     return (
         setting.values.ravel() if isinstance(setting, FrozenArray) else np.full(1, float(setting))
     )
@@ -539,7 +539,7 @@ class EarlierRows:
 
     @classmethod
     def of(cls, *, num_rows: int, noise: Array | None, **arrays: Array) -> EarlierRows:
-        """The prior of these arrays, by the names of its attributes."""
+        """Return the prior of these arrays, by the names of its attributes."""
         frozen = {name: FrozenArray.of(array) for name, array in arrays.items()}
         kept_noise = None if noise is None else FrozenArray.of(noise)
         return cls(num_rows=num_rows, noise=kept_noise, **frozen)

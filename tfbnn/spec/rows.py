@@ -80,13 +80,13 @@ class NetworkRows(NamedTuple):
     noise: Array | None
 
     def taken(self, places: slice | Array) -> "NetworkRows":
-        """Some of them."""
+        """Return some of them."""
         noise = None if self.noise is None else self.noise[places]
         return NetworkRows(self.x[places], self.y[places], noise)
 
 
 def rows_of_chains(spec: NetworkSpec, rows: NetworkRows) -> NetworkRows:
-    """The rows that the parameters of a model are sampled on."""
+    """Return the rows that the parameters of a model are sampled on."""
     places = spec.places_of_chains(len(rows.x))
     return rows if places is None else rows.taken(places)
 
@@ -289,12 +289,12 @@ def array_hash(*arrays: Array | None) -> str:
 
 
 def evenly_spaced(num_rows: int, most: int) -> Array:
-    """Indices of up to `most` of so many rows, evenly spaced from the first to the last."""
+    """Return indices of up to `most` of so many rows, evenly spaced from the first to the last."""
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
-    """Indices of evenly spaced whole groups [N], as many as have up to `most` rows."""
+    """Return indices of evenly spaced whole groups [N], as many as have up to `most` rows."""
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
@@ -361,7 +361,7 @@ def row_digests(rows: Rows) -> Array:
 
 
 def merged_digests(*parts: Array) -> Array:
-    """The digests of the rows of several fits together, out of those of each.
+    """Return the digests of the rows of several fits together, out of those of each.
 
     Copies stay, as without them a part that is not whole would be taken for more than it is.
     """

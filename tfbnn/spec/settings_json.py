@@ -45,7 +45,7 @@ def _to_json(value: Any) -> Any:
 
 
 def describe_settings(settings: Any) -> str:
-    """The constructor call that makes a settings object, with what differs from its defaults."""
+    """Return the constructor call that makes a settings object, with what differs from its defaults."""
     parts = []
     for one in fields(settings):
         value = getattr(settings, one.name)

@@ -59,7 +59,7 @@ def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
 
 
 def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
-    """The table as text: layer, shape, activation, parameters, priors; then everything else.
+    """Return the table as text: layer, shape, activation, parameters, priors; then everything else.
 
     Args:
         spec: NetworkSpec.

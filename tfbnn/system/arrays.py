@@ -17,7 +17,7 @@ _LARGEST_KEPT = 31 * 2**20
 
 
 def read_only(array: Array) -> Array:
-    """The array for those who must not write in it; whoever has it may go on to do so."""
+    """Return the array for those who must not write in it; whoever has it may go on to do so."""
     view = array.view()
     view.setflags(write=False)
     return view
@@ -33,7 +33,7 @@ class ReadOnlyArrays:
 
 
 def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
-    """Inputs [D, n] of a layer in this dtype with a line of ones below, which a bias multiplies.
+    """Return inputs [D, n] of a layer in this dtype with a line of ones below, which a bias multiplies.
 
     In C order, [D + 1, n], whatever the order of the inputs. OpenBLAS 0.3.31, which NumPy 2.4 brings
     along, takes the sizes of one thread for another's when several threads at a time multiply small
@@ -60,7 +60,7 @@ def slices_to_read(*arrays: Array) -> Iterator[slice]:
 
 
 def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
-    """`function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
+    """Return `function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
 
     What it needs on the way is then no multiple of the rows, nor are the pages of rows in files.
     """
@@ -78,7 +78,7 @@ def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def rows_at(array: Array, places: Array) -> Array:
-    """The rows of an array [N, ...] at ascending places, of many of them a few at a time, as `by_rows`."""
+    """Return the rows of an array [N, ...] at ascending places, of many of them a few at a time, as `by_rows`."""
     parts = []
     for some in np.array_split(places, -(-len(array) // ROWS_AT_ONCE)):
         parts.append(array[some])
@@ -87,7 +87,7 @@ def rows_at(array: Array, places: Array) -> Array:
 
 
 def mapped_file(array: npt.NDArray[Any]) -> mmap.mmap | None:
-    """The file that an array lies in if it was mapped with mode "r", so that nobody writes there; else None."""
+    """Return the file that an array lies in if it was mapped with mode "r", so that nobody writes there; else None."""
     base: Any = array
     is_for_reading = False
     while base is not None and not isinstance(base, mmap.mmap):

@@ -33,7 +33,8 @@ class SignalHold:
     """
 
     def __init__(self, on_first: Callable[[], object]) -> None:
-        """
+        """Make a SignalHold.
+
         Args:
             on_first: Called when the first of them is held back.
         """
@@ -52,7 +53,7 @@ class SignalHold:
             self._is_lifted = False
 
     def take(self, number: int, frame: FrameType | None) -> None:
-        """The handler of the signals."""
+        """Return the handler of the signals."""
         if self._is_lifted:
             raise KeyboardInterrupt
         self.seen.append(signal.Signals(number))

@@ -70,7 +70,7 @@ def plain_standard_output() -> Iterator[None]:
 
 
 def data_output() -> TextIO:
-    """Standard output for tables: as it is, unless a terminal shows it.
+    """Return the standard output for tables: as it is, unless a terminal shows it.
 
     Raises:
         ValueError: When it was closed.
@@ -110,7 +110,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 def columns(stream: Any) -> int | None:
-    """The width of the terminal that a stream is, or None where it is none."""
+    """Return the width of the terminal that a stream is, or None where it is none."""
     try:
         size = os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):

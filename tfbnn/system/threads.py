@@ -156,7 +156,7 @@ _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD
 
 
 def num_cores() -> int:
-    """Number of processor cores this process may use.
+    """Return the number of processor cores this process may use.
 
     The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS, or where an MPI
     launcher says that others of its ranks share the host: never more than its share of all cores.
@@ -217,7 +217,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """threadpoolctl's controller; None where it is missing, which costs time and changes nothing."""
+    """Return threadpoolctl's controller; None where it is missing, which costs time and changes nothing."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

@@ -9,7 +9,7 @@ _BLOCK = 64
 
 
 def triangular_inverse(factor: Array) -> Array:
-    """The inverse of a lower triangular matrix."""
+    """Return the inverse of a lower triangular matrix."""
     size = len(factor)
     if size <= _BLOCK:
         return np.tril(np.linalg.inv(factor))
@@ -22,7 +22,7 @@ def triangular_inverse(factor: Array) -> Array:
 
 
 def triangular_product(matrix: Array, columns: Array) -> Array:
-    """A lower triangular matrix times others, without most of the products with zeros."""
+    """Return a lower triangular matrix times others, without most of the products with zeros."""
     found = np.empty(columns.shape)
     for rows in row_slices(len(matrix), 2 * _BLOCK):
         np.matmul(matrix[rows, : rows.stop], columns[: rows.stop], out=found[rows])

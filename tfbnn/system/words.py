@@ -12,7 +12,7 @@ _LAYOUT = "\n\t"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence such as " Did you mean 'hmc'?", or nothing where no known word is near.
+    """Return a sentence such as " Did you mean 'hmc'?", or nothing where no known word is near.
 
     Small and capital letters count alike.
     """
@@ -32,7 +32,7 @@ def name_of(value: object) -> str:
 
 
 def without_controls(text: str) -> str:
-    r"""The text with its control characters as escapes, such as \x1b; new lines and tabs stay.
+    r"""Return the text with its control characters as escapes, such as \x1b; new lines and tabs stay.
 
     A file of somebody else's may hold names that would move the cursor, rename the window or hide
     what stands around them.
@@ -77,7 +77,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def required(name: str, need: str, extra: str, otherwise: str = "") -> ModuleType:
-    """The module `name`.
+    """Return the module `name`.
 
     Args:
         name: Of the module.

@@ -27,7 +27,7 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def find_spectra(paths: Sequence[str]) -> list[str]:
-    """The files that are meant: those named, and of each folder those with one of `SPECTRUM_ENDINGS`.
+    """Return the files that are meant: those named, and of each folder those with one of `SPECTRUM_ENDINGS`.
 
     Raises:
         FileNotFoundError: For what is not there.
@@ -80,7 +80,7 @@ _ERRORS = "surrogateescape"
 
 
 def read_text(path: str) -> str:
-    """The text of a spectrum, from which `write_text` makes the same bytes, whatever they are."""
+    """Return the text of a spectrum, from which `write_text` makes the same bytes, whatever they are."""
     with open(path, encoding="utf-8", errors=_ERRORS, newline="") as file:
         return file.read()
 

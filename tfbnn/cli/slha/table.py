@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name_of(one: Tabulation) -> str:
-    """The name of a table among others; a minus at its beginning would be taken for an option."""
+    """Return the name of a table among others; a minus at its beginning would be taken for an option."""
     first, second = sorted(one.pids, key=lambda code: (code < 0, abs(code)))
     return f"{first}_{second}.csv"
 

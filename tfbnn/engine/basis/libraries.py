@@ -26,7 +26,7 @@ class _Library:
         return getattr(self.load(), attribute)
 
     def load(self) -> ModuleType:
-        """The module.
+        """Return the module.
 
         The first import is quiet, see `only_news`. Where the user has imported the library before,
         or has set TF_CPP_MIN_LOG_LEVEL, that stays as it is.

@@ -40,7 +40,7 @@ def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
 
 
 def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.Generator:
-    """A NumPy generator with its own key, for draws made outside compiled code."""
+    """Return a NumPy generator with its own key, for draws made outside compiled code."""
     key = int.from_bytes(_digest(_prefix(seed, stream, chain), index)[:16], "little")
     return np.random.Generator(np.random.Philox(key=key))
 

@@ -47,7 +47,7 @@ class ReadoutPosterior(NamedTuple):
         return tf.linalg.triangular_solve(lower, _identity_like(lower), adjoint=True)
 
     def root_times(self, columns: Tensor) -> Tensor:
-        """A square root of the covariance times columns [..., p, J]."""
+        """Return a square root of the covariance times columns [..., p, J]."""
         if self.x is None:
             return tf.linalg.triangular_solve(self.lower, columns, adjoint=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
@@ -56,7 +56,7 @@ class ReadoutPosterior(NamedTuple):
         return columns - tf.matmul(self.x, inside)
 
     def inverse_root_times(self, columns: Tensor) -> Tensor:
-        """The inverse of `root_times`."""
+        """Return the inverse of `root_times`."""
         if self.x is None:
             return tf.matmul(self.lower, columns, transpose_a=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
@@ -72,19 +72,19 @@ class ReadoutPosterior(NamedTuple):
 
 
 def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """x x^T [..., p, p] and x y^T [..., p, J], float64, whose sums over rows feature space needs."""
+    """Return x x^T [..., p, p] and x y^T [..., p, J], float64, whose sums over rows feature space needs."""
     x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
     return tf.matmul(x, x, transpose_b=True), tf.matmul(x, y, transpose_b=True)
 
 
 def in_feature_space(gram: Tensor, cross: Tensor) -> ReadoutPosterior:
-    """The posterior from the sums over all rows of `products`."""
+    """Return the posterior from the sums over all rows of `products`."""
     lower = tf.linalg.cholesky(_plus_identity(gram))
     return ReadoutPosterior(lower, tf.linalg.cholesky_solve(lower, cross))
 
 
 def in_data_space(x: Tensor, y: Tensor) -> ReadoutPosterior:
-    """The posterior from all rows, x [..., p, N] and y [..., J, N]."""
+    """Return the posterior from all rows, x [..., p, N] and y [..., J, N]."""
     x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
     lower = tf.linalg.cholesky(_plus_identity(tf.matmul(x, x, transpose_a=True)))
     inside = tf.linalg.cholesky_solve(lower, tf.linalg.matrix_transpose(y))
@@ -92,7 +92,7 @@ def in_data_space(x: Tensor, y: Tensor) -> ReadoutPosterior:
 
 
 def residuals(posterior: ReadoutPosterior, x: Tensor, y: Tensor) -> Tensor:
-    """y - mean^T x of some rows, float64 [..., J, n]."""
+    """Return y - mean^T x of some rows, float64 [..., J, n]."""
     return tf.cast(y, tf.float64) - tf.matmul(
         posterior.mean, tf.cast(x, tf.float64), transpose_a=True
     )
@@ -116,7 +116,7 @@ def log_marginal(posterior: ReadoutPosterior, squares: Tensor, num_rows: Tensor)
 def pull_back(
     posterior: ReadoutPosterior, dtype: Any
 ) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """The function of some rows, (x, residuals), to the gradient of `log_marginal` in (x, y).
+    """Return the function of some rows, (x, residuals), to the gradient of `log_marginal` in (x, y).
 
     It is the closed form, which costs another product of the features with a matrix and no derivative
     of a factorisation; that product is made in `dtype`, the one of x.
@@ -143,7 +143,7 @@ def draw(posterior: ReadoutPosterior, normal: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_normal(posterior: ReadoutPosterior, v: Tensor) -> Tensor:
-    """The inverse of `draw`: v [..., p, J] -> standard normal numbers [..., p, J], float64."""
+    """Return the inverse of `draw`: v [..., p, J] -> standard normal numbers [..., p, J], float64."""
     return posterior.inverse_root_times(tf.cast(v, tf.float64) - posterior.mean)
 
 

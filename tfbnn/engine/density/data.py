@@ -72,19 +72,19 @@ class Data(NamedTuple):
         return (place >= self.first) & (place < self.last)
 
     def counted(self, array: Tensor) -> Tensor:
-        """An array [..., L] times the weights of its rows, with zeros in those that do not count."""
+        """Return an array [..., L] times the weights of its rows, with zeros in those that do not count."""
         kept = tf.where(self.counts, array, tf.zeros_like(array))
         return kept if self.weights is None else kept * tf.cast(self.weights, kept.dtype)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """The Data whose arrays are `function` of these; a missing one stays None."""
+        """Return the Data whose arrays are `function` of these; a missing one stays None."""
         arrays = {name: getattr(self, name) for name in ("x", "y", "row_noise", "weights")}
         return self._replace(
             **{name: function(array) for name, array in arrays.items() if array is not None}
         )
 
     def cast(self, dtype: str) -> Self:
-        """The same rows in another dtype."""
+        """Return the same rows in another dtype."""
         return self.map(lambda array: tf.cast(array, dtype))
 
     def block(self, index: Tensor, length: int) -> Self:
@@ -106,7 +106,7 @@ class Data(NamedTuple):
         )
 
     def even_length(self, most: int) -> int:
-        """The length of as few blocks as have at most so many rows, all about full; at least 16."""
+        """Return the length of as few blocks as have at most so many rows, all about full; at least 16."""
         most = max(most - most % _LEAST_MULTIPLE, _LEAST_MULTIPLE)
         num_blocks = -(-self.length // most)
         return min(padded_to(-(-self.length // num_blocks), _LEAST_MULTIPLE), self.length)
@@ -116,7 +116,7 @@ class Data(NamedTuple):
         return (self.last + (length - 1)) // length
 
     def rows(self) -> Self:
-        """The rows that count and no others, outside compiled programs."""
+        """Return the rows that count and no others, outside compiled programs."""
         first, last = int(self.first), int(self.last)
         return self.map(lambda array: array[..., first:last])._replace(
             first=tf.constant(0), last=tf.constant(last - first), num_pieces=1
@@ -147,18 +147,18 @@ def num_pieces(num_rows: int, jit_compile: bool) -> int:
 
 
 def no_rows(dtype: str) -> Data:
-    """The Data of a density that has none."""
+    """Return the Data of a density that has none."""
     nothing = tf.zeros([0, 0], dtype)
     return Data(nothing, nothing, None, tf.constant(0), tf.constant(0))
 
 
 def all_of(x: Tensor, y: Tensor, row_noise: Tensor | None) -> Data:
-    """Data of tensors whose rows all count, rows last."""
+    """Return data of tensors whose rows all count, rows last."""
     return Data(x, y, row_noise, tf.constant(0), tf.constant(x.shape[-1]))
 
 
 def padded_length(num_rows: int) -> int:
-    """The length of arrays that hold so many rows: at most an eighth longer.
+    """Return the length of arrays that hold so many rows: at most an eighth longer.
 
     Below 512 rows a quarter, and below 64 multiples of 16.
     """
@@ -168,7 +168,7 @@ def padded_length(num_rows: int) -> int:
 
 
 def padded_to(number: int, multiple: int) -> int:
-    """The next multiple."""
+    """Return the next multiple."""
     return -(-number // multiple) * multiple
 
 

@@ -221,7 +221,7 @@ def _own_prior(prior: CustomPrior, weights: Tensor, scale: Tensor | None = None)
 def _scale_of_weights(
     prior: priors.WeightPrior, weights: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(what divides weights [C, n], the mean of its logarithm, float64 [C] or a number)."""
+    """Return (what divides weights [C, n], the mean of its logarithm, float64 [C] or a number)."""
     scale = tf.convert_to_tensor(prior.scale if scale is None else scale, weights.dtype)
     log_scale = tf.cast(tf.math.log(scale), tf.float64)
     if not scale.shape.rank:

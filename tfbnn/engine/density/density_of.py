@@ -14,7 +14,7 @@ def density_of(spec: NetworkSpec) -> Potential: ...
 @overload
 def density_of(spec: Sampled) -> Density: ...
 def density_of(spec: Sampled) -> Density:
-    """The density that a spec describes, of theta."""
+    """Return the density that a spec describes, of theta."""
     if isinstance(spec, InfiniteSpec):
         return Marginal(spec)
     return FunctionDensity(spec) if isinstance(spec, DensitySpec) else Potential(spec)

@@ -32,7 +32,7 @@ class DiagonalInformation(NamedTuple):
     weights: Tensor
 
     def of_rows(self, counts: Tensor) -> Self:
-        """The same of rows that count so often, [n] or [1, n]."""
+        """Return the same of rows that count so often, [n] or [1, n]."""
         return self._replace(weights=self.weights * counts)
 
     def times(self, vectors: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class CategoricalInformation(NamedTuple):
     counts: Tensor | float = 1.0
 
     def of_rows(self, counts: Tensor) -> Self:
-        """The same of rows that count so often, [n] or [1, n]."""
+        """Return the same of rows that count so often, [n] or [1, n]."""
         return self._replace(counts=tf.reshape(counts, [1, -1]))
 
     def times(self, vectors: Tensor) -> Tensor:

@@ -98,7 +98,7 @@ def _of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Array:
 def gauss_newton_matrices(
     spec: NetworkSpec, theta: Tensor, data: Data, likelihood_weights: Tensor
 ) -> Tensor:
-    """The same matrices at several networks, inside compiled programs.
+    """Return the same matrices at several networks, inside compiled programs.
 
     Args:
         spec: NetworkSpec.
@@ -134,7 +134,7 @@ def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
 
 
 def gauss_newton_diagonal(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """The diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
+    """Return the diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = compiled_prior_curvature(spec)(theta)
     for one, rows in all_rows(spec, data):
@@ -180,7 +180,7 @@ def outputs_bend(spec: NetworkSpec, theta: Array, step: Array, data: Data) -> Ar
 
 
 def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[BlockPlace]:
-    """(number, length) of the blocks of rows that count, of at most so many each."""
+    """Return (number, length) of the blocks of rows that count, of at most so many each."""
     length = data.even_length(most)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
 
@@ -235,7 +235,7 @@ def _information(spec: NetworkSpec, theta: Tensor, rows: Data, outputs: Tensor) 
 
 
 def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives of the outputs in theta, and the outputs.
+    """Return derivatives of the outputs in theta, and the outputs.
 
     By hand, one back-propagation per output: a taped Jacobian of the same rows takes about ten times
     as long.
@@ -272,7 +272,7 @@ def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor
 
 
 def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slot) -> Tensor:
-    """Derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
+    """Return derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
         spec: NetworkSpec.

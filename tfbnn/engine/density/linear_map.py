@@ -23,11 +23,11 @@ class DiagonalMap(NamedTuple):
     scale: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """z [C, P] -> theta [C, P]."""
+        """Return z [C, P] -> theta [C, P]."""
         return self.scale * z
 
     def inverse(self, theta: Tensor) -> Tensor:
-        """theta [C, P] -> z [C, P]."""
+        """Return theta [C, P] -> z [C, P]."""
         return theta / self.scale
 
     def pull_back(self, gradient: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class DenseMap(NamedTuple):
     transposed: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """z [C, P] -> theta [C, P]."""
+        """Return z [C, P] -> theta [C, P]."""
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
         def times_matrix(z: Tensor) -> Any:
@@ -59,7 +59,7 @@ class DenseMap(NamedTuple):
         return self.centre + times_matrix(z)
 
     def inverse(self, theta: Tensor) -> Tensor:
-        """theta [C, P] -> z [C, P], outside compiled programs."""
+        """Return theta [C, P] -> z [C, P], outside compiled programs."""
         shift = (theta - self.centre)[..., None]
         return tf.linalg.triangular_solve(self.matrix, shift, lower=False)[..., 0]
 
@@ -83,7 +83,7 @@ class LowRankMap(NamedTuple):
     factors: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """z [C, P] -> theta [C, P]."""
+        """Return z [C, P] -> theta [C, P]."""
         return self.centre + self.scale * self._scaled_along(z)
 
     def pull_back(self, gradient: Tensor) -> Tensor:
@@ -110,12 +110,12 @@ LinearMap = DiagonalMap | DenseMap
 
 
 def as_tensors(linear_map: LinearMap) -> LinearMap:
-    """The same map with tensors in place of arrays."""
+    """Return the same map with tensors in place of arrays."""
     return type(linear_map)(*map(tf.convert_to_tensor, linear_map))
 
 
 def whitening_map(theta: Array, curvature: Array) -> DenseMap:
-    """The map in which the normal with this curvature, centred at theta, is standard.
+    """Return the map in which the normal with this curvature, centred at theta, is standard.
 
     Args:
         theta: Centres [C, P].
@@ -136,7 +136,7 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
 
 
 def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
-    """The map in which normals with the curvature lines^T lines + diag(prior), centred at theta, are standard.
+    """Return the map in which normals with the curvature lines^T lines + diag(prior), centred at theta, are standard.
 
     With D = diag(prior) and the eigenvectors V of D^(-1/2) lines^T lines D^(-1/2) that have eigenvalues s it is
     D^(-1/2) (I + V ((1 + s)^(-1/2) - 1) V^T): n^2 P operations, not P^3.
@@ -160,12 +160,12 @@ def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
 
 
 def scaling_map(scales: Array | float, theta: Array) -> DiagonalMap:
-    """The map of the same scales [P], or one for all, for all positions [C, P], in their dtype."""
+    """Return the map of the same scales [P], or one for all, for all positions [C, P], in their dtype."""
     return DiagonalMap(np.broadcast_to(scales, theta.shape).astype(theta.dtype))
 
 
 def diagonal_map(variance: Array, num_draws: int, previous: DiagonalMap) -> DiagonalMap:
-    """A map that gives every coordinate about unit variance.
+    """Return a map that gives every coordinate about unit variance.
 
     The log variances are shrunk towards their mean with the weight of five draws: the weights of
     one network are determined to very different degrees, and shrinking the variances themselves,

@@ -26,7 +26,7 @@ _HIDDEN_VALUES = 50_000_000
 
 
 def network_outputs(spec: NetworkSpec, theta: Tensor, x: Tensor) -> Tensor:
-    """Outputs of all networks.
+    """Return outputs of all networks.
 
     Args:
         spec: NetworkSpec.
@@ -140,7 +140,7 @@ def keras_jacobian(spec: KerasSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, T
 
 
 def model_of_draw(spec: KerasSpec, theta: Array) -> Any:
-    """A Keras model of its own with the weights of one network theta [P]."""
+    """Return a Keras model of its own with the weights of one network theta [P]."""
     frozen = {one.index: one.array for one in spec.frozen}
     values = effective_values(spec, tf.constant(theta, spec.dtype))
     values = frozen | {index: value.numpy() for index, value in values.items()}

@@ -92,7 +92,7 @@ class Density(ABC):
         return np.arange(self.spec.num_parameters)
 
     def coordinates(self, theta: Any, data: Any) -> Any:
-        """The coordinates of theta [C, P], NumPy, outside compiled programs."""
+        """Return the coordinates of theta [C, P], NumPy, outside compiled programs."""
         return theta
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
@@ -126,14 +126,14 @@ class Density(ABC):
 
     @abstractmethod
     def log_prior(self, theta: Tensor) -> Tensor:
-        """The part that no weight touches, [C]."""
+        """Return the part that no weight touches, [C]."""
 
     @abstractmethod
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
-        """The part that the weight is of, to the power of one, [C]."""
+        """Return the part that the weight is of, to the power of one, [C]."""
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """The same and its gradient [C, P] in the dtype of theta."""
+        """Return the same and its gradient [C, P] in the dtype of theta."""
         return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
     @abstractmethod

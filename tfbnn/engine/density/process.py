@@ -63,7 +63,7 @@ class Marginal(Potential):
         return found
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """The same and its gradient [C, P]."""
+        """Return the same and its gradient [C, P]."""
         keep_freed_memory()
         noise = tf.zeros([0, 0], tf.float64) if data.row_noise is None else data.row_noise
         rows = [array[:, data.first : data.last] for array in (data.x, data.y, noise)]
@@ -81,7 +81,7 @@ class Marginal(Potential):
         return value, gradient
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """That at the maximum, whatever the point [P, P].
+        """Return the curvature at the maximum, whatever the point [P, P].
 
         Where chains are the curvature of a scale that may vanish says nothing of its spread.
         """
@@ -117,7 +117,7 @@ class Maximum(NamedTuple):
 
 
 def maximum(spec: InfiniteSpec, data: Data) -> Maximum:
-    """The Maximum of the posterior of scales given rows, the best of eight searches by L-BFGS of SciPy."""
+    """Return the Maximum of the posterior of scales given rows, the best of eight searches by L-BFGS of SciPy."""
     arrays = (None if one is None else one.numpy() for one in data.rows()[:3])
     with single_threaded_blas():  # or the last bits would depend on who asks first
         return _maximum(spec, *(None if one is None else FrozenArray.of(one) for one in arrays))

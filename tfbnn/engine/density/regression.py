@@ -29,7 +29,7 @@ from tfbnn.system.arrays import Array
 
 
 def readout_of(spec: NetworkSpec) -> Readout:
-    """The readout of a network that has one.
+    """Return the readout of a network that has one.
 
     Raises:
         ValueError: For one that has none.
@@ -62,7 +62,7 @@ def readout_place(spec: NetworkSpec) -> slice:
 
 
 def all_but_readout(spec: NetworkSpec) -> Array:
-    """The entries of theta that are not the readout's: integers [P']."""
+    """Return the entries of theta that are not the readout's: integers [P']."""
     return np.delete(np.arange(spec.layout.num_parameters), np.r_[readout_place(spec)])
 
 
@@ -81,13 +81,13 @@ def grouped(spec: NetworkSpec, readout: Tensor, num_groups: int) -> Tensor:
 
 
 def ungrouped(v: Tensor) -> Tensor:
-    """The inverse of `grouped`."""
+    """Return the inverse of `grouped`."""
     matrix = v[:, 0] if v.shape[1] == 1 else tf.linalg.matrix_transpose(v[..., 0])
     return tf.reshape(matrix, [v.shape[0], -1])
 
 
 def entries(spec: NetworkSpec, theta: Tensor, v: Tensor) -> Tensor:
-    """v [C, G, p, J] as entries of theta [C, p * outputs]."""
+    """Return v [C, G, p, J] as entries of theta [C, p * outputs]."""
     return entry_scales(spec, theta) * tf.cast(ungrouped(v), theta.dtype)
 
 
@@ -213,7 +213,7 @@ class Regression:
         return conjugate.products(x, y) if self.is_tall else (x, y)
 
     def posterior(self, statistics: tuple[Tensor, Tensor]) -> conjugate.ReadoutPosterior:
-        """The posterior of v given all else, from the `statistics`."""
+        """Return the posterior of v given all else, from the `statistics`."""
         make = conjugate.in_feature_space if self.is_tall else conjugate.in_data_space
         return make(*statistics)
 

@@ -54,12 +54,12 @@ class _Readout(Potential):
         return Regression(self.spec, data, self.regulariser)
 
     def _posterior(self, theta: Tensor, data: Data) -> conjugate.ReadoutPosterior:
-        """The conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
+        """Return the conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
         regression = self._regression(data)
         return regression.posterior(regression.statistics(theta))
 
     def _draw(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
-        """The `conjugate.draw` made from the standard normal numbers in the readout's place."""
+        """Return the `conjugate.draw` made from the standard normal numbers in the readout's place."""
         numbers = theta[:, readout_place(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
 
@@ -140,7 +140,7 @@ class Repriorised(_Readout):
         return self._with_v(theta, v), log_det
 
     def coordinates(self, theta: Any, data: Any) -> Array:
-        """phi of theta [C, P], NumPy."""
+        """Return phi of theta [C, P], NumPy."""
         theta = tf.convert_to_tensor(theta)
         posterior = self._posterior(theta, data)
         v = theta[:, readout_place(self.spec)] / entry_scales(self.spec, theta)
@@ -154,7 +154,7 @@ class Repriorised(_Readout):
         return self._with_v(coordinates, v), {}
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """The identity for the readout, the collapsed density's curvature for the rest [P, P]."""
+        """Return the identity for the readout, the collapsed density's curvature for the rest [P, P]."""
         matrix, others = np.eye(len(coordinates)), all_but_readout(self.spec)
         theta = tf.constant(coordinates[None])
         matrix[np.ix_(others, others)] = self._collapsed_curvature(theta, data)

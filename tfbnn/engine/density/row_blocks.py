@@ -28,7 +28,7 @@ _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
 
 def rows_per_block(spec: Sampled, num_networks: int) -> int:
-    """The most rows of a block: few enough for the cache, enough to hide the cost of a loop.
+    """Return the most rows of a block: few enough for the cache, enough to hide the cost of a loop.
 
     Args:
         spec: What is sampled.
@@ -73,7 +73,7 @@ def value_and_gradient_over_rows(
 
 
 def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> WithGradient:
-    """The value of a function of theta, and its gradient in the dtype of theta, zero where flat."""
+    """Return the value of a function of theta, and its gradient in the dtype of theta, zero where flat."""
     with tf.GradientTape() as tape:
         tape.watch(theta)
         value = function(theta)
@@ -126,10 +126,9 @@ def in_pieces(data: Data) -> bool:
 
 
 def _sum_over_pieces(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
-    """`sum_over_blocks` of each piece by one program of XLA, of which TensorFlow runs as many at once
-    as it has threads; neighbouring pieces are on one device.
+    """Return `sum_over_blocks` of each piece by one program of XLA.
 
-    A piece is so many blocks of all rows, which are not copied. Pieces are added in their order,
+    TensorFlow runs as many programs at once as it has threads; neighbouring pieces are on one device. A piece is so many blocks of all rows, which are not copied. Pieces are added in their order,
     whichever ended first.
     """
     length = data.even_length(min(length, -(-data.length // data.num_pieces)))

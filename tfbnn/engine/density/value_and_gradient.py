@@ -27,7 +27,7 @@ from tfbnn.system.threads import awaited, each_in_background
 
 
 def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
-    """The power of the likelihood of every row.
+    """Return the power of the likelihood of every row.
 
     Args:
         temperatures: The powers of one chain's rungs.
@@ -234,7 +234,7 @@ class Target:
         return self.potential.powered_log_likelihood(theta, self.data, 1.0)
 
     def gather(self, z: Tensor, rows: Tensor) -> Tensor:
-        """The states of other rows [C], each in the coordinates of the row that takes it: [C, P].
+        """Return the states of other rows [C], each in the coordinates of the row that takes it: [C, P].
 
         Needs coordinates that are scaled only.
         """

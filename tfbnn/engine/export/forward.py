@@ -23,7 +23,7 @@ _MOST_VALUES = 2**26
 
 
 def make_forward(ensemble: Any) -> Callable[[Array], Array]:
-    """A function that does what `tfbnn.posterior.forward.network_outputs` does for this ensemble.
+    """Return a function that does what `tfbnn.posterior.forward.network_outputs` does for this ensemble.
 
     Returns:
         Function of transformed inputs x [n, D] -> outputs [C * S, num_outputs, n], NumPy. The
@@ -74,7 +74,7 @@ def _explained(kind: type[Exception]) -> Iterator[None]:
 
 
 def input_gradients(ensemble: Any, x: Array) -> tuple[Array, Array]:
-    """(Outputs [M, n, K], their derivatives [M, n, D, K]) of M Keras networks at x [n, D]."""
+    """Return (outputs [M, n, K], their derivatives [M, n, D, K]) of M Keras networks at x [n, D]."""
     spec = ensemble.spec
     theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
     outputs, slopes = _compiled_gradients(spec)(theta, tf.constant(x.T, spec.dtype))
@@ -110,7 +110,7 @@ def _keras_outputs(spec: KerasSpec) -> Any:
 
 
 def _for_any_number(spec: KerasSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
+    """Return a compiled function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
 
     The remapper fuses a linear layer with a sum behind it, and of an unknown number of rows there is
     no kernel for that on CPUs with oneDNN: "Fusion is not implemented: [BiasAdd,Add]" (TensorFlow

@@ -36,7 +36,7 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     step = max(1, _MOST_VALUES // values_per_row)
 
     def moments(x: Tensor) -> dict[str, Tensor]:
-        """Inputs [N, D] -> dict name -> [N, K], tile by tile."""
+        """Return inputs [N, D] -> dict name -> [N, K], tile by tile."""
         # One tile at least, or there would be nothing to concatenate for no rows.
         count = tf.maximum(1, -(-tf.shape(x)[0] // step))
         tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in names]
@@ -82,7 +82,7 @@ _OTHERS: dict[str, Callable[..., Tensor]] = {
 
 
 def _without_zeros(shape: Array, x: Tensor) -> list[Any]:
-    """A shape in which zeros stand for the sizes of x."""
+    """Return a shape in which zeros stand for the sizes of x."""
     sizes = tf.shape(x)
     return [size or sizes[axis] for axis, size in enumerate(shape.tolist())]
 

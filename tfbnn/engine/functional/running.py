@@ -36,7 +36,7 @@ _TOLERANCE, _SPREAD, _MOST_PROBED = 1e-4, 0.01, 4
 
 
 def make_density_spec(log_prob: Any, theta: Array) -> DensitySpec:
-    """The spec of what was passed as `log_prob`, found to work at the starts theta [C, P].
+    """Return the spec of what was passed as `log_prob`, found to work at the starts theta [C, P].
 
     Raises:
         TypeError: For what is no function, or no function of TensorFlow.
@@ -88,7 +88,7 @@ def _check_independence(label: str, function: Function, theta: Array) -> None:
 
 
 def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunConfig, Kernel, str]:
-    """(What decides the draws, the kernel with a definite preconditioner, a line on the latter).
+    """Return (what decides the draws, the kernel with a definite preconditioner, a line on the latter).
 
     Raises:
         TypeError, ValueError: When density, kernel and options do not go together.

@@ -142,7 +142,7 @@ def sample(
 
 
 def _starts(initial_state: Any) -> Array:
-    """The starts [C, P] in the dtype of the run. Raises TypeError or ValueError."""
+    """Return the starts [C, P] in the dtype of the run. Raises TypeError or ValueError."""
     dtype = str(getattr(getattr(initial_state, "dtype", None), "name", ""))
     theta = as_float_array(initial_state, "initial_state")
     if theta.ndim != 2 or not theta.size:

@@ -180,7 +180,7 @@ class Samples(Result):
         return f"not yet: {text}; asked are an R-hat of {asked.rhat:g} and an ESS of {asked.ess:g}"
 
     def report(self, *, width: int | None = None) -> str:
-        """The verdict, what was run, and a table of the quantities.
+        """Return the verdict, what was run, and a table of the quantities.
 
         Args:
             width: Columns of the text; None (default) those of the terminal.
@@ -190,7 +190,7 @@ class Samples(Result):
         return "\n".join([*label_lines(facts, width), *_table(self)])
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
+        """Return the draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
 
         Returns:
             `arviz.InferenceData`.

@@ -59,7 +59,7 @@ def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
 
 
 def all_layers(model: Any) -> list[Any]:
-    """The model and all layers inside it, those of layers too; Keras has no public way to them."""
+    """Return the model and all layers inside it, those of layers too; Keras has no public way to them."""
     return model._flatten_layers(include_self=True, recursive=True)
 
 
@@ -89,7 +89,7 @@ def is_seed(variable: Any) -> bool:
 
 
 def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
-    """Dict name -> the name it has in a process that made no other model, where that differs.
+    """Return a dict name -> the name it has in a process that made no other model, where that differs.
 
     Args:
         named: (class name, name) of all layers and operations.
@@ -120,7 +120,7 @@ def named_in(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def renamed(config: Any, names: Mapping[str, str]) -> Any:
-    """A config with other names, wherever it has one of these."""
+    """Return a config with other names, wherever it has one of these."""
     if isinstance(config, dict):
         return {key: renamed(value, names) for key, value in config.items()}
     if isinstance(config, list):
@@ -129,7 +129,7 @@ def renamed(config: Any, names: Mapping[str, str]) -> Any:
 
 
 def renamed_path(path: str, names: Mapping[str, str]) -> str:
-    """The path of a variable, "layer/name", with other names of layers."""
+    """Return the path of a variable, "layer/name", with other names of layers."""
     return "/".join(names.get(part, part) for part in path.split("/"))
 
 
@@ -139,12 +139,12 @@ def _is_given(kind: str, name: str) -> bool:
 
 
 def _number(name: str) -> int:
-    """The number that Keras counts by, of the first none."""
+    """Return the number that Keras counts by, of the first none."""
     return int(name[len(stem(name)) + 1 :] or 0)
 
 
 def stem(name: str) -> str:
-    """A name without the number that Keras counts by."""
+    """Return a name without the number that Keras counts by."""
     return re.sub(r"_\d+$", "", name)
 
 

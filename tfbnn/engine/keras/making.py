@@ -146,7 +146,7 @@ def spec_of_keras_model(
     dtype: Any,
     **settings: Any,
 ) -> NetworkSpec:
-    """The spec of a Keras model: that of a perceptron where it is a plain stack of Dense layers.
+    """Return the spec of a Keras model: that of a perceptron where it is a plain stack of Dense layers.
 
     Args:
         model: The Keras model.
@@ -188,7 +188,7 @@ def _takes_plain_numbers(described: Described) -> bool:
 
 
 def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -> Any:
-    """The prior as a perceptron takes it; None where some weights are to keep their values."""
+    """Return the prior as a perceptron takes it; None where some weights are to keep their values."""
     if not isinstance(prior, dict):
         return prior
     default, _ = default_keras_prior(likelihood)

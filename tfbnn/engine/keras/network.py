@@ -102,7 +102,7 @@ def build(
     dtype: str,
     values: Mapping[int, Array],
 ) -> Any:
-    """The model in this dtype.
+    """Return the model in this dtype.
 
     Args:
         architecture: Its config, JSON text, which `check_config` has let pass.
@@ -128,7 +128,7 @@ def build(
 
 
 def outline(architecture: str, input_shape: Sequence[int], dtype: str) -> tuple[Any, int]:
-    """(A model of Keras' own layers without memory, the most numbers that it computes of a row at once).
+    """Return (A model of Keras' own layers without memory, the most numbers that it computes of a row at once).
 
     Its variables have shapes and no values, however large they are, and do not count. Arguments as of
     `build`.
@@ -178,7 +178,7 @@ def _deserialised(architecture: str, layer_classes: Sequence[type], dtype: str, 
 
 
 def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Tensor:
-    """Outputs [n, K] at rows x [n, *input_shape], of the model with these values of variables.
+    """Return outputs [n, K] at rows x [n, *input_shape], of the model with these values of variables.
 
     A pure function: the model's own variables stay as they are. Dropout and noise are off.
     """
@@ -194,7 +194,7 @@ def has_own_layers(model: Any) -> bool:
 
 
 def _to_be_built(config: Any, dtype: str, classes: Mapping[str, type]) -> Any:
-    """A config whose layers have this precision where they have one.
+    """Return a config whose layers have this precision where they have one.
 
     The user's classes go by their names, whatever they are registered by: older Keras imports the
     module of what it finds by neither.
@@ -235,7 +235,7 @@ class KerasNetwork:
         self.largest = largest
 
     def outputs(self, values: Values, x: Tensor) -> Tensor:
-        """Outputs [K, n] at transformed inputs x [D, n]."""
+        """Return outputs [K, n] at transformed inputs x [D, n]."""
         return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
 
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
@@ -246,7 +246,7 @@ class KerasNetwork:
         return tf.transpose(calls[0].received)
 
     def layer_of(self, index: int) -> Any:
-        """The layer inside the model that a variable belongs to."""
+        """Return the layer inside the model that a variable belongs to."""
         variable = self.model.variables[index]
         around = [
             layer
@@ -256,12 +256,12 @@ class KerasNetwork:
         return innermost_first(around)[0]
 
     def rows(self, x: Tensor) -> Tensor:
-        """Inputs [D, n] as the model takes them [n, *input_shape]."""
+        """Return inputs [D, n] as the model takes them [n, *input_shape]."""
         return tf.reshape(tf.transpose(x), [-1, *self.input_shape])
 
 
 def network_of(spec: KerasSpec, dtype: str) -> KerasNetwork:
-    """The network of a spec in one precision; one for all specs of the same network.
+    """Return the network of a spec in one precision; one for all specs of the same network.
 
     Raises:
         ValueError: When Keras cannot build it, or its variables are not those of the spec.
@@ -280,7 +280,7 @@ def built(
     layer_classes: tuple[type, ...],
     dtype: str,
 ) -> KerasNetwork:
-    """The network of a spec that has these."""
+    """Return the network of a spec that has these."""
     values = {one.index: one.array for one in frozen}
     places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
     largest = 1
@@ -303,7 +303,7 @@ Outputs = Callable[[Tensor, Tensor], Tensor]
 
 
 def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """(Derivatives [K, P, n] of the outputs in theta, outputs [K, n]).
+    """Return (derivatives [K, P, n] of the outputs in theta, outputs [K, n]).
 
     One back-propagation for each output of each row, all rows in one vectorised program.
 

@@ -56,7 +56,7 @@ class Kernel(ABC):
     theta_obstacle: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
-        """Registers the class under a name for `fit_posterior(kernel=name)`; None: not at all.
+        """Register the class under a name for `fit_posterior(kernel=name)`; None: not at all.
 
         Raises:
             ValueError: When another class has the name, or another kernel's class is called so.
@@ -100,7 +100,7 @@ class Kernel(ABC):
         return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
-        """The acceptance rate that adaptation aims at for what is sampled, and for the report why.
+        """Return the acceptance rate that adaptation aims at for what is sampled, and for the report why.
 
         None: no adaptation.
         """
@@ -111,7 +111,7 @@ class Kernel(ABC):
         return acceptance
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """The step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
+        """Return the step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
         return leapfrog_step
 
     # What is special about it.
@@ -138,7 +138,7 @@ class Kernel(ABC):
         return None if self.bias_note is None else "its bias would enter every rung"
 
     def potential(self, spec: Sampled) -> Density:
-        """The density in the coordinates that the kernel samples: of theta itself."""
+        """Return the density in the coordinates that the kernel samples: of theta itself."""
         return density_of(spec)
 
     # Before anything is compiled.
@@ -161,7 +161,7 @@ class Kernel(ABC):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple["Kernel", str]:
-        """These settings with a definite preconditioner, and a line on why that one.
+        """Return these settings with a definite preconditioner, and a line on why that one.
 
         Args:
             spec: The model, or log density.
@@ -190,11 +190,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The transition kernel; `step_size` has shape [C, 1]."""
+        """Return the transition kernel; `step_size` has shape [C, 1]."""
 
     @abstractmethod
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """The kernel's results with whatever the next transition needs.
+        """Return the kernel's results with whatever the next transition needs.
 
         Args:
             before: What the last transition left.
@@ -290,7 +290,7 @@ class TunedKernel(Kernel):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """These settings with a definite preconditioner, and a line on why that one."""
+        """Return these settings with a definite preconditioner, and a line on why that one."""
         if self.no_whitening and self.preconditioner == "auto":
             instead = self.preconditioners[1]
             return replace(self, preconditioner=instead), f"{instead}: {self.no_whitening}"

@@ -109,7 +109,7 @@ class ChEESKernel(TransitionKernel):
 
 
 def _criterion_gradient(start: Tensor, hmc: Results) -> Tensor:
-    """Derivative of the ChEES criterion along the trajectories, weighted by acceptance; scalar."""
+    """Return the derivative of the ChEES criterion along the trajectories, weighted by acceptance; scalar."""
     (velocity,) = hmc.proposed_results.final_momentum
     acceptance = acceptance_from_log_ratio(hmc.log_accept_ratio)
 
@@ -184,17 +184,17 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
         return min(self.max_leapfrog_steps, 64)
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
-        """The harmonic mean of the acceptance rates, for every chain [C]."""
+        """Return the harmonic mean of the acceptance rates, for every chain [C]."""
         floor = np.finfo(acceptance.dtype.as_numpy_dtype).tiny
         harmonic = 1.0 / tf.reduce_mean(1.0 / tf.maximum(acceptance, floor))
         return tf.fill(acceptance.shape, harmonic)
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """The smallest of the chains' leapfrog steps, for every chain."""
+        """Return the smallest of the chains' leapfrog steps, for every chain."""
         return np.full_like(leapfrog_step, leapfrog_step.min())
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The kernel; `step_size` has shape [C, 1], and is the same for all chains."""
+        """Return the kernel; `step_size` has shape [C, 1], and is the same for all chains."""
         return ChEESKernel(
             target_log_prob_fn, step_size, self.trajectory_length, self.max_leapfrog_steps
         )

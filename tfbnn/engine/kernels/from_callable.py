@@ -127,7 +127,7 @@ class CallableKernel(Kernel):
         )
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The user's kernel, watched."""
+        """Return the user's kernel, watched."""
         return WatchedKernel(target_log_prob_fn, step_size, self.function(target_log_prob_fn))
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
@@ -180,14 +180,14 @@ def _signature(values: Any) -> Any:
 
 
 def _field(results: Results, name: str) -> Any:
-    """The entry called `name` of a named tuple, a dict or an object, or None."""
+    """Return the entry called `name` of a named tuple, a dict or an object, or None."""
     if isinstance(results, Mapping):
         return results.get(name)
     return getattr(results, name, None)
 
 
 def _find(results: Results, name: str, shape: Any) -> Tensor | None:
-    """The first field `name` of kernel results, outer levels before inner ones, for each chain [C].
+    """Return the first field `name` of kernel results, outer levels before inner ones, for each chain [C].
 
     Tensors of another shape mean something else; one number stands for all chains.
     """

@@ -52,13 +52,13 @@ class HMC(TunedKernel, name="hmc"):
         return self.num_leapfrog_steps
 
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
-        """The acceptance rate that adaptation aims at for the model `spec`, and why."""
+        """Return the acceptance rate that adaptation aims at for the model `spec`, and why."""
         if self.target_accept_prob is None and self.preconditioner == "gauss_newton":
             return self.whitened_target, "default in whitened coordinates"
         return super().accept_target(spec)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The TFP kernel; `step_size` has shape [C, 1]."""
+        """Return the TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.HamiltonianMonteCarlo(
             target_log_prob_fn,
             step_size=step_size,

@@ -15,12 +15,12 @@ class LangevinProposal(Proposal):
         return point.z + 0.5 * step_size * point.gradient
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
         return self.mean(here, step_size) + tf.sqrt(step_size) * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) [C]; the normalisers cancel."""
+        """Return log q(here | there) - log q(there | here) [C]; the normalisers cancel."""
         forward = (there.z - self.mean(here, step_size)) ** 2
         backward = (here.z - self.mean(there, step_size)) ** 2
         return 0.5 * tf.reduce_sum((forward - backward) / step_size, axis=-1)

@@ -53,11 +53,11 @@ class Proposal(TransitionKernel):
 
     @abstractmethod
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P] from the Point `here`."""
+        """Return a new position [C, P] from the Point `here`."""
 
     @abstractmethod
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) of two Points, [C]."""
+        """Return log q(here | there) - log q(there | here) of two Points, [C]."""
 
     def metric_at(self, z: Tensor) -> Any:
         """Return what stands for `metric` in the Point at z [C, P]: nothing."""
@@ -91,7 +91,7 @@ class MetropolisKernel(TunedKernel):
     gradients_per_transition = 1
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The TFP kernel; `step_size` has shape [C, 1]."""
+        """Return the TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.MetropolisHastings(self.proposal(target_log_prob_fn, step_size))
 
     def statistics(self, results: Results) -> TransitionStatistics:

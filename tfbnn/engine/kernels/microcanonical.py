@@ -49,7 +49,7 @@ def unit(vector: Tensor) -> Tensor:
 
 
 def kick(direction: Tensor, gradient: Tensor, step_size: Tensor) -> tuple[Tensor, Tensor]:
-    """The exact flow of the direction u while the gradient is constant.
+    """Return the exact flow of the direction u while the gradient is constant.
 
     With e the unit vector along the gradient g and delta = step_size |g| / (P - 1), u becomes
     (u + e (sinh delta + (e.u) (cosh delta - 1))) / s, s = cosh delta + (e.u) sinh delta. The kinetic
@@ -284,11 +284,11 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
         return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """A leapfrog step moves sqrt(P) times its size, the length of its momentum."""
+        """Return a leapfrog step moves sqrt(P) times its size, the length of its momentum."""
         return leapfrog_step * leapfrog_step.dtype.type(num_parameters**0.5)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The kernel; `step_size` has shape [C, 1]."""
+        """Return the kernel; `step_size` has shape [C, 1]."""
         return MicrocanonicalKernel(target_log_prob_fn, step_size, self.adjusted)
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:

@@ -119,7 +119,7 @@ class Doubling(NamedTuple):
 
 
 def tree_of(start: Point, log_prob: Tensor, energy: Tensor, max_tree_depth: int) -> Tree:
-    """The Tree of one Point."""
+    """Return the Tree of one Point."""
     numbers = tf.stack([tf.cast(log_prob, tf.float64), energy, tf.ones_like(energy)])
     draw = Draw(start.z, start.gradient, numbers)
 
@@ -146,7 +146,7 @@ def tree_of(start: Point, log_prob: Tensor, energy: Tensor, max_tree_depth: int)
 
 
 def facing(tree: Tree, right: Tensor) -> Tree:
-    """The Tree with its front at the right end, or at the left one where `right` [C] is false."""
+    """Return the Tree with its front at the right end, or at the left one where `right` [C] is false."""
     turned = (tree.right != right)[:, None]
     pairs = list(zip(tree.back, tree.front))
     return tree._replace(
@@ -157,7 +157,7 @@ def facing(tree: Tree, right: Tensor) -> Tree:
 
 
 def _either(takes: Tensor, new: Draw, old: Draw) -> Draw:
-    """`new` for the chains where `takes` [C] holds, else `old`, from the points of both."""
+    """Return `new` for the chains where `takes` [C] holds, else `old`, from the points of both."""
     log_prob, energy, _ = tf.unstack(tf.where(takes, new.numbers, old.numbers))
     return Draw(
         z=tf.where(takes[:, None], new.z, old.z),
@@ -329,7 +329,7 @@ class NoUTurnKernel(TransitionKernel):
     def _double(
         self, tree: Tree, step_size: Tensor, initial_energy: Tensor, random: Randomness
     ) -> Tree:
-        """The tree with twice as many points, unless it ends on the way."""
+        """Return the tree with twice as many points, unless it ends on the way."""
         tree = facing(tree, random.directions[tree.depth])
         step = tf.where(tree.right[:, None], step_size, -step_size)
         num_leaves = tf.bitwise.left_shift(1, tree.depth)
@@ -361,7 +361,7 @@ class NoUTurnKernel(TransitionKernel):
     def _add_leaf(
         self, old: Doubling, step: Tensor, initial_energy: Tensor, levels: Tensor, is_last: Tensor
     ) -> Doubling:
-        """The Doubling with one leapfrog step more, for the chains where it is still going."""
+        """Return the Doubling with one leapfrog step more, for the chains where it is still going."""
         end, value = self._leapfrog(old.end, step, old.going)
         energy = _energy(end, value)
         gain = initial_energy - energy
@@ -397,7 +397,7 @@ class NoUTurnKernel(TransitionKernel):
 
 
 def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
-    """The Randomness of a transition from z [C, P].
+    """Return the Randomness of a transition from z [C, P].
 
     Momenta are quantiles of the normal distribution, as those of `stateless_normal` under XLA are.
     """
@@ -415,7 +415,7 @@ def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
 
 
 def _energy(point: Point, log_prob: Tensor) -> Tensor:
-    """The Hamiltonian [C], float64: a float32 sum over thousands of momenta errs by .005."""
+    """Return the Hamiltonian [C], float64: a float32 sum over thousands of momenta errs by .005."""
     kinetic = 0.5 * tf.reduce_sum(tf.cast(point.momentum, tf.float64) ** 2, axis=-1)
     return kinetic - tf.cast(log_prob, tf.float64)
 
@@ -466,7 +466,7 @@ class NUTS(TunedKernel, name="nuts"):
         return min(2**self.max_tree_depth - 1, 127)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The kernel; `step_size` has shape [C, 1]."""
+        """Return the kernel; `step_size` has shape [C, 1]."""
         return NoUTurnKernel(target_log_prob_fn, step_size, self.max_tree_depth)
 
     def statistics(self, results: Results) -> TransitionStatistics:

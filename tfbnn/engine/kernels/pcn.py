@@ -15,17 +15,17 @@ class CrankNicolsonProposal(Proposal):
     uses_gradient = False
 
     def kept(self, step_size: Tensor) -> Tensor:
-        """a: the share of a position that a proposal keeps."""
+        """Return the share a of a position that a proposal keeps."""
         return tf.exp(-0.5 * step_size**2)
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
         # A short step would leave few digits of 1 - a^2.
         return self.kept(step_size) * here.z + tf.sqrt(-tf.math.expm1(-(step_size**2))) * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) [C]: as of two draws of N(0, I), which q keeps."""
+        """Return log q(here | there) - log q(there | here) [C]: as of two draws of N(0, I), which q keeps."""
         # The squares themselves have the magnitude of P, their difference that of its root.
         return float64_sum(0.5 * (there.z - here.z) * (there.z + here.z))
 
@@ -75,10 +75,10 @@ class PCN(MetropolisKernel, name="pcn"):
     proposal = CrankNicolsonProposal
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """The leapfrog step: the number of directions that the rows determine is not known."""
+        """Return the leapfrog step: the number of directions that the rows determine is not known."""
         return np.minimum(leapfrog_step, leapfrog_step.dtype.type(self.largest_step_size))
 
 
 def float64_sum(terms: Tensor) -> Tensor:
-    """Sums [C] of terms [C, P], in float64 up to the result."""
+    """Return sums [C] of terms [C, P], in float64 up to the result."""
     return tf.cast(tf.reduce_sum(tf.cast(terms, tf.float64), axis=-1), terms.dtype)

@@ -16,16 +16,16 @@ class LangevinCrankNicolsonProposal(CrankNicolsonProposal):
     uses_gradient = True
 
     def pull(self, point: Point) -> Tensor:
-        """f [C, P]: minus the gradient of Phi, nothing where the density is N(0, I)."""
+        """Return f [C, P]: minus the gradient of Phi, nothing where the density is N(0, I)."""
         return point.z + point.gradient
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         share = -tf.math.expm1(-0.5 * step_size**2)
         return super().draw(here, step_size, seed) + share * self.pull(here)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) [C].
+        """Return log q(here | there) - log q(there | here) [C].
 
         What f adds to the ratio without it is zero with f, to the last bit, and takes no difference
         of sums of P squares, as two normal densities would.

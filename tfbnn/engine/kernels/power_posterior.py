@@ -70,7 +70,7 @@ def sweep(log_likelihood: Tensor, temperatures: tuple[float, ...], seed: Tensor)
 
 
 def draw_partners(uniform: Tensor) -> Tensor:
-    """The partner that each rung is offered: uniform numbers [m, C] -> int32 [m, C]."""
+    """Return the partner that each rung is offered: uniform numbers [m, C] -> int32 [m, C]."""
     cumulative = np.cumsum(partner_law(uniform.shape[0]), axis=1)
     # Exactly 1 at the end; a rung has no share of its own interval, so it never meets itself.
     cumulative /= cumulative[:, -1:]
@@ -242,7 +242,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         return tuple(self._temperature(rung / last) for rung in range(last + 1))
 
     def _temperature(self, share: float) -> float:
-        """The power that this share of the steps of the ladder is below."""
+        """Return the power that this share of the steps of the ladder is below."""
         if not self.crowded_at or share in (0.0, 1.0):
             return share**self.power
         from scipy.optimize import brentq
@@ -257,7 +257,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         return float(brentq(excess, 0.0, 1.0, xtol=1e-14)) ** self.power
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """These settings with a definite ladder and preconditioner, and a line on the latter."""
+        """Return these settings with a definite ladder and preconditioner, and a line on the latter."""
         resolved, why = super().resolve(spec, num_rows)
         if isinstance(spec, NetworkSpec) and self.crowded_at is None and spec.layout.num_noise:
             targets = spec.likelihood_power * num_rows * spec.num_targets
@@ -279,11 +279,11 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         return self.inner.work(spec) + 1
 
     def instead_of_whitening(self, spec: Sampled) -> str:
-        """The Gauss-Newton matrix of the posterior is that of no other rung."""
+        """Return the Gauss-Newton matrix of the posterior is that of no other rung."""
         return "diagonal, measured at every rung by itself"
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The kernel; `step_size` has shape [R, 1]."""
+        """Return the kernel; `step_size` has shape [R, 1]."""
         return LadderKernel(target_log_prob_fn, step_size, self.inner, self.temperatures)
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:

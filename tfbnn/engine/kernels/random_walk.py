@@ -13,7 +13,7 @@ class RandomWalkProposal(Proposal):
     uses_gradient = False
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
         return here.z + step_size * noise
 
@@ -38,5 +38,5 @@ class RandomWalkMetropolis(MetropolisKernel, name="random_walk_metropolis"):
     proposal = RandomWalkProposal
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """The scaling of Roberts, Gelman and Gilks, in units of the leapfrog step."""
+        """Return the scaling of Roberts, Gelman and Gilks, in units of the leapfrog step."""
         return leapfrog_step * leapfrog_step.dtype.type(2.38 / num_parameters**0.5)

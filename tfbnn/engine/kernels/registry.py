@@ -15,12 +15,12 @@ _CALLABLE = CallableKernel.__name__
 
 
 def available() -> list[str]:
-    """The names that `fit_posterior(kernel=...)` understands."""
+    """Return the names that `fit_posterior(kernel=...)` understands."""
     return sorted(KERNELS)
 
 
 def kernel_classes() -> dict[str, type[Kernel]]:
-    """The settings' classes by their own names, as files hold them."""
+    """Return the settings' classes by their own names, as files hold them."""
     return {KERNELS[name].__name__: KERNELS[name] for name in available()}
 
 
@@ -48,7 +48,7 @@ def resolve_kernel(kernel: Any) -> Kernel:
 
 
 def kernel_named(name: str) -> type[Kernel] | None:
-    """The settings' class of a name, of a kernel or of its class, in any case; None: there is none."""
+    """Return the settings' class of a name, of a kernel or of its class, in any case; None: there is none."""
     every = KERNELS | kernel_classes()
     return {_plain(known): found for known, found in every.items()}.get(_plain(name))
 
@@ -58,14 +58,14 @@ def _plain(name: str) -> str:
 
 
 def kernel_to_json(settings: Kernel) -> dict[str, Any]:
-    """Settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
+    """Return settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
     if isinstance(settings, CallableKernel):
         return {"name": _CALLABLE, "function": import_name(settings.function).replace(":", ".")}
     return settings_to_json(settings)
 
 
 def kernel_from_json(entry: dict[str, Any]) -> Kernel:
-    """The settings that `kernel_to_json` wrote; names are looked up among the samplers only.
+    """Return the settings that `kernel_to_json` wrote; names are looked up among the samplers only.
 
     Raises:
         ValueError: For anything that is none of them, and for a kernel that the user built: a name
@@ -113,7 +113,7 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
         object.__setattr__(self, "inner", resolve_kernel(self.inner))
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """These settings with a definite preconditioner inside, and a line on why that one."""
+        """Return these settings with a definite preconditioner inside, and a line on why that one."""
         inner, why = self.inner.resolve(spec, num_rows)
         instead = self.instead_of_whitening(spec)
         if instead is not None and inner.preconditioner == "gauss_newton":
@@ -122,5 +122,5 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
         return replace(self, inner=inner), why
 
     def instead_of_whitening(self, spec: Sampled) -> str | None:
-        """The line on the diagonal that stands in where `inner` would whiten; None: let it."""
+        """Return the line on the diagonal that stands in where `inner` would whiten; None: let it."""
         return None

@@ -101,7 +101,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 )
 
     def potential(self, spec: Sampled) -> Potential:
-        """The density in the coordinates that the inner kernel samples."""
+        """Return the density in the coordinates that the inner kernel samples."""
         model, keep = _model(spec), self.keep_readout_factor
         if not self.collapse_readout:
             return RepriorisedPotential(model, self.regulariser)
@@ -152,7 +152,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """These settings with a definite preconditioner, and a line on it and on the readout."""
+        """Return these settings with a definite preconditioner, and a line on it and on the readout."""
         resolved, why = super().resolve(spec, num_rows)
         size = num_features(_model(spec))
         space = "feature space" if size <= num_rows else "data space"

@@ -49,7 +49,7 @@ class MetricTensor(NamedTuple):
         return self.spread(tf.linalg.matvec(self.inverse_root, gradient, transpose_a=True))
 
     def spread(self, noise: Tensor) -> Tensor:
-        """Standard normal noise [C, P] -> noise of covariance G^-1."""
+        """Return standard normal noise [C, P] -> noise of covariance G^-1."""
         return tf.linalg.matvec(self.inverse_root, noise)
 
     def squared_length(self, shift: Tensor) -> Tensor:
@@ -61,14 +61,14 @@ Metric = Callable[[Tensor], MetricTensor]
 
 
 def softabs(values: Tensor, alpha: float) -> Tensor:
-    """x coth(alpha x): |x| for |x| >> 1 / alpha, never below its limit 1 / alpha at 0."""
+    """Return x coth(alpha x): |x| for |x| >> 1 / alpha, never below its limit 1 / alpha at 0."""
     scaled = alpha * tf.abs(values)
     limit = 1.0 + scaled**2 / 3.0
     return tf.where(scaled < _SMALL, limit, scaled / tf.tanh(scaled)) / alpha
 
 
 def softabs_metric(hessian: Tensor, alpha: float) -> MetricTensor:
-    """The symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
+    """Return the symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
 
     XLA's eigendecomposition on a CPU stops at errors of 1e-7 of the largest eigenvalue. The
     eigenvectors are orthonormal to rounding, so the metric is one, if not quite this one.
@@ -118,7 +118,8 @@ class ManifoldProposal(Proposal):
     """z' ~ N(z + (h / 2) G^-1 grad, h G^-1), h the step size and G the metric at z; in float64."""
 
     def __init__(self, target_log_prob_fn: LogDensity, step_size: Tensor, metric: Metric) -> None:
-        """
+        """Make a ManifoldProposal.
+
         Args:
             target_log_prob_fn: As in Proposal.
             step_size: As in Proposal.
@@ -133,20 +134,20 @@ class ManifoldProposal(Proposal):
         return tf.cast(point.z, tf.float64) + 0.5 * step_size * point.metric.raised(gradient)
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         step_size = tf.cast(step_size, tf.float64)
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=tf.float64)
         z = self.mean(here, step_size) + tf.sqrt(step_size) * here.metric.spread(noise)
         return tf.cast(z, here.z.dtype)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
+        """Return log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
         step_size = tf.cast(step_size, tf.float64)
         back = self._log_density(here, there, step_size)
         return tf.cast(back - self._log_density(there, here, step_size), here.z.dtype)
 
     def _log_density(self, end: Point, start: Point, step_size: Tensor) -> Tensor:
-        """log q(end | start) [C] of two Points, up to what is the same for all."""
+        """Return log q(end | start) [C] of two Points, up to what is the same for all."""
         shift = tf.cast(end.z, tf.float64) - self.mean(start, step_size)
         squares = start.metric.squared_length(shift) / step_size[:, 0]
         return 0.5 * (start.metric.log_det - squares)
@@ -243,11 +244,11 @@ class SMMALA(MetropolisKernel, name="smmala"):
         return spec.num_parameters
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """The optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""
+        """Return the optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""
         return np.full_like(leapfrog_step, 1.65**2 / num_parameters ** (1 / 3))
 
     def build(self, target_log_prob_fn: Any, step_size: Tensor) -> TransitionKernel:
-        """The TFP kernel; `target_log_prob_fn` has methods `hessian`, `gauss_newton` as `Target`."""
+        """Return the TFP kernel; `target_log_prob_fn` has methods `hessian`, `gauss_newton` as `Target`."""
 
         def metric(z: Tensor) -> MetricTensor:
             if self.metric == "softabs":

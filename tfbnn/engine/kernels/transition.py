@@ -100,7 +100,7 @@ def is_divergent(log_accept_ratio: Tensor) -> Tensor:
 
 
 def minus_infinity_for_nan(log_accept_ratio: Tensor) -> Tensor:
-    """The ratio, with minus infinity where it is not finite: such a proposal is rejected."""
+    """Return the ratio, with minus infinity where it is not finite: such a proposal is rejected."""
     return tf.where(tf.math.is_finite(log_accept_ratio), log_accept_ratio, -float("inf"))
 
 
@@ -124,5 +124,5 @@ ERROR_TARGET = 0.5**0.5
 
 
 def energy_variance_of(bias: float) -> float:
-    """The squared energy error of a step per parameter at which variances are off by this share."""
+    """Return the squared energy error of a step per parameter at which variances are off by this share."""
     return 4.0 * bias**3 / (1.0 + bias) ** 2

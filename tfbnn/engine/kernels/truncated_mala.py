@@ -14,7 +14,8 @@ class TruncatedProposal(LangevinProposal):
     """The proposal of MALA, each coordinate conditioned to lie in the box of the target."""
 
     def __init__(self, target_log_prob_fn: Any, step_size: Tensor) -> None:
-        """
+        """Make a TruncatedProposal.
+
         Args:
             target_log_prob_fn: z [C, P] -> [C], with a method `box` as in `Target`.
             step_size: As in Proposal.
@@ -23,7 +24,7 @@ class TruncatedProposal(LangevinProposal):
         self.low, self.high = target_log_prob_fn.box()
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """A new position [C, P]."""
+        """Return a new position [C, P]."""
         uniform = tf.random.stateless_uniform(here.z.shape, seed, dtype=tf.float64)
         mean, spread = self._normal(here, step_size)
         z = mean + spread * quantile(uniform, *self._limits(mean, spread))
@@ -31,7 +32,7 @@ class TruncatedProposal(LangevinProposal):
         return tf.cast(tf.clip_by_value(z, self.low, self.high), here.z.dtype)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """log q(here | there) - log q(there | here) [C], with both truncations."""
+        """Return log q(here | there) - log q(there | here) [C], with both truncations."""
         ratio = super().log_ratio(here, there, step_size)
         mass = self._log_mass(here, step_size) - self._log_mass(there, step_size)
         return ratio + tf.cast(mass, ratio.dtype)

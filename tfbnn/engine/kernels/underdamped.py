@@ -147,7 +147,7 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
         return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """The kernel; `step_size` has shape [C, 1]."""
+        """Return the kernel; `step_size` has shape [C, 1]."""
         return UnderdampedKernel(target_log_prob_fn, step_size, self.adjusted, self.persistence)
 
     def statistics(self, results: Results) -> TransitionStatistics:

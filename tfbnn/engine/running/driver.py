@@ -32,7 +32,7 @@ from tfbnn.system.words import warn
 
 
 def starts_of(config: FitConfig, data: Data, notify: Notifier) -> Starts:
-    """The Starts of a run: those that were given or that a search finds.
+    """Return the Starts of a run: those that were given or that a search finds.
 
     Args:
         config: FitConfig.

@@ -40,7 +40,8 @@ class Executor(ABC):
     pauses_at = math.inf
 
     def __init__(self, plan: Plan) -> None:
-        """
+        """Make an Executor.
+
         Args:
             plan: Plan of the run.
         """

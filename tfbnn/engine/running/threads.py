@@ -38,7 +38,8 @@ class Threads(Executor):
     def __init__(
         self, groups: list[ChainGroup], clock: Clock, deadline: Deadline = Deadline()
     ) -> None:
-        """
+        """Make a Threads.
+
         Args:
             groups: The chain groups, which share a program.
             clock: Clock of the run.

@@ -101,7 +101,7 @@ class BlockOutput(NamedTuple):
 def make_block(
     spec: Sampled, settings: Kernel, num_slots: int, jit_compile: bool
 ) -> Callable[..., tuple[ChainState, BlockOutput]]:
-    """Builds and caches the compiled block function.
+    """Build and cache the compiled block function.
 
     Args:
         spec: What is sampled.

@@ -53,7 +53,8 @@ class ChainGroup:
     """
 
     def __init__(self, program: Program, chains: Sequence[int], theta: Array, sink: Sink) -> None:
-        """
+        """Make a ChainGroup.
+
         Args:
             program: The `Program` that all chain groups share.
             chains: Indices of the chains.
@@ -246,7 +247,7 @@ class ChainGroup:
         return whitening_map(point, np.stack(curvature))
 
     def _with_near_reference(self, state: ChainState, stage_index: int) -> ChainState:
-        """The state at the end of a stage, its log density relative to one that is near enough.
+        """Return the state at the end of a stage, its log density relative to one that is near enough.
 
         Chains may have climbed by millions since their reference was measured, and the differences
         that decide acceptance would drown in the rounding of a float32. Kernels with a memory start anew

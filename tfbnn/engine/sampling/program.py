@@ -92,7 +92,7 @@ def plan_chains(
     *,
     many_devices: bool = False,
 ) -> Plan:
-    """The Plan of a run.
+    """Return the Plan of a run.
 
     Args:
         settings: Its kernel, with a definite preconditioner.
@@ -112,7 +112,7 @@ def plan_chains(
 
 
 def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) -> Program:
-    """The Program of a run; nothing is compiled yet.
+    """Return the Program of a run; nothing is compiled yet.
 
     Args:
         settings, config: As in `plan_chains`.
@@ -145,7 +145,7 @@ def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) ->
 def rows_of_program(
     settings: Kernel, spec: Sampled, data: Data, jit_compile: bool
 ) -> tuple[Data, bool]:
-    """(The rows of a program, in pieces where they are very many; whether XLA compiles what is around).
+    """Return (the rows of a program, in pieces where they are very many; whether XLA compiles what is around).
 
     Args:
         settings: Kernel settings.
@@ -160,7 +160,7 @@ def rows_of_program(
 
 
 def check_starts(program: Program, theta: Array) -> Array:
-    """The log densities [C] of starts theta [C, P].
+    """Return the log densities [C] of starts theta [C, P].
 
     Raises:
         StartError: When a chain cannot move from its start.
@@ -179,7 +179,7 @@ def check_starts(program: Program, theta: Array) -> Array:
 
 
 def make_completion(potential: Density, data: Data, seed: int) -> Completion:
-    """The function that completes what a block kept.
+    """Return the function that completes what a block kept.
 
     Args:
         potential: Density.
@@ -238,7 +238,7 @@ def _compiled_completion(potential: Density) -> Callable[..., Any]:
 
 
 def _tiles(count: int, size: int) -> list[Array]:
-    """Indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
+    """Return indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
     return [
         np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)
     ]

@@ -30,7 +30,7 @@ class AdamState(NamedTuple):
 
 
 def start_adam(theta: Array) -> AdamState:
-    """The state before the first step, at theta [C, P]."""
+    """Return the state before the first step, at theta [C, P]."""
     zeros = tf.zeros(theta.shape, theta.dtype)
     return AdamState(tf.constant(theta), zeros, zeros)
 
@@ -44,7 +44,7 @@ def make_adam_steps(
     most_looks: int,
     jit_compile: bool,
 ) -> Any:
-    """The compiled loop (AdamState, Data, indices [steps, C, B], control) -> (AdamState, seen).
+    """Return the compiled loop (AdamState, Data, indices [steps, C, B], control) -> (AdamState, seen).
 
     `control` has four numbers: that of the first step; how often the parameters are looked at, no more
     than there is room for; the steps before each look; those of the whole optimisation, int32 [4].

@@ -173,12 +173,12 @@ def _following(
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:
-    """The spec of the rows that the search sees: all of them."""
+    """Return the spec of the rows that the search sees: all of them."""
     return spec if spec.earlier is None else spec.of_earlier()
 
 
 def _first(spec: NetworkSpec) -> str:
-    """A line on what `draw_prior` gives."""
+    """Return a line on what `draw_prior` gives."""
     return "draws of the prior" if spec.earlier is None else "networks of the earlier posterior"
 
 
@@ -191,7 +191,7 @@ def _polished(
     num_chains: int,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
-    """The best starts after Levenberg-Marquardt, as many as chains, and the numbers of the polished."""
+    """Return the best starts after Levenberg-Marquardt, as many as chains, and the numbers of the polished."""
     began, holdout, found = time.perf_counter(), ground.holdout, adam
     kept: tuple[int, ...] = ()
     if plan.num_iterations and not (adam.interrupted or notify.stopped):

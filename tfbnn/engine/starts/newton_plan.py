@@ -45,7 +45,7 @@ class NewtonPlan(NamedTuple):
 
 
 def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> NewtonPlan:
-    """The plan for one chain.
+    """Return the plan for one chain.
 
     Args:
         spec: The model.
@@ -78,7 +78,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
 
 
 def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
-    """The plan for a start that is polished on a sample of the rows: what half a minute affords.
+    """Return the plan for a start that is polished on a sample of the rows: what half a minute affords.
 
     Args:
         spec: The model.
@@ -90,7 +90,7 @@ def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
 
 
 def _cheapest(size: int, lines: int) -> tuple[str, float]:
-    """(Method, operations of an iteration) of the methods whose arrays fit in memory; ("", inf) of none.
+    """Return (method, operations of an iteration) of the methods whose arrays fit in memory; ("", inf) of none.
 
     Fitted to seconds of two cores, with the steps that are tried in vain; on another machine right within a
     factor of 2.6 (benchmarks/results/levenberg_marquardt.md).

@@ -45,7 +45,7 @@ class Ground(NamedTuple):
 def _event(
     done: int, total: int, num_chains: int, seconds: float, state: NewtonState
 ) -> NewtonEvent:
-    """The event after so many iterations of all starts."""
+    """Return the event after so many iterations of all starts."""
     return NewtonEvent(
         phase="newton",
         transition=done,
@@ -148,7 +148,7 @@ def _gain(state: NewtonState, judged: bool) -> float:
 
 
 def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
-    """A plan as what is made before, and after the starts are chosen."""
+    """Return a plan as what is made before, and after the starts are chosen."""
     after = min(_MOST_ITERATIONS, round(_SHARE * plan.num_iterations))
     before = plan._replace(num_iterations=plan.num_iterations - after)
     return before, plan._replace(num_iterations=after)

@@ -188,7 +188,7 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
 
 
 def _affordable(polish: NewtonPlan, num_chains: int, core_seconds: float) -> int:
-    """Iterations of Levenberg-Marquardt for each chain, in a search of so many seconds of a core."""
+    """Return iterations of Levenberg-Marquardt for each chain, in a search of so many seconds of a core."""
     return int(_SHARE_OF_POLISH * core_seconds / (num_chains * seconds_of(polish.flops)))
 
 
@@ -200,7 +200,7 @@ def _in_time(
     cores: int,
     seconds: float,
 ) -> tuple[Pretraining, str]:
-    """(Settings of a search that is over in so many seconds, what differs)."""
+    """Return (settings of a search that is over in so many seconds, what differs)."""
     num_rows, num_chains = sizes.num_rows, sizes.num_chains
     at_once = num_chains / min(num_chains, cores)
     slowness = gradient / (_estimated_gradient(spec, num_rows) * at_once)

@@ -139,7 +139,7 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
 
 
 def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:
-    """The spec with a transform of the targets that exists for all of the rows."""
+    """Return the spec with a transform of the targets that exists for all of the rows."""
     if not spec.is_open:
         return spec
     if rows.transforms is not None:
@@ -300,7 +300,7 @@ def _same_network(spec: NetworkSpec, there: NetworkSpec) -> bool:
 
 
 def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:
-    """The RunConfig that a fit is to go on with, or None where it begins one."""
+    """Return the RunConfig that a fit is to go on with, or None where it begins one."""
     from tfbnn.storage.run.folder import RunFolder
 
     if not options.resume or options.output is None:

@@ -51,7 +51,7 @@ def pilot_misses(rows: NetworkRows) -> Array:
 
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:
-    """Inputs, of mean 0 and variance 1, and targets of up to so many rows, drawn at random."""
+    """Return inputs, of mean 0 and variance 1, and targets of up to so many rows, drawn at random."""
     x, y = rows.x, rows.y
     if len(x) > _MOST_ROWS:
         taken = np.sort(np.random.default_rng(0).choice(len(x), _MOST_ROWS, replace=False))
@@ -63,13 +63,13 @@ def _taken(rows: NetworkRows) -> tuple[Array, Array]:
 
 
 def _largest(values: Array) -> Array:
-    """The largest size in each column, or 1 of zeros: squares of 1e200 or 1e-200 are out of range."""
+    """Return the largest size in each column, or 1 of zeros: squares of 1e200 or 1e-200 are out of range."""
     largest = np.abs(values).max(axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
 def _features(x: Array, scale: float) -> Array:
-    """The inputs [n, D] and tanh of random projections, whose slopes are of this size: [n, D + M]."""
+    """Return the inputs [n, D] and tanh of random projections, whose slopes are of this size: [n, D + M]."""
     count = min(len(x) // 2, _MOST_FEATURES)
     generator = np.random.default_rng(1)
     directions = generator.standard_normal((x.shape[1], count)) / np.sqrt(x.shape[1])

@@ -161,7 +161,7 @@ class Sizes(NamedTuple):
 
 
 def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
-    """Settings of the kernel."""
+    """Return the settings of the kernel."""
     if sizes.is_infinite:
         whitened = NUTS(target_accept_prob=_ACCEPT_OF_SCALES, preconditioner="gauss_newton")
         return whitened, "trees are short, as scales are whitened by the curvature at their maximum"
@@ -212,7 +212,7 @@ class Budget(NamedTuple):
 
 
 def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
-    """The Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
+    """Return the Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
     for most, seconds in _BUDGETS if is_short and not sizes.is_infinite else ():
         if sizes.num_rows <= most:
             return Budget(seconds, *(_SHARES_OF_NARROW if sizes.has_many_rows else _SHARES))
@@ -238,7 +238,7 @@ def most_of_scales(effort: float) -> int:
 
 
 def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
-    """Settings of the search for starts."""
+    """Return settings of the search for starts."""
     settings, why = _adam(sizes, pilot)
     noise = _noise_of(pilot)
     if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
@@ -250,7 +250,7 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
 
 
 def _adam(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
-    """Settings of a search by ADAM and Levenberg-Marquardt."""
+    """Return settings of a search by ADAM and Levenberg-Marquardt."""
     if sizes.is_infinite:
         return Pretraining(epochs=0, newton_iterations=0), "no weights; the maximum of the evidence"
     if sizes.num_rows < _FEW_ROWS:
@@ -318,7 +318,7 @@ def long_adam(settings: Pretraining) -> Pretraining:
 
 
 def _noise_of(pilot: Array | None) -> float:
-    """The largest of the targets; class labels are as good as noisy."""
+    """Return the largest of the targets; class labels are as good as noisy."""
     return 1.0 if pilot is None else float(np.max(pilot))
 
 

@@ -130,7 +130,7 @@ def judged(
 
 
 def _outputs(spec: ModelSpec, theta: Array, x: Array) -> Array:
-    """Outputs [F, N, num_outputs] of networks [F, P] at transformed inputs [N, D], float64."""
+    """Return outputs [F, N, num_outputs] of networks [F, P] at transformed inputs [N, D], float64."""
     inputs = tf.constant(x.T.astype(spec.dtype))
     found = awaited(network_outputs, spec, tf.constant(theta), inputs).numpy()
     return np.moveaxis(found.astype(np.float64), 1, 2)

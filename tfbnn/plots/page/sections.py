@@ -108,7 +108,7 @@ def predictions(subject: Subject) -> Parts:
 
 @section("pulls", "Do error bars and probabilities hold?")
 def pulls(subject: Subject) -> Parts:
-    """Pulls and coverage, or the reliability of probabilities."""
+    """Yield pulls and coverage, or the reliability of probabilities."""
     if subject.rows is None:
         yield _no_rows(subject)
         return
@@ -140,7 +140,7 @@ def pulls(subject: Subject) -> Parts:
 
 @section("calibration", "Calibration of the error bars")
 def calibration(subject: Subject) -> Parts:
-    """The rows that calibrated the error bars."""
+    """Yield the rows that calibrated the error bars."""
     lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
     yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
 
@@ -193,7 +193,7 @@ def _draw(axis: Axes, piece: Slice) -> None:
 
 @section("relevance", "Relevance of the inputs")
 def relevance(subject: Subject) -> Parts:
-    """The scales of the inputs."""
+    """Yield the scales of the inputs."""
     found = known.known_relevance(subject.ensemble)
     if found is None:
         yield "The prior of this model has no scale for each input (ARD), so nothing ranks them."

@@ -51,7 +51,7 @@ class Basins(ReadOnlyArrays):
     chain_weights: Array
 
     def __repr__(self) -> str:
-        """The report: R-hat of every reference input would fill pages."""
+        """Return the report: R-hat of every reference input would fill pages."""
         return self.report()
 
     @classmethod

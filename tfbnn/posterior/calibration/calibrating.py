@@ -145,7 +145,7 @@ def calibrate_by_leaving_out(
     scale: str = "stddev",
     row_groups: Array | None = None,
 ) -> Calibration:
-    """The Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
+    """Return the Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
 
     Args:
         ensemble: Ensemble of a regression.
@@ -184,7 +184,7 @@ def calibrate_by_leaving_out(
 def _misfit(
     ensemble: Ensemble, rows: NetworkRows, mean: Array, stddev: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """The Misfit, and its factors at the rows of the fit [N, K], each without its own part in it."""
+    """Return the Misfit, and its factors at the rows of the fit [N, K], each without its own part in it."""
     size = num_features(ensemble.spec)
     if size > MOST_FEATURES:
         raise ValueError(

@@ -44,7 +44,7 @@ class BarConstants:
 
 
 def bar_constants(ensemble: Ensemble) -> BarConstants | None:
-    """The BarConstants of a calibrated ensemble; None without a calibration.
+    """Return the BarConstants of a calibrated ensemble; None without a calibration.
 
     Warns:
         UserWarning: Where a graph has no bars: the noise is no constant but differs from row to row,

@@ -115,7 +115,7 @@ class Tangents:
 
 
 def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
-    """Derivatives of one network in its weights over the noise scales of rows: per target [P, n].
+    """Return derivatives of one network in its weights over the noise scales of rows: per target [P, n].
 
     The weights of all readouts come first.
     """

@@ -23,7 +23,7 @@ row_blocks = partial(row_slices, step=1024)
 
 
 def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
-    """The networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
+    """Return the networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
 
     For four chains of equal weight the last draw of each; for draws around a mode that at the mode.
     """
@@ -60,7 +60,7 @@ def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
 
 
 def misfit_features(network: Ensemble, x: Array) -> list[Array]:
-    """Derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
+    """Return derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
 
     Only what belongs to the target counts in the readout: all else is zero.
 
@@ -88,7 +88,7 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
 
 
 def single_networks(networks: Ensemble) -> list[Ensemble]:
-    """The networks of an ensemble [M, 1, P], each as one of its own."""
+    """Return the networks of an ensemble [M, 1, P], each as one of its own."""
     return [networks.with_draws(draws[None]) for draws in networks.draws]
 
 

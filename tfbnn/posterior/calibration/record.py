@@ -140,7 +140,7 @@ class Calibrated(NamedTuple):
         return Calibrated(self.calibration, *(array[rows] for array in self[1:]))
 
     def quantiles(self, levels: Sequence[float] | Array) -> Array:
-        """The t [Q, n, K] with these probabilities below."""
+        """Return the t [Q, n, K] with these probabilities below."""
         return self.centre + self.spread * self.calibration.quantiles(levels, self.groups)
 
     def points(self) -> Array:
@@ -337,7 +337,7 @@ class Calibration:
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
 
     def lines(self, names: Sequence[str] = ()) -> list[str]:
-        """The lines of `summary`."""
+        """Return the lines of `summary`."""
         lines = [self.text]
         unit = "" if self.misfit is None else " beside the local misfit"
         for target in range(self.edges.shape[1]):

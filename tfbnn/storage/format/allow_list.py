@@ -82,7 +82,7 @@ def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
 
 
 def _checked_version(root: h5g.GroupID, kind: FileKind) -> int:
-    """The version of the file's format, after a look at all attributes."""
+    """Return the version of the file's format, after a look at all attributes."""
     names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
     if "format" not in names:
         raise ModelFileError(f"{other}: it has no attribute 'format'.")
@@ -128,7 +128,7 @@ def _attribute(root: h5g.GroupID, name: str) -> str | int:
 
 
 def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID]:
-    """The datasets of the schema, dict name -> open dataset; other entries are refused."""
+    """Return the datasets of the schema, dict name -> open dataset; other entries are refused."""
     nodes, groups = {"": root}, _groups(kind)
     limit = schema.MAX_ARRAYS if kind.has_arrays else len(kind.datasets) + len(kind.optional)
     for group, members in groups.items():
@@ -145,7 +145,7 @@ def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID
 
 
 def _groups(kind: FileKind) -> dict[str, list[str]]:
-    """Dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
+    """Return a dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
     groups: dict[str, list[str]] = {"": []}
     if kind.has_arrays:
         groups = {"": [schema.ARRAYS], schema.ARRAYS: []}

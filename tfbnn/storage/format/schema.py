@@ -170,7 +170,7 @@ RESERVED_METADATA_BYTES = 4 * 2**20
 
 
 def to_json(value: Any) -> bytes:
-    """The bytes of a value.
+    """Return the bytes of a value.
 
     Raises:
         TypeError, ValueError: For what JSON cannot hold, NaN and infinity among them.

@@ -120,7 +120,7 @@ def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
 
 
 def content_size(file: BinaryIO) -> int:
-    """Number of bytes before the seal of an open file that has one."""
+    """Return the number of bytes before the seal of an open file that has one."""
     return os.fstat(file.fileno()).st_size - _SIZE
 
 

@@ -34,7 +34,7 @@ from tfbnn.system.arrays import Array
 
 
 def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
-    """The metadata of an ensemble as an array of bytes.
+    """Return the metadata of an ensemble as an array of bytes.
 
     Args:
         ensemble: Ensemble.
@@ -158,7 +158,7 @@ def check_can_be_written(ensemble: Ensemble) -> None:
 
 
 def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Array]:
-    """The arrays of a model file that hold an ensemble: dict name -> array.
+    """Return the arrays of a model file that hold an ensemble: dict name -> array.
 
     Args:
         ensemble: Ensemble.
@@ -194,7 +194,7 @@ def from_arrays(
     version: int = schema.FORMAT_VERSION,
     custom: Sequence[Any] = (),
 ) -> Ensemble:
-    """The ensemble that the arrays of a model file hold.
+    """Return the ensemble that the arrays of a model file hold.
 
     Args:
         datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
@@ -289,7 +289,7 @@ def _check_networks(ensemble: Ensemble) -> None:
 
 
 def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
-    """Dict dimension -> size, the same in all arrays, at least one."""
+    """Return a dict dimension -> size, the same in all arrays, at least one."""
     sizes: dict[str, int] = {}
     present = set(schema.DATASETS) | set(arrays)
     for name, (_, dimensions) in (schema.DATASETS | schema.OPTIONAL_DATASETS).items():

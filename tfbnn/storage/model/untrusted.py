@@ -84,7 +84,7 @@ def _environment() -> dict[str, str]:
 
 
 def _receive(stream: BufferedReader, max_bytes: int) -> dict[str, Array] | None:
-    """The arrays that the child sends, None where it sends too little or too much.
+    """Return the arrays that the child sends, None where it sends too little or too much.
 
     Nothing it says is trusted.
     """
@@ -107,7 +107,7 @@ def _receive(stream: BufferedReader, max_bytes: int) -> dict[str, Array] | None:
 
 
 def _described_arrays(header: Any, max_bytes: int) -> dict[str, tuple[str, list[int]]]:
-    """Dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
+    """Return a dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
     known = schema.DATASETS | schema.OPTIONAL_DATASETS
     described: dict[str, tuple[str, list[int]]] = header if isinstance(header, dict) else {}
     names = list(described)

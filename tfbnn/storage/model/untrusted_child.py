@@ -22,7 +22,7 @@ _BASE_SECONDS, _SECONDS_PER_FILE_BYTE = 20, 1e-7
 
 
 def main() -> None:
-    """Reads, sends and ends."""
+    """Read, send and end."""
     from tfbnn.exceptions import ModelFileError
     from tfbnn.storage.format.allow_list import opened_datasets
     from tfbnn.storage.model.contents import from_arrays, to_arrays

@@ -37,7 +37,8 @@ class GroupWriter:
     """
 
     def __init__(self, place: GroupFolder, lease: Lease):
-        """
+        """Make a GroupWriter.
+
         Args:
             place: The group.
             lease: The lease of its folder, which this process holds.
@@ -159,7 +160,7 @@ def read_group(place: GroupFolder) -> GroupDraws:
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:
-    """The draws that a checkpoint names; the memory for them is taken once."""
+    """Return the draws that a checkpoint names; the memory for them is taken once."""
     arrays: dict[str, Array] = {}
     start = 0
     for index, digest in enumerate(checkpoint.digests):

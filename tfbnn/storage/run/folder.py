@@ -108,7 +108,7 @@ class RunFolder:
 
     @classmethod
     def find(cls, path: StrPath) -> "RunFolder | None":
-        """The run at `path`, or None where one can be made: no folder, or one without files.
+        """Return the run at `path`, or None where one can be made: no folder, or one without files.
 
         What a process leaves that is killed while it makes a run does not count.
 
@@ -121,7 +121,7 @@ class RunFolder:
 
     @staticmethod
     def around(path: StrPath) -> str | None:
-        """The run folder that a path, which need not exist, is or lies in, or None."""
+        """Return the run folder that a path, which need not exist, is or lies in, or None."""
         place = Path(os.path.realpath(path))
         # Nothing of a run lies deeper than in the folder of a chain group.
         folders = [place, *place.parents][:3]
@@ -195,11 +195,11 @@ class RunFolder:
             yield GroupWriter(place, lease)
 
     def checkpoint(self, group: int) -> Checkpoint | None:
-        """The last commit of a chain group, without its draws, or None where there is none."""
+        """Return the last commit of a chain group, without its draws, or None where there is none."""
         return newest_usable(self._group(group), lambda checkpoint: checkpoint)
 
     def read(self, group: int) -> GroupDraws:
-        """The `GroupDraws` that a chain group has committed so far.
+        """Return the `GroupDraws` that a chain group has committed so far.
 
         Raises:
             RunFolderError: When they are damaged. Where only the last commit is, the one before it

@@ -145,7 +145,7 @@ def _holder(path: str) -> str:
 
 
 def _missing(path: str) -> str:
-    """The highest folder on the way to a missing file that is missing too, or the file."""
+    """Return the highest folder on the way to a missing file that is missing too, or the file."""
     above = os.path.dirname(path)
     return path if os.path.lexists(above) else _missing(above)
 

@@ -123,7 +123,7 @@ def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryI
 
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
-    """The metadata in an array of bytes, or a dataset of them."""
+    """Return the metadata in an array of bytes, or a dataset of them."""
     schema.check_length(text.size)
     metadata = parse_json(text[()].tobytes(), schema.MAX_RUN_DEPTH)
     if not isinstance(metadata, dict) or sorted(metadata) != ["arrays", "content"]:
@@ -141,7 +141,7 @@ def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
 def _arrays(
     listed: Sequence[tuple[str, str, list[int]]], datasets: Mapping[str, h5py.Dataset]
 ) -> dict[str, Array]:
-    """Dict name -> array, each as the metadata say."""
+    """Return a dict name -> array, each as the metadata say."""
     if len(datasets) != len(listed) + 1:
         raise ModelFileError(f"expected {len(listed)} arrays, found {len(datasets) - 1}.")
     arrays: dict[str, Array] = {}

@@ -40,7 +40,7 @@ def path_of(folder: str, index: int) -> str:
 
 
 def indices(folder: str) -> list[int]:
-    """Indices of the segments in a folder, committed or not; none where there is no folder."""
+    """Return indices of the segments in a folder, committed or not; none where there is no folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
@@ -58,7 +58,7 @@ def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
 
 
 def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:
-    """The arrays of the committed segment of this digest.
+    """Return the arrays of the committed segment of this digest.
 
     Raises:
         RunFolderError: When it is missing, damaged or another one.
