@@ -125,62 +125,60 @@ class SampledNetwork(SampledModel):
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
-        """Sample the posterior given the rows (x, y). The guide "Arguments of a fit" says more.
+        """Sample the posterior given the training rows (x, y). The guide "Arguments of a fit" says more.
 
         Args:
-            x: Inputs [N, D]: arrays, nested lists, data frames, datasets of h5py. Columns of
-                text become an input of 0 and 1 for each value, which D counts.
-            y: Targets [N, K], or [N] for one target, original units; class labels [N] for Categorical,
-                0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
+            x: Inputs [N, D]: an array, nested lists, a data frame or a dataset of h5py. A column of
+                text becomes one input of 0 and 1 for each of its values, and D counts these.
+            y: Targets [N, K], or [N] for one target, in original units; class labels [N] for
+                Categorical, 0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. It
                 replaces a fixed noise scale of the likelihood, and adds in quadrature to a learned one.
-            offset: Of counts, the logarithm of each row's exposure, [N] or [N, K], which adds to the
-                outputs: exp(offset) times the rate is the mean.
+            offset: For counts, the logarithm of each row's exposure, [N] or [N, K]. The mean of a row
+                is exp(offset) times its rate.
             groups: Labels [N] of rows that belong together, such as measurements of one subject. They
-                are held out and left out together. None (default): all stand for themselves.
-            missing: Missing values in x, "refuse" (default), or "indicator": the median and one more
-                input that is 1 there, or a category in a column of text.
-            kernel: "auto" (default): HMC, or NUTS for 30 parameters or less. Or a name of
+                are held out and left out together. None (default): each row is a group.
+            missing: For missing values in x "refuse" (default), or "indicator": use the median and one
+                more input that is 1 there, or a category of text.
+            kernel: "auto" (default): HMC, or NUTS for 30 parameters or fewer. Or a name of
                 `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel.
-            num_chains: Independent chains C, default 4.
-            num_results: Draws S kept per chain, the most of them where `until` is given. "auto"
-                (default): what a fixed budget of gradients affords, less with until="auto"; 1000
-                with until=None.
-            until: When the run has enough: a `tfbnn.Until`; "converged": tfbnn.Until(); None: never
-                before num_results draws. "auto" (default): when more draws change predictions no
-                longer, or chains agree; None where num_results is given.
-            max_seconds: Wall-clock seconds from the call to the end, None (default) for no limit;
-                short for until=Until(max_seconds=...).
-            num_burnin_steps: Warm-up transitions: 80 % adapt step size and preconditioner, the others mix
-                with both frozen. "auto" (default): 1000, fewer where these take minutes.
-            num_steps_between_results: Transitions skipped between two kept draws. "auto" (default):
-                none, or what keeps a run with max_seconds at some thousand draws.
+            num_chains: Number of independent chains C, default 4.
+            num_results: Draws S to keep per chain; with `until`, the maximum. "auto" (default): what a
+                fixed budget of gradients affords, 1000 with until=None.
+            until: When to stop: a `tfbnn.Until`; "converged" for tfbnn.Until(); None for after
+                num_results draws. "auto" (default): when more draws no longer change predictions, or
+                chains agree; None where num_results is given.
+            max_seconds: Limit on the wall-clock seconds of the call, default None. Short for
+                until=Until(max_seconds=...).
+            num_burnin_steps: Warm-up transitions. The first 80 % adapt step size and preconditioner,
+                the others run with both fixed. "auto" (default): 1000, fewer where these take minutes.
+            num_steps_between_results: Transitions to skip between two kept draws. "auto" (default): 0,
+                more where a run with max_seconds would keep many thousand draws.
             pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
-                (default): up to about 12000 steps of ADAM judged by held-out rows, then
-                Levenberg-Marquardt where noise is small. All rows are sampled.
-            initial_state: Where the chains start, without pretraining: an array [C, P] in theta; a
-                number s for weights from N(0, s^2); a fitted model of the same kind; or the trained
-                Keras model of a BayesianModel. None (default): what `pretraining` finds.
-            likelihood_power: Power of the likelihood, above 0 and at most 1 (default: the posterior).
-                Below 1 every row counts for that share of itself: a coarsened posterior.
-            effort: Share of the usual work, above 0 and at most 1 (default), of starts, warm-up and
-                draws where these are "auto".
-            validation_data: (x, y), (x, y, noise_scale) or, of counts, (x, y, offset), for early stopping and the diagnosis.
-            calibrate: Whether the fit ends with `calibrate(method="loo")`. "auto" (default): where the
-                noise is learned, from 150 rows on. It decides no draw.
-            seed: Non-negative integer. The same seed on the same machine gives the same bits.
-            output: Run folder: draws go there, and a run that was killed goes on from there. None
-                (default): draws are kept in memory only.
-            resume: Go on with the run in `output`, or begin it there, default False. Rows, versions and
-                arguments must be the same, but for another `until` and a larger `num_results`.
-            commit_interval: Seconds after which the next block of transitions ends with a commit,
-                default 30: what a kill can lose, besides one block.
+                (default): up to about 12000 steps of ADAM with early stopping, then
+                Levenberg-Marquardt where noise is small. Sampling uses all rows.
+            initial_state: Where to start instead of pretraining: an array [C, P] in theta, a number s
+                for weights from N(0, s^2), a fitted model of the same kind, or the trained Keras model.
+            likelihood_power: Power of the likelihood, above 0 and at most 1. 1 (default) is the
+                posterior; below 1 it is a coarsened posterior.
+            effort: Share of the usual work on starts, warm-up and draws where these are "auto", above
+                0 and at most 1 (default).
+            validation_data: (x, y), (x, y, noise_scale) or (x, y, offset), for early stopping and the
+                diagnosis.
+            calibrate: Whether to end with `calibrate(method="loo")`, which changes no draw. "auto"
+                (default): where the noise is learned, from 150 rows on.
+            seed: Integer, default 0. The same seed on the same machine gives the same bits.
+            output: Run folder for the draws, from which a killed run can go on. None (default): keep
+                the draws in memory only.
+            resume: Go on with the run in `output`, default False. Rows, versions and arguments must be
+                the same, except `until` and a larger `num_results`.
+            commit_interval: Seconds between commits to `output`, default 30.
             jit_compile: Compile with XLA, default True.
-            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere; 0: silence; 2: as 1,
+            verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere. 0: silence. 2: as 1,
                 and commands report all details.
-            callbacks: Each is called as callback(event: dict) about once a second; True stops the run
-                with the draws kept so far. Callbacks of Keras take events for epochs.
+            callbacks: Callables that take an event (a dict) about once a second; one that returns True
+                stops the run with the draws so far. Callbacks of Keras take events for epochs.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
@@ -189,10 +187,10 @@ class SampledNetwork(SampledModel):
             TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite where a chain starts.
             RunFolderError: When `output` holds something else, or another run.
-            RunLockedError: When another process is at work in `output`.
+            RunLockedError: When another process uses `output`.
             ChainError: When a chain failed; the draws of the others are kept.
-            KeyboardInterrupt: On SIGINT, SIGTERM, or SIGUSR1 where it has no other handler, within
-                seconds; the draws kept so far are in `model.posterior`, and committed.
+            KeyboardInterrupt: Within seconds of SIGINT, SIGTERM or SIGUSR1. The draws so far are in
+                `model.posterior`, and committed.
         """
         from tfbnn.run.options import FitOptions
 
