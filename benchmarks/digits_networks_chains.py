@@ -22,7 +22,7 @@ import tfbnn
 from tfbnn.diagnostics.statistics import split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.priors import Normal
 

@@ -21,7 +21,7 @@ from store import Store
 
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.reparametrisation import Repriorised as InOwnCoordinates
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential as InOwnCoordinates
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, Repriorised
 

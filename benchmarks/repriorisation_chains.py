@@ -14,7 +14,7 @@ import tfbnn
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, Repriorised
 

@@ -28,7 +28,7 @@ from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.reparametrisation import Repriorised
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.spec.limit_kernels import covariance
 
@@ -140,7 +140,7 @@ def direct_draws(case, count):
     Outputs are at the test inputs; gradient differences squared lengths of the gradient of the log posterior less
     that of the prior, which is minus the coordinates.
     """
-    potential, data = Repriorised(case.spec), case.data
+    potential, data = RepriorisedPotential(case.spec), case.data
     inputs = tf.constant(case.rows[2].T)
     found = []
     batch = BATCH if case.width <= NARROW else 2
@@ -192,7 +192,7 @@ def posterior_row(case, num_sampled):
     num_sampled = num_sampled if is_narrow else 3 * num_sampled // 10
     spec, (x, y, test) = case.spec, case.rows
     normals = tf.constant(case.normals(5, NUM_CHAINS))
-    theta, _ = Repriorised(spec).complete(normals, None, case.data)
+    theta, _ = RepriorisedPotential(spec).complete(normals, None, case.data)
     inputs = tf.constant(test.T)
 
     def outputs_of(draws):
@@ -239,7 +239,7 @@ def settled(case, num_transitions):
 @functools.lru_cache
 def mover(case, method):
     """Function (coordinates [C, P], step size, generator) -> (proposals, their acceptance [C])."""
-    potential = Repriorised(case.spec) if method == "repriorised" else Potential(case.spec)
+    potential = RepriorisedPotential(case.spec) if method == "repriorised" else Potential(case.spec)
     function, data = compiled_value_and_gradient(potential), case.data
 
     def at(place):
@@ -265,7 +265,7 @@ def mover(case, method):
 def acceptance_row(case, num_transitions):
     """Mean acceptance of HMC by step size in both coordinates, from the same posterior draws."""
     phi = settled(case, num_transitions)
-    theta, _ = Repriorised(case.spec).complete(tf.constant(phi), None, case.data)
+    theta, _ = RepriorisedPotential(case.spec).complete(tf.constant(phi), None, case.data)
     found = {}
     for method, place in (("standard", theta.numpy()), ("repriorised", phi)):
         move, generator = mover(case, method), np.random.default_rng(4)
@@ -287,13 +287,16 @@ def step_at(acceptance, rates):
 def slices(case, num_transitions):
     """Log posterior [2 methods, g, g] around one posterior draw, less its largest value there."""
     phi = settled(case, num_transitions)[:1]
-    theta, _ = Repriorised(case.spec).complete(tf.constant(phi), None, case.data)
+    theta, _ = RepriorisedPotential(case.spec).complete(tf.constant(phi), None, case.data)
     directions = np.random.default_rng(6).standard_normal((2, phi.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     grid = np.linspace(-REACH, REACH, NUM_GRID)
     steps = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2) @ directions
     found = []
-    for potential, centre in ((Potential(case.spec), theta), (Repriorised(case.spec), phi)):
+    for potential, centre in (
+        (Potential(case.spec), theta),
+        (RepriorisedPotential(case.spec), phi),
+    ):
         function = compiled_value_and_gradient(potential)
         values = [
             function(tf.constant(centre + part), case.data)[0].numpy()

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tests.support.builders import plain_spec
 from tfbnn.engine.density.data import all_of
-from tfbnn.engine.density.reparametrisation import Repriorised
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import (
     Bernoulli,
@@ -82,7 +82,7 @@ def build(num_rows, row_noise=False, regulariser=None, **model):
     """(Repriorised, Data, theta [3, P])."""
     spec = make_model(**model)
     data = make_rows(spec, num_rows, row_noise)
-    return Repriorised(spec, regulariser), data, draw_prior(spec, 1, 3)
+    return RepriorisedPotential(spec, regulariser), data, draw_prior(spec, 1, 3)
 
 
 def with_padding(data):

@@ -25,7 +25,7 @@ from tfbnn.system.terminals import data_output
 STREAM = "-"
 
 
-class Kind(NamedTuple):
+class OutputKind(NamedTuple):
     """Kind of an output.
 
     Attributes:
@@ -37,14 +37,14 @@ class Kind(NamedTuple):
     endings: tuple[str, ...] = ()
 
 
-MODEL = Kind("a model", (".h5", ".hdf5"))
-TABLE = Kind("a table", ENDINGS)
-ONNX = Kind("an ONNX file", (".onnx",))
-PAGE = Kind("a report", (".html", ".htm"))
-FOLDER = Kind("a folder of results")
+MODEL = OutputKind("a model", (".h5", ".hdf5"))
+TABLE = OutputKind("a table", ENDINGS)
+ONNX = OutputKind("an ONNX file", (".onnx",))
+PAGE = OutputKind("a report", (".html", ".htm"))
+FOLDER = OutputKind("a folder of results")
 
 
-def check_output(path: str | None, kind: Kind, inputs: Iterable[str | None] = ()) -> None:
+def check_output(path: str | None, kind: OutputKind, inputs: Iterable[str | None] = ()) -> None:
     """Refuse a place for results where something would be lost, or where nothing can be written.
 
     Args:
@@ -127,7 +127,7 @@ def _check_folder(path: str) -> None:
     check_writable(os.path.join(place, "file"))
 
 
-def _check_file(path: str, kind: Kind) -> None:
+def _check_file(path: str, kind: OutputKind) -> None:
     if os.path.isdir(path):
         raise ValueError(f"-o {path} cannot be written: it is a folder. Choose a file's name.")
     if ending_of(path) not in kind.endings:

@@ -78,7 +78,7 @@ DOWN_TYPE = (-0.5, -1.0 / 3.0)
 
 
 @dataclass(frozen=True)
-class Density:
+class PartonDensity:
     """One parton density, ``x f(x) = norm * x^rise * (1 - x)^fall``.
 
     Attributes:
@@ -101,14 +101,14 @@ def beta_function(a: float, b: float) -> float:
     return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
 
 
-def valence_density(number: int, rise: float, fall: float) -> Density:
+def valence_density(number: int, rise: float, fall: float) -> PartonDensity:
     """Return the density of ``number`` valence quarks (the number sum rule fixes A)."""
-    return Density(number / beta_function(rise, fall + 1.0), rise, fall)
+    return PartonDensity(number / beta_function(rise, fall + 1.0), rise, fall)
 
 
 UP_VALENCE = valence_density(2, 0.55, 4.0)
 DOWN_VALENCE = valence_density(1, 0.55, 5.2)
-SEA = Density(0.10, -0.36, 8.5)
+SEA = PartonDensity(0.10, -0.36, 8.5)
 
 
 def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array]:
@@ -118,7 +118,7 @@ def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array
     return lower + half * (nodes + 1.0), half * weights
 
 
-def convolution(first: Density, second: Density, log_tau: Array) -> Array:
+def convolution(first: PartonDensity, second: PartonDensity, log_tau: Array) -> Array:
     """Return the integral of ``first(x) second(tau/x) dln(x)`` over tau < x < 1.
 
     Args:

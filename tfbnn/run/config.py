@@ -100,7 +100,7 @@ class FitConfig(RunConfig):
         return learn_transforms(self.spec, self.rows, self.validation)
 
 
-class Layout(NamedTuple):
+class GroupLayout(NamedTuple):
     """The part of a plan that a resumed run keeps, whatever device and settings say now.
 
     Attributes:
@@ -124,5 +124,5 @@ class Beginning(NamedTuple):
 
     starts: Starts
     start_log_prob: Array
-    layout: Layout
+    layout: GroupLayout
     in_workers: bool = False

@@ -13,7 +13,7 @@ from tfbnn.posterior.provenance import Provenance
 from tfbnn.run.config import (
     Beginning,
     FitConfig,
-    Layout,
+    GroupLayout,
     RunConfig,
     Starts,
 )
@@ -226,7 +226,7 @@ def read_beginning(folder: RunFolder) -> Beginning:
             superchains=arrays.get("superchains"),
         ),
         arrays["start_log_prob"],
-        Layout(**entry["plan"]),
+        GroupLayout(**entry["plan"]),
         bool(entry["in_workers"]),
     )
 

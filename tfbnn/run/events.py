@@ -224,7 +224,7 @@ def rows_of(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "looks", {"num_results": event.num_judged, "rhat": event.rhat, "ess": event.ess}
 
 
-class Table:
+class HistoryTable:
     """Rows of which the first entry says how far the run is; of equal ones the last is kept."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfbnn.engine.basis.adaptation import adaptation_windows
-from tfbnn.run.config import Layout, RunConfig
+from tfbnn.run.config import GroupLayout, RunConfig
 from tfbnn.run.counters import Counters
 from tfbnn.spec.density_spec import Sampled
 
@@ -69,9 +69,9 @@ class Plan:
     is_open: bool = False
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> GroupLayout:
         """The part that does not follow from the settings of the run alone."""
-        return Layout(self.groups, self.block_length)
+        return GroupLayout(self.groups, self.block_length)
 
     def cut_to(self, num_results: int) -> "Plan":
         """Return the same with so many draws per chain, no more than it has: its beginning."""

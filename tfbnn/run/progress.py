@@ -15,7 +15,7 @@ import numpy as np
 
 from tfbnn.exceptions import ConvergenceWarning
 from tfbnn.run.deadline import Deadline
-from tfbnn.run.events import Columns, Event, Table, rows_of
+from tfbnn.run.events import Columns, Event, HistoryTable, rows_of
 from tfbnn.run.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.system.terminals import Forgiving, is_terminal, same_file
 from tfbnn.system.words import warn
@@ -234,7 +234,7 @@ class Notifier:
             deadline: The limit of the run; by default there is none.
         """
         self.progress = Progress(verbose, deadline=deadline)
-        self._tables = defaultdict[str, Table](Table)
+        self._tables = defaultdict[str, HistoryTable](HistoryTable)
         self.callbacks = [
             KerasListener(one) if is_keras_callback(one) else one for one in callbacks
         ]

@@ -135,7 +135,7 @@ LIMITS = {
 }
 
 
-class Stage(NamedTuple):
+class HiddenLayer(NamedTuple):
     """Inputs and output of a hidden layer, as covariances.
 
     Attributes:
@@ -161,7 +161,7 @@ class Covariance(NamedTuple):
 
     c: Array
     b: Array
-    stages: list[Stage]
+    stages: list[HiddenLayer]
 
 
 def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) -> Covariance:
@@ -178,7 +178,7 @@ def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) 
     stages = []
     for name, (kernel, bias) in zip(names, hidden):
         value = LIMITS[name].value
-        stages.append(Stage(c, a[:, None], b[None], value(c, a[:, None], b[None])))
+        stages.append(HiddenLayer(c, a[:, None], b[None], value(c, a[:, None], b[None])))
         c = kernel * stages[-1].value
         c += bias
         a, b = (kernel * value(rows, rows, rows) + bias for rows in (a, b))
@@ -200,7 +200,7 @@ class InputSlopes(NamedTuple):
 
 
 def input_slopes(
-    names: Sequence[str], layers: Sequence[Any], x: Array, z: Array, stages: Sequence[Stage]
+    names: Sequence[str], layers: Sequence[Any], x: Array, z: Array, stages: Sequence[HiddenLayer]
 ) -> InputSlopes:
     """Return the InputSlopes of a network of infinite width.
 
@@ -229,7 +229,11 @@ def input_slopes(
 
 
 def layer_gradients(
-    names: Sequence[str], layers: Sequence[Any], x: Array, stages: Sequence[Stage], upstream: Array
+    names: Sequence[str],
+    layers: Sequence[Any],
+    x: Array,
+    stages: Sequence[HiddenLayer],
+    upstream: Array,
 ) -> list[tuple[Any, Any]]:
     """Return derivatives of sum(upstream * covariance(x, x)) in the logarithms of all scales, layer by layer.
 

@@ -9,7 +9,7 @@ from tests.support.kernels.joint_readouts import JOINT, joint_draws, joint_p
 from tests.support.readouts import with_padding
 from tfbnn.engine.density import conjugate
 from tfbnn.engine.density.data import all_of
-from tfbnn.engine.density.regression import Regression
+from tfbnn.engine.density.regression import ReadoutRegression
 from tfbnn.engine.density.reparametrisation import Collapsed
 
 __all__ = ["READOUT_BUGS"]
@@ -52,10 +52,10 @@ def blocks():
     rows = (tf.concat([array] * 7, axis=-1) for array in (data.x, data.y[:1]))
     data, theta = all_of(*rows, None), tf.constant(theta[:1])
     assert [int(block.first) for block in blocks_of(data, 16)] == [0, 0, 6]
-    expected = Regression(JOINT, data).log_marginal_and_gradient(theta)[0]
+    expected = ReadoutRegression(JOINT, data).log_marginal_and_gradient(theta)[0]
     for rows in (data, with_padding(data)):
         with small_blocks(16):
-            found, _ = Regression(JOINT, rows).log_marginal_and_gradient(theta)
+            found, _ = ReadoutRegression(JOINT, rows).log_marginal_and_gradient(theta)
         np.testing.assert_allclose(found, expected, 1e-10)
 
 
@@ -116,12 +116,12 @@ READOUT_BUGS = {
     ),
     "readout, a row twice": Bug(
         "rows that two blocks have in common are twice in the Gram matrix",
-        around(Regression, "_statistics_of", overlapping),
+        around(ReadoutRegression, "_statistics_of", overlapping),
         checks={"A blocks": blocks},
     ),
     "readout, padding in the log scales": Bug(
         "rows that do not count have log scales that do",
-        around(Regression, "of_rows", padded_log_scales),
+        around(ReadoutRegression, "of_rows", padded_log_scales),
         checks={"A blocks": blocks},
     ),
 }

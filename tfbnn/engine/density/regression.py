@@ -150,7 +150,7 @@ def _one_hot(likelihood: likelihoods.Categorical, y: Tensor, num_outputs: int) -
 
 
 @dataclass(frozen=True)
-class Regression:
+class ReadoutRegression:
     """The linear model of the readout, for a batch of networks.
 
     Outputs with a noise scale in common have the same covariance: they are J targets of one group;

@@ -2,7 +2,7 @@
 
 With Gaussian noise and a normal prior the readout's posterior given the earlier weights is normal in
 closed form, and the map that makes it from standard normal numbers gives coordinates in which nothing
-is left to be learned about it: `Repriorised` samples in these, `Collapsed` leaves the readout out and
+is left to be learned about it: `RepriorisedPotential` samples in these, `Collapsed` leaves the readout out and
 draws it afterwards. `tfbnn.engine.density.regression` has the posterior, row block by row block.
 
 References:
@@ -21,7 +21,7 @@ from tfbnn.engine.density.densities import weight_log_prior
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.potential import Draws, Potential, Weight
 from tfbnn.engine.density.regression import (
-    Regression,
+    ReadoutRegression,
     all_but_readout,
     entries,
     entry_scales,
@@ -50,8 +50,8 @@ class _Readout(Potential):
         scales[readout_place(self.spec)] = 1.0
         return scales[self.in_theta]
 
-    def _regression(self, data: Data) -> Regression:
-        return Regression(self.spec, data, self.regulariser)
+    def _regression(self, data: Data) -> ReadoutRegression:
+        return ReadoutRegression(self.spec, data, self.regulariser)
 
     def _posterior(self, theta: Tensor, data: Data) -> conjugate.ReadoutPosterior:
         """Return the conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
@@ -100,7 +100,7 @@ class _Readout(Potential):
 
 
 @dataclass(frozen=True)
-class Repriorised(_Readout):
+class RepriorisedPotential(_Readout):
     """The posterior in coordinates phi: theta with the readout replaced by normal numbers.
 
     Attributes:

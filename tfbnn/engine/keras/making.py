@@ -22,7 +22,7 @@ from tfbnn.engine.keras.describing import (
     renamed_path,
 )
 from tfbnn.engine.keras.network import KerasNetwork, built, jacobian_obstacle
-from tfbnn.engine.keras.trial import Trial, trial_rows, try_model
+from tfbnn.engine.keras.trial import KerasTrial, trial_rows, try_model
 from tfbnn.spec.activations import activation_name
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.keras_priors import default_keras_prior, resolve_keras_priors
@@ -260,7 +260,7 @@ def _left_out(model: Any) -> tuple[Choice, ...]:
     return (Choice("regularizers", "left out", why),)
 
 
-def _sampled_readout(trial: Trial, network: KerasNetwork, places: list[int]) -> int | None:
+def _sampled_readout(trial: KerasTrial, network: KerasNetwork, places: list[int]) -> int | None:
     """Place among the sampled variables of the readout's kernel, with its bias next; or None."""
     if trial.readout is None or trial.readout not in places:
         return None

@@ -19,7 +19,7 @@ _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
 _RANDOM = re.compile("Dropout|Noise|Random")
 
 
-class Trial(NamedTuple):
+class KerasTrial(NamedTuple):
     """Findings of a trial call.
 
     Attributes:
@@ -74,7 +74,7 @@ def _is_table(layer: Any) -> bool:
     return type(layer).__name__ == "Embedding"
 
 
-def try_model(model: Any, network: KerasNetwork) -> Trial:
+def try_model(model: Any, network: KerasNetwork) -> KerasTrial:
     """Call the network.
 
     Args:
@@ -103,7 +103,9 @@ def try_model(model: Any, network: KerasNetwork) -> Trial:
         "num_words": _words_of(first),
     }
     on_inputs = tuple(_place(network, layer.kernel) for layer in dense)
-    return Trial(facts, _readout(network, calls, given), on_inputs, _last_operation(network, x))
+    return KerasTrial(
+        facts, _readout(network, calls, given), on_inputs, _last_operation(network, x)
+    )
 
 
 def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:

@@ -24,7 +24,7 @@ from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatistics, is_divergent
 
 
-class Point(NamedTuple):
+class TreePoint(NamedTuple):
     """Position, momentum and gradient of the log density there, [C, P] each."""
 
     z: Tensor
@@ -90,8 +90,8 @@ class Tree(NamedTuple):
     """
 
     depth: Tensor
-    front: Point
-    back: Point
+    front: TreePoint
+    back: TreePoint
     right: Tensor
     total: Tensor
     tally: Tensor
@@ -111,14 +111,14 @@ class Doubling(NamedTuple):
     """
 
     size: Tensor
-    end: Point
+    end: TreePoint
     total: Tensor
     tally: Tensor
     going: Tensor
     stack: Stack
 
 
-def tree_of(start: Point, log_prob: Tensor, energy: Tensor, max_tree_depth: int) -> Tree:
+def tree_of(start: TreePoint, log_prob: Tensor, energy: Tensor, max_tree_depth: int) -> Tree:
     """Return the Tree of one Point."""
     numbers = tf.stack([tf.cast(log_prob, tf.float64), energy, tf.ones_like(energy)])
     draw = Draw(start.z, start.gradient, numbers)
@@ -150,8 +150,8 @@ def facing(tree: Tree, right: Tensor) -> Tree:
     turned = (tree.right != right)[:, None]
     pairs = list(zip(tree.back, tree.front))
     return tree._replace(
-        front=Point(*(tf.where(turned, back, front) for back, front in pairs)),
-        back=Point(*(tf.where(turned, front, back) for back, front in pairs)),
+        front=TreePoint(*(tf.where(turned, back, front) for back, front in pairs)),
+        back=TreePoint(*(tf.where(turned, front, back) for back, front in pairs)),
         right=right,
     )
 
@@ -303,7 +303,7 @@ class NoUTurnKernel(TransitionKernel):
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
         """One transition; returns (position [C, P], NoUTurnResults)."""
         random = draw_randomness(z, self.max_tree_depth, seed)
-        start = Point(z, random.momentum, before.gradient)
+        start = TreePoint(z, random.momentum, before.gradient)
         initial_energy = _energy(start, before.target_log_prob)
 
         (tree,) = tf.while_loop(
@@ -388,12 +388,12 @@ class NoUTurnKernel(TransitionKernel):
         draws = Draw(*(room.write(longest, part) for room, part in zip(new.stack.draw, draw)))
         return new._replace(going=going, stack=new.stack._replace(draw=draws))
 
-    def _leapfrog(self, point: Point, step: Tensor, going: Tensor) -> tuple[Point, Tensor]:
+    def _leapfrog(self, point: TreePoint, step: Tensor, going: Tensor) -> tuple[TreePoint, Tensor]:
         """(Point after one step, log density there); chains that have ended keep their position."""
         half = point.momentum + 0.5 * step * point.gradient
         z = tf.where(going[:, None], point.z + step * half, point.z)
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
-        return Point(z, half + 0.5 * step * gradient, gradient), value
+        return TreePoint(z, half + 0.5 * step * gradient, gradient), value
 
 
 def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
@@ -414,7 +414,7 @@ def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
     )
 
 
-def _energy(point: Point, log_prob: Tensor) -> Tensor:
+def _energy(point: TreePoint, log_prob: Tensor) -> Tensor:
     """Return the Hamiltonian [C], float64: a float32 sum over thousands of momenta errs by .005."""
     kinetic = 0.5 * tf.reduce_sum(tf.cast(point.momentum, tf.float64) ** 2, axis=-1)
     return kinetic - tf.cast(log_prob, tf.float64)

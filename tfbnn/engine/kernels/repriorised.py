@@ -7,8 +7,7 @@ from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.regression import is_conjugate, num_features, readout_of, readout_place
-from tfbnn.engine.density.reparametrisation import Collapsed
-from tfbnn.engine.density.reparametrisation import Repriorised as RepriorisedPotential
+from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import ComposedKernel

@@ -10,7 +10,7 @@ from tfbnn.engine.running.driver import open_groups
 from tfbnn.engine.running.executor import Notify
 from tfbnn.engine.running.threads import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
-from tfbnn.run.config import FitConfig, Layout, RunConfig
+from tfbnn.run.config import FitConfig, GroupLayout, RunConfig
 from tfbnn.run.counters import Clock
 from tfbnn.run.description import read_beginning, read_config, refuse_differences
 from tfbnn.run.stores import FolderStore, committed_counters
@@ -73,7 +73,7 @@ def advance_group(
     return group.stage is None
 
 
-def _program_of(config: RunConfig, layout: Layout) -> Program:
+def _program_of(config: RunConfig, layout: GroupLayout) -> Program:
     settings = kernel_from_json(config.kernel)
     settings, _ = settings.resolve(config.spec, config.num_rows)
     data = no_rows(config.spec.dtype)

@@ -25,7 +25,7 @@ from tfbnn.engine.density.value_and_gradient import (
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.sampling.block import make_block
 from tfbnn.engine.starts.check import check_start
-from tfbnn.run.config import Layout, RunConfig
+from tfbnn.run.config import GroupLayout, RunConfig
 from tfbnn.run.plan import Plan, make_plan
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.network_spec import NetworkSpec
@@ -88,7 +88,7 @@ class Program:
 def plan_chains(
     settings: Kernel,
     config: RunConfig,
-    layout: Layout | None = None,
+    layout: GroupLayout | None = None,
     *,
     many_devices: bool = False,
 ) -> Plan:

@@ -28,7 +28,7 @@ from tfbnn.engine.starts.newton_plan import (
 )
 from tfbnn.engine.starts.noise_by_inputs import one_noise
 from tfbnn.fit.choices import rules
-from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.rules import FitSizes
 from tfbnn.run.cost import estimated_pretraining_seconds, estimated_seconds, seconds_of
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.options import FitOptions
@@ -50,7 +50,7 @@ _SHARE_OF_POLISH = 0.9
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
 
-def estimated_seconds_of_all(spec: NetworkSpec, sizes: Sizes) -> float:
+def estimated_seconds_of_all(spec: NetworkSpec, sizes: FitSizes) -> float:
     """About how long every chain takes for a gradient on the cores of a budget, from settings alone."""
     at_once = min(sizes.num_chains, rules.BUDGET_CORES)
     return _estimated_gradient(spec, sizes.num_rows) * sizes.num_chains / at_once
@@ -99,7 +99,7 @@ def search_seconds(
 def plan_by_clock(
     options: FitOptions,
     choices: tuple[Choice, ...],
-    sizes: Sizes,
+    sizes: FitSizes,
     spec: NetworkSpec,
     gradient: float,
     cores: int,
@@ -178,7 +178,7 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
     """
     if spec.gauss_newton_obstacle is not None:
         return True
-    sizes = Sizes(num_rows, spec.num_parameters, options.num_chains)
+    sizes = FitSizes(num_rows, spec.num_parameters, options.num_chains)
     polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, Pretraining())
     budget, most = rules.budget(sizes, options.is_short), polish.num_iterations
     if budget is not None and most:
@@ -195,7 +195,7 @@ def _affordable(polish: NewtonPlan, num_chains: int, core_seconds: float) -> int
 def _in_time(
     pretraining: Pretraining,
     spec: NetworkSpec,
-    sizes: Sizes,
+    sizes: FitSizes,
     gradient: float,
     cores: int,
     seconds: float,

@@ -18,7 +18,7 @@ from tfbnn.fit.choices import by_clock, rules
 from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
-from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.rules import FitSizes
 from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
@@ -173,7 +173,7 @@ def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
 
 
 def settle_options(
-    options: FitOptions, sizes: Sizes, fly: Callable[[], Array | None] = lambda: None
+    options: FitOptions, sizes: FitSizes, fly: Callable[[], Array | None] = lambda: None
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
     """(Options with nothing open, what was chosen).
 
@@ -227,9 +227,9 @@ def settle_calibration(
     return replace(options, calibrate=wanted), (choice,)
 
 
-def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> Sizes:
+def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> FitSizes:
     """Return the sizes of a fit of so many rows."""
-    return Sizes(
+    return FitSizes(
         num_rows=spec.num_rows_of_chains(num_rows) + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,
         num_chains=options.num_chains,

@@ -11,7 +11,7 @@ from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import affords_polish
 from tfbnn.fit.choices.infinite import can_be_infinite, infinite_trial
-from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.rules import FitSizes
 from tfbnn.fit.choices.trials import Trial, fit_trial
 from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Progress
@@ -59,7 +59,7 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     if obstacle is not None:
         return _chosen(candidates[0], obstacle)
     folds = np.random.default_rng(0).permutation(labels.max() + 1)[labels] % _NUM_FOLDS
-    steps = _num_steps(Sizes(len(rows.train.x), spec.num_parameters), options)
+    steps = _num_steps(FitSizes(len(rows.train.x), spec.num_parameters), options)
     progress = Progress(options.verbose)
     progress.say(f"Comparing {len(candidates) + len(infinite)} networks by held-out rows.")
     try:
@@ -127,7 +127,7 @@ def _obstacle(num_candidates: int, labels: Array, options: FitOptions) -> str | 
     return None
 
 
-def _num_steps(sizes: Sizes, options: FitOptions) -> int:
+def _num_steps(sizes: FitSizes, options: FitOptions) -> int:
     """Return the steps of a trial: twice as many where a fit has twice the time or more."""
     budget = rules.budget(sizes)
     share = options.effort * (2.0 if budget is None else min(2.0, budget.seconds / _SECONDS))

@@ -98,7 +98,7 @@ _SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.65, 0.35)
 _FEWEST_CALIBRATING = 150
 
 
-class Sizes(NamedTuple):
+class FitSizes(NamedTuple):
     """Sizes of a fit, which rules know besides a pilot.
 
     Attributes:
@@ -160,7 +160,7 @@ class Sizes(NamedTuple):
         return noise < _MOSTLY_NOISE and self.has_many_rows
 
 
-def kernel(sizes: Sizes, pilot: Array | None) -> tuple[Any, str]:
+def kernel(sizes: FitSizes, pilot: Array | None) -> tuple[Any, str]:
     """Return the settings of the kernel."""
     if sizes.is_infinite:
         whitened = NUTS(target_accept_prob=_ACCEPT_OF_SCALES, preconditioner="gauss_newton")
@@ -211,7 +211,7 @@ class Budget(NamedTuple):
         return BUDGET_CORES * self.chains * self.seconds
 
 
-def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
+def budget(sizes: FitSizes, is_short: bool = True) -> Budget | None:
     """Return the Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
     for most, seconds in _BUDGETS if is_short and not sizes.is_infinite else ():
         if sizes.num_rows <= most:
@@ -219,7 +219,7 @@ def budget(sizes: Sizes, is_short: bool = True) -> Budget | None:
     return None
 
 
-def num_burnin_steps(sizes: Sizes, gradients: int) -> tuple[int, str]:
+def num_burnin_steps(sizes: FitSizes, gradients: int) -> tuple[int, str]:
     """Transitions of warm-up, for a kernel that takes so many gradients per transition."""
     if sizes.is_infinite:
         return _WARMUP_OF_SCALES, "chains start at the maximum, whitened by the curvature there"
@@ -237,7 +237,7 @@ def most_of_scales(effort: float) -> int:
     return max(FIRST_LOOK, round(effort * _MOST_OF_SCALES))
 
 
-def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
+def pretraining(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Return settings of the search for starts."""
     settings, why = _adam(sizes, pilot)
     noise = _noise_of(pilot)
@@ -249,7 +249,7 @@ def pretraining(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
     )
 
 
-def _adam(sizes: Sizes, pilot: Array | None) -> tuple[Pretraining, str]:
+def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Return settings of a search by ADAM and Levenberg-Marquardt."""
     if sizes.is_infinite:
         return Pretraining(epochs=0, newton_iterations=0), "no weights; the maximum of the evidence"

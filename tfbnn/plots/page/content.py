@@ -32,7 +32,7 @@ class Drawing(NamedTuple):
     caption: str
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """Cells with a header; the first cell of a row is its name.
 
     Attributes:
@@ -62,7 +62,7 @@ class Section(NamedTuple):
     title: str
     notes: list[str]
     facts: list[tuple[str, list[str]]]
-    tables: list[Table]
+    tables: list[PageTable]
     drawings: list[Drawing]
 
 
@@ -99,7 +99,7 @@ class Page(NamedTuple):
 
 # What a section yields, in any order: notes, labelled lines, tables and drawings. A line without a label
 # goes on with the one above.
-Part: TypeAlias = str | tuple[str, str] | Table | Drawing
+Part: TypeAlias = str | tuple[str, str] | PageTable | Drawing
 Parts: TypeAlias = Iterator[Part]
 
 
@@ -117,7 +117,7 @@ def section(anchor: str, title: str) -> Callable[[Callable[[Subject], Parts]], M
             for part in parts(subject):
                 if isinstance(part, str):
                     found.notes.append(part)
-                elif isinstance(part, Table):
+                elif isinstance(part, PageTable):
                     found.tables.append(part)
                 elif isinstance(part, Drawing):
                     found.drawings.append(part)

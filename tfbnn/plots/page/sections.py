@@ -9,7 +9,7 @@ from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import Axes, add_legend
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_reliability, find_forecasts
-from tfbnn.plots.page.content import Part, Parts, Table, Verdict, drawing, section
+from tfbnn.plots.page.content import PageTable, Part, Parts, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
@@ -54,11 +54,11 @@ def fitted(subject: Subject) -> Parts:
     yield from known.draw_facts(ensemble)
     yield from (line for line in spec_facts(ensemble.spec) if line[0] != "Transforms")
     yield from known.column_facts(ensemble)
-    yield Table("Layers", *weight_table(ensemble.spec))
+    yield PageTable("Layers", *weight_table(ensemble.spec))
     chosen = [(choice.what, choice.chosen, choice.why) for choice in provenance.choices or ()]
     if chosen:
         header = ("Setting", "Chosen", "Why")
-        yield Table("What was “auto”, and what it came to", header, chosen, True)
+        yield PageTable("What was “auto”, and what it came to", header, chosen, True)
     else:
         yield "No setting was “auto”, or the file does not say."
 
@@ -92,7 +92,7 @@ def predictions(subject: Subject) -> Parts:
         [label, *cells, *[""] * (len(names) - len(cells)), note]
         for label, cells, note in known.score_rows(scores)
     ]
-    yield Table(f"Scores of {rows.source}", ("", *names, ""), table)
+    yield PageTable(f"Scores of {rows.source}", ("", *names, ""), table)
     if ensemble.spec.has_classes:
         yield "Of classes, probabilities are held against what came true below."
         return

@@ -156,7 +156,7 @@ def _of_chain(target: RowsTarget, draws: Array, number: int) -> list[Bridge]:
     half = len(draws) // 2
     parts = []
     for one, other in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
-        proposal = Normal.fitted(centre, factor, draws[one], effective_size(log_prob[one]))
+        proposal = FittedNormal.fitted(centre, factor, draws[one], effective_size(log_prob[one]))
         at_draws = log_prob[other] - proposal.log_density(draws[other])
         sample = proposal.sample(generator, len(at_draws))
         in_copy = ~target.aligned(sample, best)[1]
@@ -168,7 +168,7 @@ def _of_chain(target: RowsTarget, draws: Array, number: int) -> list[Bridge]:
     return parts
 
 
-class Normal(NamedTuple):
+class FittedNormal(NamedTuple):
     """A normal distribution of theta, in coordinates z = L^T (theta - centre).
 
     Attributes:
@@ -183,7 +183,7 @@ class Normal(NamedTuple):
     spread: Array
 
     @classmethod
-    def fitted(cls, centre: Array, factor: Array, draws: Array, size: float) -> Normal:
+    def fitted(cls, centre: Array, factor: Array, draws: Array, size: float) -> FittedNormal:
         """Return the one with the mean of draws, and their covariance as far as so few can tell it from 1.
 
         It is that of so many draws and P more whose covariance is 1 in z: with far fewer draws than

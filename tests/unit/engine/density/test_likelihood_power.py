@@ -22,7 +22,7 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
+from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 from tfbnn.engine.density.value_and_gradient import Target, log_prob_terms
 from tfbnn.kernels import PowerPosterior
 from tfbnn.likelihoods import Gaussian
@@ -43,7 +43,9 @@ def coarsened(spec):
 @pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])
 def test_known_noise_to_a_power_is_wider_noise(name, num_rows):
     made, data, theta = readouts.build(num_rows, likelihood=Gaussian(NOISE))
-    potential = {"plain": Potential, "repriorised": Repriorised, "collapsed": Collapsed}[name]
+    potential = {"plain": Potential, "repriorised": RepriorisedPotential, "collapsed": Collapsed}[
+        name
+    ]
     one, other = (potential(change(made.spec)) for change in (coarsened, wider))
     z, expected_z = (p.coordinates(theta, data) for p in (one, other))
     np.testing.assert_allclose(z, expected_z, rtol=1e-9, atol=1e-9)
@@ -118,7 +120,7 @@ def test_a_learned_scale_keeps_its_power_where_the_readout_is_collapsed(num_rows
     """log p(rest) = log p(all) - log p(readout | rest), as phi of the readout is standard normal."""
     made, data, theta = readouts.build(num_rows, num_outputs=2, likelihood=Gaussian("learned"))
     spec = coarsened(made.spec)
-    repriorised, collapsed = Repriorised(spec), Collapsed(spec)
+    repriorised, collapsed = RepriorisedPotential(spec), Collapsed(spec)
     phi = repriorised.coordinates(theta, data)
     shift = 1e-6 * np.eye(phi.shape[1])
     ends = [repriorised.complete(tf.constant(phi[:1] + s), None, data)[0] for s in (shift, -shift)]

@@ -71,7 +71,7 @@ def test_uniform_prior_is_minus_infinity_outside_its_box():
 
 def test_prior_scales_are_those_of_the_coordinates():
     from tfbnn.engine.density.potential import Potential
-    from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
+    from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 
     first = {"kernel": priors.Normal([[0.1, 0.2]]), "bias": priors.HierarchicalNormal()}
     last = {"kernel": priors.Normal(0.5), "bias": priors.Normal(3.0)}
@@ -79,7 +79,9 @@ def test_prior_scales_are_those_of_the_coordinates():
     # Two kernels and biases, the noise scale, and the scale of the first bias.
     earlier, readout, scales = [0.1, 0.2, 1, 1], [0.5, 0.5, 3], [1, 1]
     np.testing.assert_array_equal(Potential(spec).prior_scales, [*earlier, *readout, *scales])
-    np.testing.assert_array_equal(Repriorised(spec).prior_scales, [*earlier, 1, 1, 1, *scales])
+    np.testing.assert_array_equal(
+        RepriorisedPotential(spec).prior_scales, [*earlier, 1, 1, 1, *scales]
+    )
     np.testing.assert_array_equal(Collapsed(spec).prior_scales, [*earlier, *scales])
     ntk = plain_spec([1, 2, 1], prior=priors.Normal(0.5), parameterization="ntk")
     np.testing.assert_array_equal(Potential(ntk).prior_scales, np.ones(8))

@@ -10,7 +10,7 @@ from tests.support.marks import statistics_but
 from tests.support.readouts import CONJUGATE, OTHERS, build, with_padding
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.density.data import all_of
-from tfbnn.engine.density.regression import Regression
+from tfbnn.engine.density.regression import ReadoutRegression
 from tfbnn.engine.density.reparametrisation import Collapsed
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
@@ -98,7 +98,7 @@ def test_small_noise_in_float32():
     determinant = np.linalg.slogdet(gram)[1] + 2.0 * len(x) * np.log(2.0 * np.pi * 1e-6) / 2.0
     data = all_of(tf.constant(x[None]), tf.constant(y[None]), None)
     with small_blocks(256):
-        value = Regression(spec, data).log_marginal_and_gradient(tf.constant(theta))[0]
+        value = ReadoutRegression(spec, data).log_marginal_and_gradient(tf.constant(theta))[0]
     np.testing.assert_allclose(value[0], -0.5 * (squares + determinant), rtol=1e-6)
 
 
@@ -113,6 +113,6 @@ def test_data_space_has_nothing_of_the_size_of_features_squared(monkeypatch):
 
     monkeypatch.setattr(tf, "zeros", counting)
     theta = tf.constant(draw_prior(spec, 2, 1))
-    features, targets = Regression(spec, all_of(x, x, None)).statistics(theta)
+    features, targets = ReadoutRegression(spec, all_of(x, x, None)).statistics(theta)
     assert features.shape == [1, 1, 51, 5]
     assert targets.shape == [1, 1, 1, 5] and max(sizes, default=0) < 51**2

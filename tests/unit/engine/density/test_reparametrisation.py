@@ -20,7 +20,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.regression import num_features, readout_place
-from tfbnn.engine.density.reparametrisation import Collapsed, Repriorised
+from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Gaussian
@@ -176,7 +176,7 @@ def test_curvature_whitens_the_collapsed_density(name):
 def test_the_readout_becomes_standard_normal():
     """Joint draws of weights and rows: phi of the readout is N(0, I) and knows nothing of the rest."""
     theta, data = joint_draws()
-    phi = Repriorised(JOINT).coordinates(theta, data)
+    phi = RepriorisedPotential(JOINT).coordinates(theta, data)
     readout, rest = phi[:, 4:7], np.delete(phi, [4, 5, 6], axis=1)
     p = [stats.kstest(column, "norm").pvalue for column in readout.T]
     p.append(stats.kstest((readout**2).sum(axis=1), "chi2", args=(3,)).pvalue)

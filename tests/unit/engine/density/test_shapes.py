@@ -8,11 +8,11 @@ from tests.support.builders import plain_spec
 from tests.support.shapes import METHODS, holding
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.reparametrisation import Repriorised
+from tfbnn.engine.density.reparametrisation import RepriorisedPotential
 
 
 def test_the_densities_are_held():
-    for cls in (Potential, Repriorised):
+    for cls in (Potential, RepriorisedPotential):
         for name in METHODS.keys() & vars(cls).keys():
             assert hasattr(getattr(cls, name), "__wrapped__"), name
 

@@ -12,7 +12,7 @@ from tfbnn.engine.kernels.registry import kernel_to_json
 from tfbnn.fit.choices import by_clock, pilot, rules
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
-from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.rules import FitSizes
 from tfbnn.fit.job import estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
@@ -274,7 +274,7 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
 )
 def test_what_a_search_in_time_differs_by(layers, num_rows, seconds, told):
     spec = plain_spec(layers)
-    sizes = Sizes(num_rows, spec.num_parameters)
+    sizes = FitSizes(num_rows, spec.num_parameters)
     settings = Pretraining(epochs=100, num_starts=8, early_stopping=20, validation_split=0.15)
     gradient = by_clock.estimated_seconds_of_all(spec, sizes)
     found, text = by_clock._in_time(settings, spec, sizes, gradient, 2, seconds)
@@ -300,6 +300,6 @@ def test_a_polish_is_affordable_within_the_budget_of_a_fit(layers, num_rows, unt
 @pytest.mark.parametrize("num_rows, seconds", [(1500, 60), (1501, 150), (15_000, 150)])
 def test_the_budget_grows_with_the_rows(num_rows, seconds):
     half = FitOptions(effort=0.5)
-    assert rules.budget(Sizes(num_rows, 100)).seconds == seconds
-    assert rules.budget(Sizes(15_001, 100)) is None
+    assert rules.budget(FitSizes(num_rows, 100)).seconds == seconds
+    assert rules.budget(FitSizes(15_001, 100)) is None
     assert estimated_fit_seconds(BayesianMLP().asked, half, num_rows) == seconds / 2

@@ -9,12 +9,12 @@ import pytest
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.choices import rules
-from tfbnn.fit.choices.rules import Sizes
+from tfbnn.fit.choices.rules import FitSizes
 
 
 def sizes(num_rows, num_inputs, num_targets, hidden=50):
     weights = (num_inputs + 1) * hidden + (hidden + 1) * num_targets
-    return Sizes(num_rows, weights)
+    return FitSizes(num_rows, weights)
 
 
 def pilot(*noise):
@@ -161,7 +161,7 @@ def test_each_reason_is_one_line_with_a_number_that_decided():
 
 def test_starts_of_many_rows_are_sought_on_a_sample_whose_size_is_that_of_the_network():
     def search(num_rows, weights, noise=0.7):
-        return rules.pretraining(Sizes(num_rows, weights), pilot(noise))
+        return rules.pretraining(FitSizes(num_rows, weights), pilot(noise))
 
     assert [search(n, 351)[0].search_rows for n in (2**16, 2**16 + 1, 10**8)] == [
         None,
@@ -178,7 +178,7 @@ def test_starts_of_many_rows_are_sought_on_a_sample_whose_size_is_that_of_the_ne
 
 def test_chains_of_many_rows_take_the_steps_that_a_count_of_arithmetic_affords():
     def steps(num_rows, weights, num_chains=4):
-        return rules.kernel(Sizes(num_rows, weights, num_chains), pilot(0.1))[0]
+        return rules.kernel(FitSizes(num_rows, weights, num_chains), pilot(0.1))[0]
 
     lengths = [steps(10**6, weights).num_leapfrog_steps for weights in (351, 1000, 10**4)]
     assert lengths == [32, 20, 8]
@@ -208,7 +208,7 @@ def test_a_population_is_cooled_where_rows_with_next_to_no_noise_determine_the_w
     different, has_particles
 ):
     noise = different.pop("noise", 0.01)
-    some = Sizes(num_rows=400, num_parameters=200)._replace(**different)
+    some = FitSizes(num_rows=400, num_parameters=200)._replace(**different)
     found, why = rules.pretraining(some, pilot(noise))
     assert (found.num_particles is not None) == has_particles == ("cooled" in why)
     # Beside it stands the search by ADAM, for fits that have no time for particles.
