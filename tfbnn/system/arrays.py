@@ -38,7 +38,7 @@ def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
     In C order, [D + 1, n], whatever the order of the inputs. OpenBLAS 0.3.31, which NumPy 2.4 brings
     along, takes the sizes of one thread for another's when several threads at a time multiply small
     float32 matrices that are both transposed, on processors with AVX-512: wrong numbers, or a crash,
-    however many threads BLAS may have (`benchmarks/blas_threads.py`). Kernels are transposed, so
+    however many threads BLAS may have (`benchmarks/archive/blas_threads/run.py`). Kernels are transposed, so
     inputs must not be.
     """
     result = np.ones((len(columns) + 1, columns.shape[1]), dtype)

@@ -200,6 +200,17 @@ def test_tangents_are_derivatives_in_all_weights(likelihood):
     np.testing.assert_allclose(tangents.leverage(rows), diagonal.T, rtol=1e-6)
 
 
+def test_tangents_are_finite_next_to_no_noise():
+    """Directions that rounding does not resolve are left out."""
+    ensemble = linear_ensemble(np.zeros(5), 1e-12)
+    x = np.random.default_rng(0).normal(size=(40, 4))
+    x[:, 3] = x[:, 2]
+    leverage = Tangents.of(ensemble, NetworkRows(x, np.zeros((40, 1)), None)).leverage(
+        NetworkRows(x, np.zeros((40, 1)), None)
+    )
+    np.testing.assert_allclose(leverage.sum(), 4.0, rtol=1e-3)
+
+
 def test_tangents_are_those_of_the_last_layers_where_weights_are_many():
     rows = NetworkRows(*make_rows(30, 2, 1), None)
     ensemble = synthetic_ensemble((2, 30, 30, 1))

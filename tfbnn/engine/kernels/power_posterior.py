@@ -190,7 +190,7 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             where given, is that of all rungs.
         num_temperatures: Rungs m per chain, at least 2; default 25. The evidence of linear models
             with 200 to 1000 rows is then known to 0.5 at most from runs of default length
-            (`benchmarks/evidence.py`); to find other modes fewer will do.
+            (`benchmarks/studies/evidence/run.py`); to find other modes fewer will do.
         power: Exponent of the ladder; default 4. The log likelihood changes fastest near the prior,
             where rungs have to be close.
         crowded_at: Power of the likelihood around which half of the rungs stand; 0 for none. None

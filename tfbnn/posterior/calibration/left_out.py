@@ -38,6 +38,7 @@ _LARGEST_EIGENVALUE = 0.7
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
 # With more rows per weight leverage is at most a hundredth on average: not worth the time of `Tangents`.
 _MOST_ROWS_PER_FEATURE = 100
+_ROUNDING = 1e-12
 # Rows that are left out together take matrices of so many rows and columns; more of them are not judged.
 _MOST_TOGETHER = 2000
 # Share of the rows of which something has to be known: fewer are no sample of all.
@@ -85,10 +86,12 @@ class Tangents:
         whitening = np.empty((len(networks), count, count))
 
         def find(number: int) -> None:
-            precision = np.eye(count)
+            precision = np.zeros((count, count))
             for block in row_blocks(len(rows.x)):
                 for features in _scaled(networks[number], rows.taken(block)):
                     precision += spec.likelihood_power * (features @ features.T)
+            # One is the prior's in ntk; next to no noise makes it less than rounding.
+            precision += max(1.0, _ROUNDING * float(precision.max())) * np.eye(count)
             whitening[number] = np.linalg.inv(np.linalg.cholesky(precision))
 
         on_all_cores(find, range(len(networks)))
@@ -104,14 +107,10 @@ class Tangents:
         return self._mean(rows, lambda white: white.T @ white)
 
     def _mean(self, rows: NetworkRows, function: Callable[[Array], Array]) -> Array:
-        found: Array = np.mean(
-            [
-                [function(white @ features) for features in _scaled(network, rows)]
-                for network, white in zip(self.networks, self.whitening)
-            ],
-            axis=0,
+        each = zip(self.networks, self.whitening)
+        return np.mean(
+            [[function(one @ of) for of in _scaled(network, rows)] for network, one in each], axis=0
         )
-        return found
 
 
 def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
