@@ -67,9 +67,7 @@ def print_list(studies):
 
 def script_of(name, study):
     """The file of a study."""
-    of_folder = HERE / "studies" / name / "run.py"
-    named = HERE / study.get("script", f"{name}.py")
-    return of_folder if of_folder.exists() else named
+    return HERE / study.get("script", f"studies/{name}/run.py")
 
 
 def question(script):

@@ -4,7 +4,7 @@
 #
 #     benchmarks/gpu.sh PART FOLDER [--quick]
 #
-# PART is 1, the tests marked gpu and the sweep of benchmarks/cpu_gpu.py, the GPU first; 2, sixteen
+# PART is 1, the tests marked gpu and the sweep of benchmarks/studies/cpu_gpu/run.py, the GPU first; 2, sixteen
 # chains in one program; 3, predictions. Rows, tables and figures go to FOLDER/PART; those of
 # cpu_gpu.jsonl are appended by hand to the ones in benchmarks/results, which the script then prints.
 # --quick tries it with tiny sizes, on a machine without a GPU too; without it that is refused.
@@ -34,7 +34,7 @@ measure() {
     local script=$1
     shift
     mkdir -p "$output"
-    timeout $((530 - SECONDS)) python "benchmarks/$script.py" --output "$output" $quick "$@"
+    timeout $((530 - SECONDS)) python -m benchmarks "$script" --output "$output" $quick "$@"
 }
 
 case $part in

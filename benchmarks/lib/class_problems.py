@@ -1,7 +1,8 @@
 """The classification data that benchmarks share."""
 
 import numpy as np
-from common import data_folder
+
+from benchmarks.lib.common import data_folder
 
 __all__ = ["XOR", "banknotes", "iris", "stratified_split"]
 

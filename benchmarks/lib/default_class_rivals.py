@@ -1,4 +1,4 @@
-"""What a user would pick instead, for classes: the rivals of benchmarks/default.py.
+"""What a user would pick instead, for classes: the rivals of benchmarks/studies/default/run.py.
 
 Each is a function (x, y, x_test, seed) -> class probabilities [N_test, M]. Inputs [N, D] come
 standardised, classes y [N] are 0 .. M - 1.
@@ -66,9 +66,10 @@ def mlp(x, y, x_test, seed):
 
 def gp(x, y, x_test, seed):
     """Gaussian processes with Laplace's approximation, one class against the rest."""
-    from default_rivals import lbfgs
     from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    from benchmarks.lib.default_rivals import lbfgs
 
     scales = np.full(x.shape[1], 5.0) if x.shape[1] <= MAX_ARD_INPUTS else 5.0
     kernel = ConstantKernel(10.0, (1e-3, 1e5)) * RBF(scales, (1e-1, 1e4))

@@ -1,4 +1,4 @@
-"""What benchmarks/default.py says of this package: the fit without an argument, and the baselines.
+"""What benchmarks/studies/default/run.py says of this package: the fit without an argument, and the baselines.
 
 Each is a function (model, x, y, seed) -> what there is to tell besides scores, as JSON values.
 """
@@ -160,7 +160,7 @@ def _class_scores(model, x, y):
 
 def _groups(model, x, y):
     """Mean log predictive density of each group of test rows, as `default_scores.group_means`."""
-    from default_scores import NUM_GROUPS
+    from benchmarks.lib.default_scores import NUM_GROUPS
 
     groups = range(min(NUM_GROUPS, len(y)))
     parts = (slice(start, None, NUM_GROUPS) for start in groups)

@@ -1,4 +1,4 @@
-"""What a user would pick instead, for regression: the rivals of benchmarks/default.py.
+"""What a user would pick instead, for regression: the rivals of benchmarks/studies/default/run.py.
 
 Each is a function (x, t, x_test, seed) -> (location, scale), both [S, N_test]: a mixture of S
 normals for every test row. Inputs [N, D] and targets t [N] come standardised. Whoever predicts
@@ -165,7 +165,7 @@ def catboost(x, t, x_test, seed):
 
 def bde(x, t, x_test, seed):
     """Bayesian deep ensemble by MILE, as its authors ran airfoil but with four members."""
-    from airfoil_bde import sample_bde
+    from benchmarks.studies.airfoil.bde import sample_bde
 
     location, scale, _ = sample_bde(x, t, x_test, seed)
     return location, scale

@@ -1,4 +1,4 @@
-"""Scores of the rivals in benchmarks/default.py, by the definitions of `BayesianMLP.evaluate`."""
+"""Scores of the rivals in benchmarks/studies/default/run.py, by the definitions of `BayesianMLP.evaluate`."""
 
 from typing import NamedTuple
 

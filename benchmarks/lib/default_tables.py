@@ -1,6 +1,6 @@
-"""The tables of benchmarks/default.py: their rows, splits, and what is fitted on each.
+"""The tables of benchmarks/studies/default/run.py: their rows, splits, and what is fitted on each.
 
-    python benchmarks/default_tables.py TABLE SPLIT ROWS.npz
+    python benchmarks/lib/default_tables.py TABLE SPLIT ROWS.npz
 
 writes the raw rows of one split, so that every method reads the same ones, whatever its interpreter
 has installed. Four tables of classes need scikit-learn.
@@ -9,7 +9,10 @@ has installed. Four tables of classes need scikit-learn.
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
+
+sys.path.append(str(Path(__file__).parents[2]))  # the repository, of which this is a part
 
 import numpy as np
 
@@ -53,35 +56,34 @@ def needs_log(y):
 
 
 def _uci(name, split):
-    from problems import uci
+    from benchmarks.lib.problems import uci
 
     return uci(name, split)
 
 
 def _airfoil(split):
-    from problems import airfoil
+    from benchmarks.lib.problems import airfoil
 
     return airfoil(split=split)
 
 
 def _bikes(split):
-    from problems import bikes
+    from benchmarks.lib.problems import bikes
 
     return bikes(split)
 
 
 def _neutralino(inputs, split):
-    from problems import neutralino
+    from benchmarks.lib.problems import neutralino
 
     del split  # the file has one
-    # Validation rows are left out, as in benchmarks/neutralino.py.
+    # Validation rows are left out, as in benchmarks/studies/neutralino/run.py.
     return neutralino(inputs)
 
 
 def _demo(split):
     """The table of `tfbnn demo`: 2000 cross sections, smeared by 20 %."""
-    from problems import Problem
-
+    from benchmarks.lib.problems import Problem
     from tfbnn.cli.demo import NUM_ROWS, smear
     from tfbnn.datasets import neutralino_pairs
 
@@ -92,7 +94,7 @@ def _demo(split):
 
 def _peaks(split):
     """MATLAB's function of two inputs on 13 x 13 points; tested at 4 points inside each cell."""
-    from problems import Problem
+    from benchmarks.lib.problems import Problem
 
     del split  # the grid is the grid
     nodes = np.linspace(-3.0, 3.0, 13)
@@ -116,7 +118,7 @@ def peaks(x):
 
 
 def _banknotes(split):
-    from class_problems import banknotes
+    from benchmarks.lib.class_problems import banknotes
 
     return _split_classes(*banknotes(), split)
 
@@ -128,8 +130,9 @@ def _of_scikit_learn(name, split):
 
 
 def _split_classes(x, y, split):
-    from problems import Problem
     from sklearn.model_selection import train_test_split
+
+    from benchmarks.lib.problems import Problem
 
     x, x_test, y, y_test = train_test_split(
         x, y, test_size=TEST_SHARE_OF_CLASSES, random_state=split, stratify=y

@@ -1,6 +1,6 @@
-"""Fits one method on the rows of one split in this process: called by benchmarks/default.py.
+"""Fits one method on the rows of one split in this process: called by benchmarks/studies/default/run.py.
 
-    python benchmarks/default_work.py METHOD ROWS.npz --seed 0 [--hidden 50] [--plain] [--quick]
+    python benchmarks/lib/default_work.py METHOD ROWS.npz --seed 0 [--hidden 50] [--plain] [--quick]
 
 Prints the result as JSON behind "RESULT ". It imports tfbnn for the methods of this package only, so
 that rivals can have an interpreter of their own.
@@ -8,16 +8,20 @@ that rivals can have an interpreter of their own.
 
 import argparse
 import json
+import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[2]))  # the repository, of which this is a part
+
 import numpy as np
-from default_class_rivals import CLASS_RIVALS
-from default_ours import OURS, QUICK, fit_ours
-from default_rivals import RIVALS
-from default_scores import TargetSpace, class_scores, mixture_scores
-from default_tables import CLASSES, needs_log
+
+from benchmarks.lib.default_class_rivals import CLASS_RIVALS
+from benchmarks.lib.default_ours import OURS, QUICK, fit_ours
+from benchmarks.lib.default_rivals import RIVALS
+from benchmarks.lib.default_scores import TargetSpace, class_scores, mixture_scores
+from benchmarks.lib.default_tables import CLASSES, needs_log
 
 RESULT = "RESULT "
 PACKAGES = (

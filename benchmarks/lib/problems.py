@@ -4,9 +4,9 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from common import data_folder
 
 import tfbnn
+from benchmarks.lib.common import data_folder
 from tfbnn.priors import Normal
 
 __all__ = [

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def ended_child(arguments, checkout=HERE.parent, **variables):
@@ -33,8 +33,8 @@ def ended_child(arguments, checkout=HERE.parent, **variables):
 
 
 def _environment(checkout):
-    """That of a child: the package and `blocks` of a checkout, all else of this folder."""
-    path = os.pathsep.join(map(str, (checkout, checkout / "benchmarks", HERE)))
+    """That of a child: the package and the benchmarks of a checkout, and those of this one that it lacks."""
+    path = os.pathsep.join(map(str, (checkout, HERE.parent)))
     return os.environ | {"PYTHONPATH": path}
 
 
@@ -47,7 +47,7 @@ class Resident:
     def __init__(self, program, checkout=HERE.parent):
         """
         Args:
-            program: Name of a script in this folder that calls `answer`.
+            program: Path below benchmarks/ of a script that calls `answer`.
             checkout: Folder of the checkout whose package it imports.
         """
         self._said = tempfile.TemporaryFile("w+")

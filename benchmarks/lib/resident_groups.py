@@ -3,11 +3,14 @@
 import gc
 import hashlib
 import os
+import sys
+from pathlib import Path
 
-from process_memory import forget_largest, resident_megabytes
-from resident import answer
-from timed_groups import TimedGroups, random_rows
+sys.path.append(str(Path(__file__).parents[2]))  # the repository, of which this is a part
 
+from benchmarks.lib.process_memory import forget_largest, resident_megabytes
+from benchmarks.lib.resident import answer
+from benchmarks.lib.timed_groups import TimedGroups, random_rows
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density import data
 

@@ -2,7 +2,7 @@
 
 import json
 
-from common import RESULTS
+from benchmarks.lib.common import RESULTS
 
 __all__ = ["Store"]
 

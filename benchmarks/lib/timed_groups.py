@@ -8,9 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from blocks import make_group
 
 import tfbnn
+from benchmarks.lib.blocks import make_group
 
 NUM_LEAPFROG_STEPS, STEP_SIZE = 16, 1e-5
 KERNEL = tfbnn.kernels.HMC(

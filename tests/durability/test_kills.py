@@ -1,6 +1,6 @@
 """Runs killed with SIGKILL: at random moments, at named points, five times in a row.
 
-The trials are those of `killing.py`; `benchmarks/faults.py` makes more of them.
+The trials are those of `killing.py`; `benchmarks/studies/faults/run.py` makes more of them.
 """
 
 import json

@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -11,22 +9,19 @@ from tests.support.benchmarks import FOLDER
 
 
 @pytest.fixture
-def run_quickly(monkeypatch, tmp_path):
-    """Function (script, *options) -> (table, rows kept); results go to a temporary folder.
+def run_quickly(tmp_path):
+    """Function (study, *options) -> (table, rows kept); results go to a temporary folder."""
 
-    A study with a folder runs in a process of its own: the files of all of them have the same names.
-    """
-    monkeypatch.syspath_prepend(FOLDER)
-
-    def run(script, *options):
-        options = ["--quick", "--output", str(tmp_path), *options]
-        if (FOLDER / "studies" / script).is_dir():
-            command = [sys.executable, "-m", "benchmarks", script, *options]
-            subprocess.run(command, cwd=FOLDER.parent, check=True)
-        else:
-            importlib.import_module(script).main(options)
-        kept = tmp_path / f"{script}.jsonl"
+    def run(name, *options):
+        study_of(name).main(["--quick", "--output", str(tmp_path), *options])
+        kept = tmp_path / f"{name}.jsonl"
         lines = kept.read_text().splitlines() if kept.exists() else []
-        return (tmp_path / f"{script}.md").read_text(), list(map(json.loads, lines))
+        return (tmp_path / f"{name}.md").read_text(), list(map(json.loads, lines))
 
     return run
+
+
+def study_of(name):
+    """The module of a study."""
+    place = "archive" if (FOLDER / "archive" / name).is_dir() else "studies"
+    return importlib.import_module(f"benchmarks.{place}.{name}.run")

@@ -1,9 +1,7 @@
-"""benchmarks/default.py: its rows, its scores, and the bars that it judges them by; and what stands beside it."""
+"""benchmarks/studies/default/run.py: its rows, its scores, and the bars that it judges them by; and what stands beside it."""
 
 import numpy as np
 import pytest
-
-from tests.support.benchmarks import FOLDER
 
 pytestmark = pytest.mark.benchmarks
 
@@ -55,10 +53,9 @@ def test_plain_and_accelerated_steps(run_quickly):
         ("borehole", [0.1, 25050, 89335, 1050, 89.55, 760, 1400, 10950], 70.8729),
     ],
 )
-def test_formulas_of_functions(monkeypatch, name, row, value):
+def test_formulas_of_functions(name, row, value):
     """The wing of a Cessna without paint weighs 233.9 pounds."""
-    monkeypatch.syspath_prepend(FOLDER)
-    from functions import FUNCTIONS, rows_of
+    from benchmarks.studies.functions.run import FUNCTIONS, rows_of
 
     function = FUNCTIONS[name]
     assert abs(function.value(np.array([row]))[0] / value - 1.0) < 1e-3
@@ -69,12 +66,11 @@ def test_formulas_of_functions(monkeypatch, name, row, value):
     assert all(set(x[:, column]) == set(levels) for column, levels in function.levels.items())
 
 
-def test_rows_of_the_default(monkeypatch):
+def test_rows_of_the_default():
     """Three seeds and other networks on the first split, one fit and the rivals on the others."""
-    monkeypatch.syspath_prepend(FOLDER)
     from types import SimpleNamespace
 
-    from default import GROUPS, jobs
+    from benchmarks.studies.default.run import GROUPS, jobs
 
     def wanted(table, *methods, splits=None, seeds=None):
         options = {"tables": [table], "methods": methods, "splits": splits, "seeds": seeds}
@@ -105,12 +101,11 @@ def test_rows_of_the_default(monkeypatch):
     assert of_classes < set(GROUPS["rivals"])
 
 
-def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
+def test_scores_of_rivals_are_those_of_evaluate():
     """Of a normal and of a log-normal, by their closed forms; of classes, by the package's own."""
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_scores import TargetSpace, class_scores, mixture_scores
     from scipy import stats
 
+    from benchmarks.lib.default_scores import TargetSpace, class_scores, mixture_scores
     from tfbnn.posterior.metrics import expected_calibration_error
 
     generator = np.random.default_rng(0)
@@ -148,11 +143,11 @@ def test_scores_of_rivals_are_those_of_evaluate(monkeypatch):
     assert found["accuracy"] == correct.mean()
 
 
-def test_scores_of_a_mixture_of_rivals(monkeypatch):
+def test_scores_of_a_mixture_of_rivals():
     """Two normals far from each other, by the integral over their distribution function."""
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_scores import TargetSpace, mixture_scores
     from scipy import stats
+
+    from benchmarks.lib.default_scores import TargetSpace, mixture_scores
 
     y = np.array([-3.0, -1.0, 0.2, 4.0])
     location, scale = np.array([[-2.0] * 4, [1.0] * 4]), np.array([[0.5] * 4, [1.5] * 4])
@@ -192,7 +187,7 @@ def not_done(row):
 
 def judged(rows):
     """Dict bar -> (found, met)."""
-    from default_bars import bars
+    from benchmarks.studies.default.bars import bars
 
     return {bar: (found, met) for bar, found, met in bars(rows)}
 
@@ -201,10 +196,9 @@ LEVEL_ON_AIRFOIL = "airfoil: LPD level within 0.02 + 2 se"
 BEHIND, RIDGE = "never more than 0.1 + 2 se behind", "no default fit below ridge regression in LPD"
 
 
-def test_bars_of_the_default(monkeypatch):
+def test_bars_of_the_default():
     """Made-up rows: level with the best rival or not, whatever its noise model."""
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_report import report
+    from benchmarks.studies.default.report import report
 
     def met(lpd):
         more = {"pit": [10] * 100, "num_rows": 1000}
@@ -229,8 +223,7 @@ def test_bars_of_the_default(monkeypatch):
     assert behind[LEVEL_ON_AIRFOIL][1] == behind[BEHIND][1] == behind[RIDGE][1] == "no"
 
 
-def test_bars_of_probabilities(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def test_bars_of_probabilities():
     skewed = made_up("default", 0.0, pit=[0] * 50 + [20] * 50)
     found = judged(skewed)["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"]
     assert found == ("0.500, at most 0.042", "no")
@@ -241,10 +234,9 @@ def test_bars_of_probabilities(monkeypatch):
         assert judged(ours + before)[bar] == (f"{ece:.4f}, then 0.0300", met)
 
 
-def test_fits_that_fail_make_no_bar_better(monkeypatch):
+def test_fits_that_fail_make_no_bar_better():
     """One in the middle that was not done, or has no number for its density."""
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_report import report
+    from benchmarks.studies.default.report import report
 
     rivals = made_up("ridge", -3.0) + made_up("gp", -1.5)
     ours = made_up("default", -1.0)
@@ -271,8 +263,7 @@ def test_fits_that_fail_make_no_bar_better(monkeypatch):
     assert judged([*on_the_grid, late])[bar] == ("1 of 2 fits failed", "no")
 
 
-def test_rivals_are_compared_on_the_splits_that_they_share(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def test_rivals_are_compared_on_the_splits_that_they_share():
     ours, ridge = made_up("default", -1.0), made_up("ridge", -3.0)
     bde = made_up("bde", -0.5)
     text, met = judged([*ours, *ridge, *bde[2:3]])[LEVEL_ON_AIRFOIL]
@@ -281,10 +272,9 @@ def test_rivals_are_compared_on_the_splits_that_they_share(monkeypatch):
     assert text.endswith(" against ridge") and met == "yes"
 
 
-def test_copies_of_rows_repeat_inputs_and_target(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    from default_report import report
-    from default_rivals import distinct_rows
+def test_copies_of_rows_repeat_inputs_and_target():
+    from benchmarks.lib.default_rivals import distinct_rows
+    from benchmarks.studies.default.report import report
 
     x = np.array([[1.0, 2.0], [0.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 2.0]])
     t = np.array([3.0, 4.0, 3.0, 5.0, 4.0])

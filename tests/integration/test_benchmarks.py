@@ -16,16 +16,15 @@ pytestmark = pytest.mark.benchmarks
 # Scripts that do little but time, for half a minute each: after a change of theirs, run them by
 # `pytest -m slow tests/integration/test_benchmarks.py`.
 TIMES_ALONE = pytest.mark.slow
-# And of a study with several scripts CI runs one: default.py for default fits, grid_search.py for programs
+# And of a study with several scripts CI runs one: default for default fits, grid_search for programs
 # that fits share, calibration.py for calibrated bars; kills are in tests/durability, evidences in
 # tests/kernels.
 ANOTHER_OF_ITS_STUDY = pytest.mark.slow
 
 
-def test_quick_results_need_a_folder_of_their_own(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def test_quick_results_need_a_folder_of_their_own():
     with pytest.raises(SystemExit, match="--output"):
-        importlib.import_module("relu_inefficiency").main(["--quick"])
+        importlib.import_module("benchmarks.studies.relu_inefficiency.run").main(["--quick"])
 
 
 @pytest.mark.parametrize("arguments", [["4", "x", "--quick"], ["1", "x", "--slow"], ["1"]])
@@ -74,12 +73,12 @@ def test_grid_search(run_quickly):
     assert fits == "5" and programs == "2" and "R2" in outcome
 
 
-def test_rivals_sample_the_same_posterior(monkeypatch):
+def test_rivals_sample_the_same_posterior():
     """Else their speeds would mean nothing."""
-    monkeypatch.syspath_prepend(FOLDER)
     import numpy as np
-    from class_problems import XOR
-    from small_network_rivals import samplers
+
+    from benchmarks.lib.class_problems import XOR
+    from benchmarks.studies.small_network_speed.rivals import samplers
 
     x, y = XOR
     starts = np.random.default_rng(0).normal(size=(50, 9)).astype(np.float32)
@@ -112,11 +111,11 @@ def test_evidence(run_quickly):
         assert (row["evidence"]["thermodynamic"]["value"] is not None) == known
 
 
-def test_the_exact_evidence_of_the_linear_models(monkeypatch):
+def test_the_exact_evidence_of_the_linear_models():
     """By the covariance of the targets, and by a rule of another kind over the noise scale."""
-    monkeypatch.syspath_prepend(FOLDER)
-    import evidence
     from scipy import integrate, stats
+
+    from benchmarks.studies.evidence import run as evidence
 
     known, learned = evidence.Case(30, 2, learned=False), evidence.Case(30, 2)
     x, y = known.rows(0)
@@ -177,11 +176,11 @@ def test_gradient_cost(run_quickly):
     assert table.count("| 5-20-20-1 |") == 2 and "nan" not in table
 
 
-def test_rivals_of_hmc_have_the_density_of_the_package(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
+def test_rivals_of_hmc_have_the_density_of_the_package():
     import numpy as np
-    from hmc_rivals import log_densities
-    from timed_groups import TimedGroups, random_rows, start
+
+    from benchmarks.lib.hmc_rivals import log_densities
+    from benchmarks.lib.timed_groups import TimedGroups, random_rows, start
 
     layers = [5, 3, 4, 2]
     x, y = random_rows(layers, 30)
@@ -195,15 +194,14 @@ def test_rivals_of_hmc_have_the_density_of_the_package(monkeypatch):
         np.testing.assert_allclose(difference, here - there, rtol=1e-4)
 
 
-def test_gradient_cost_has_the_density_of_the_package(monkeypatch):
+def test_gradient_cost_has_the_density_of_the_package():
     pytest.importorskip("jax")
-    monkeypatch.syspath_prepend(FOLDER)
     import numpy as np
-    from blocks import make_group
-    from hmc_rivals import jax_log_density
-    from timed_groups import KERNEL, random_rows, start
 
     import tfbnn
+    from benchmarks.lib.blocks import make_group
+    from benchmarks.lib.hmc_rivals import jax_log_density
+    from benchmarks.lib.timed_groups import KERNEL, random_rows, start
 
     layers = [5, 3, 1]
     x, y = random_rows(layers, 30)
@@ -271,9 +269,8 @@ def test_core_pairs(run_quickly):
     assert "block" in table and "nan" not in table
 
 
-def test_what_xla_logs_is_read(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    from xla_log import compilations
+def test_what_xla_logs_is_read():
+    from benchmarks.lib.xla_log import compilations
 
     log = (
         "I0000 00:00:1.2  7 device_compilation_profiler.cc:113] Compiled __inference_value_and_"
@@ -284,13 +281,15 @@ def test_what_xla_logs_is_read(monkeypatch):
     assert compilations(log) == [("value_and_gradient", pytest.approx(0.47349)), ("block", 2.0)]
 
 
-def test_a_child_that_fails_says_why(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    import resident
+def test_a_child_that_fails_says_why():
+    from benchmarks.lib import resident
 
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         resident.ended_child(["-c", "1 / 0"])
-    with resident.Resident("folds.py") as child, pytest.raises(RuntimeError, match="IndexError"):
+    with (
+        resident.Resident("studies/cross_validation/folds.py") as child,
+        pytest.raises(RuntimeError, match="IndexError"),
+    ):
         child.ask("anything")
 
 
@@ -371,8 +370,7 @@ def test_the_wrapper_of_scoringbench_hands_over_quantiles(monkeypatch):
     for name in ("scoringbench", "scoringbench.univariate", "scoringbench.univariate.wrappers"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, base.__name__, base)
-    monkeypatch.syspath_prepend(FOLDER)
-    wrapper = importlib.import_module("scoringbench_wrapper").TfbnnWrapper(
+    wrapper = importlib.import_module("benchmarks.studies.scoringbench.wrapper").TfbnnWrapper(
         num_results=20, num_burnin_steps=20, pretraining=None, effort=0.1, until=None
     )
     generator = np.random.default_rng(0)

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.support.benchmarks import FOLDER
-
 pytestmark = pytest.mark.benchmarks
 
 
@@ -24,7 +22,7 @@ def test_relu_inefficiency(run_quickly, tmp_path):
     assert min(at_largest_step["sigmoid"]) > 0.6
     assert max(at_largest_step["relu"]) < 0.5
 
-    import relu_local_error
+    from benchmarks.studies.relu_inefficiency import local_error as relu_local_error
 
     (errors,) = (row for row in rows if "mean_crossing" in row)
     steps = errors["step_size"]
@@ -40,7 +38,7 @@ def test_relu_step_size(run_quickly, tmp_path):
         assert title in table
     assert (tmp_path / "relu_step_size.png").stat().st_size > 10_000
 
-    import relu_step_size_report as table_of
+    from benchmarks.studies.relu_step_size import report as table_of
 
     for name, group in table_of.by_density(rows).items():
         target, _, exponent = table_of.published(name)
@@ -66,7 +64,7 @@ def test_relu_energy_error(run_quickly):
     # Where the formula errs, the pieces between the kinks are bent: it falls faster than they do.
     steps, rest = zip(*((row["step_size"], row["rest"]) for row in rows))
 
-    import relu_local_error
+    from benchmarks.studies.relu_inefficiency import local_error as relu_local_error
 
     assert relu_local_error.fitted_slope(steps, rest) > 1.8
 
@@ -89,11 +87,10 @@ def test_xor(run_quickly, tmp_path):
     assert mala["predictions"]["ess"][0] > by_sampler["random walk"]["predictions"]["ess"][0]
 
 
-def test_xor_descent(run_quickly, tmp_path, monkeypatch):
+def test_xor_descent(run_quickly, tmp_path):
     run_quickly("xor_descent")
     assert (tmp_path / "xor_descent.png").stat().st_size > 10_000
-    monkeypatch.syspath_prepend(FOLDER)
-    import xor_descent
+    from benchmarks.studies.xor_descent import run as xor_descent
 
     theta = np.random.default_rng(0).normal(size=(8, 9))
     step = 1e-6 * np.eye(9)
@@ -182,12 +179,12 @@ def test_digits_networks(run_quickly, tmp_path):
     assert any(name.startswith("ADAM ensemble") for name in rivals)
 
 
-def test_the_probabilities_of_digits(monkeypatch):
+def test_the_probabilities_of_digits():
     """Against the densities of all ten codes under the noise of each network."""
-    monkeypatch.syspath_prepend(FOLDER)
-    import digits_networks_scores
-    from digits_networks_chains import digits, targets
     from scipy import stats
+
+    from benchmarks.studies.digits_networks import scores as digits_networks_scores
+    from benchmarks.studies.digits_networks.chains import digits, targets
 
     _, (images, labels) = digits()
     generator = np.random.default_rng(0)
@@ -203,13 +200,12 @@ def test_the_probabilities_of_digits(monkeypatch):
 
 
 @pytest.mark.slow  # 20 seconds
-def test_wide_limit(run_quickly, tmp_path, monkeypatch):
+def test_wide_limit(run_quickly, tmp_path):
     table, _ = run_quickly("wide_limit")
     sections = ("## Draws of the limit", "## Chains of three hidden layers", "## Step sizes")
     assert all(section in table for section in sections) and "nan" not in table
     assert (tmp_path / "wide_limit.png").stat().st_size > 10_000
-    monkeypatch.syspath_prepend(FOLDER)
-    import wide_limit
+    from benchmarks.studies.wide_limit import run as wide_limit
 
     # The kernel is the covariance of the outputs of wide networks; its error is that of 500 products.
     case = wide_limit.Case(300, depth=2)
@@ -243,10 +239,9 @@ def test_thermalisation(run_quickly, tmp_path):
         assert 0.0 < max(row["rmse"]) < 1.3 * min(row["rmse"])
 
 
-def test_the_teacher_of_a_thermalisation_made_its_rows(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    import thermalisation
-    from thermalisation_report import agrees
+def test_the_teacher_of_a_thermalisation_made_its_rows():
+    from benchmarks.studies.thermalisation import run as thermalisation
+    from benchmarks.studies.thermalisation.report import agrees
 
     cell = thermalisation.Cell(0.1, 8, 100, teacher=1)
     theta, x, y, reference, truth = cell.problem()

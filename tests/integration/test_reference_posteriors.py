@@ -1,4 +1,4 @@
-"""The posteriors of `benchmarks/reference_posteriors.py`: their moments by other ways, and its table."""
+"""The posteriors of `benchmarks/studies/reference_posteriors/run.py`: their moments by other ways, and its table."""
 
 import warnings
 
@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from tests.support.benchmarks import FOLDER
 from tfbnn.diagnostics.statistics import mcse_mean
 
 pytestmark = pytest.mark.benchmarks
@@ -17,16 +16,15 @@ LARGEST_Z = 4.3
 
 
 @pytest.fixture
-def densities(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    import reference_densities
+def densities():
+    from benchmarks.studies.reference_posteriors import densities as reference_densities
 
     return reference_densities
 
 
 @pytest.fixture
 def networks(densities):
-    import reference_networks
+    from benchmarks.studies.reference_posteriors import networks as reference_networks
 
     return reference_networks
 

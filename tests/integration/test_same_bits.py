@@ -1,12 +1,10 @@
-"""What benchmarks/same_bits.py takes for a difference, on made-up results."""
+"""What benchmarks/studies/same_bits/run.py takes for a difference, on made-up results."""
 
 import importlib
 import json
 
 import numpy as np
 import pytest
-
-from tests.support.benchmarks import FOLDER
 
 RUN = {"verdict": "not converged", "ended": {"key": 1}, "share": 0.25, "text": "2 of 8 differ"}
 OF_FILES = ("model file loaded", "run folder loaded")
@@ -21,10 +19,9 @@ WHOLE = {
 
 
 @pytest.fixture
-def differences(monkeypatch, tmp_path):
+def differences(tmp_path):
     """Function (changes of the new side) -> the `Compared` of both sides."""
-    monkeypatch.syspath_prepend(FOLDER)
-    script = importlib.import_module("same_bits")
+    script = importlib.import_module("benchmarks.studies.same_bits.run")
 
     def compare(**changes):
         for side, found in {"old": WHOLE, "new": WHOLE | changes}.items():

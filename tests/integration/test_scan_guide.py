@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/guide/scan.md"
 NUMBER = re.compile(r"[-+]?\b\d[\d.]*(e[-+]?\d+)?\b|\b(nan|inf)\b")
 # A tiny scan, and fits that end at once; what these print is not compared.
-SMALL = ("scan_points.py scan", "scan_points.py scan --rows 60 --points 30")
+SMALL = ("points.py scan", "points.py scan --rows 60 --points 30")
 LONG_FIT = re.compile("(--layers 20,20 )?--max-seconds (90|60)")
 QUICK_FIT = " ".join(word for word in QUICK if word != "0") + " 0 --no-pretraining --no-jit-compile"
 

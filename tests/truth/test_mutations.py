@@ -2,7 +2,7 @@
 
 The default run seeds each bug and asks the one check that has to see it. The slow run
 (`python -m pytest -m slow tests/truth/test_mutations.py`) asks every check that could, also of kernels
-without fault; `benchmarks/mutations.py` makes a table of it.
+without fault; `benchmarks/studies/mutations/run.py` makes a table of it.
 """
 
 import pytest

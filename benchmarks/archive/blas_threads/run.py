@@ -1,6 +1,6 @@
 """How often NumPy's products are wrong that two threads make at the same time.
 
-    python benchmarks/blas_threads.py [--quick --output FOLDER]
+    python -m benchmarks blas_threads [--quick --output FOLDER]
 
 BLAS has one thread for itself, so that no product is shared among threads: each thread multiplies
 its own matrices, again and again for some seconds, and compares the result with the one that it got
@@ -19,8 +19,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 
 NUM_THREADS, STACK = 2, 40
 # Rows and columns of the product, and what is summed over: a first layer, later ones, and large.
@@ -122,7 +125,7 @@ def product(number, dtype, order, *shape):
 
 def prediction(number):
     """The same of the networks' mean; rows one by one and in tiles differ by rounding."""
-    from prediction import random_model
+    from benchmarks.studies.prediction.run import random_model
 
     model = random_model([5, 50, 1])
     x = np.random.default_rng(number).normal(size=(256, 5))

@@ -1,19 +1,24 @@
 """Compare accelerated steps of Levenberg-Marquardt with plain ones, and seconds with those of its plan.
 
-    TFBNN_DATA=folder python benchmarks/levenberg_marquardt.py [--networks "yacht 50" ...] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks levenberg_marquardt [--networks "yacht 50" ...] [--fresh]
 
-Each network is polished on all training rows of the first split of a table of default.py, with one noise scale,
+Each network is polished on all training rows of the first split of a table of the study default, with one noise scale,
 from two draws of the prior. results/levenberg_marquardt.md holds log densities after some iterations,
 seconds of one, and those that `newton_plan` expects of two cores.
 """
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder, revision
-from default_tables import TABLES
-from store import Store
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.store import Store
 
 NUM_ITERATIONS, SEEDS = 60, (0, 1)
 # Table, hidden layers.

@@ -1,6 +1,6 @@
 """How long the longest block of a fit is, during which nobody hears of its group or can stop it.
 
-    python benchmarks/prompt_blocks.py [--quick --output FOLDER]
+    python -m benchmarks prompt_blocks [--quick --output FOLDER]
 
 Fits through the public API whose transitions cost very different amounts, every call of
 `ChainGroup.advance` timed. A block should take about a second at most, or its one transition if that takes
@@ -11,12 +11,14 @@ import argparse
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import NamedTuple
 
-from common import add_common_options, keep, markdown, output_folder
-from timed_groups import network, random_rows
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.timed_groups import network, random_rows
 
 
 class Fit(NamedTuple):

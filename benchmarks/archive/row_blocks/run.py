@@ -1,6 +1,6 @@
 """Milliseconds per gradient against the rows of a block: what the rule of row_blocks.py rests on.
 
-    python benchmarks/row_blocks.py [--quick --output FOLDER]
+    python -m benchmarks row_blocks [--quick --output FOLDER]
 
 Every network with blocks of several lengths, all rows in one block among them, by one chain that has
 all cores and by a chain on every core, as the chain groups of a fit run. Times are minima of some turns:
@@ -9,11 +9,16 @@ benchmarks/results/row_blocks.md; the length that the rule chooses stands in bol
 """
 
 import argparse
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 
 NUM_ROWS = 12_288
 NETWORKS = (
@@ -72,9 +77,9 @@ def lines_of(network, lengths):
 def problem(network):
     """(ModelSpec, its Potential, Data, theta [1, P])."""
     import tensorflow as tf
-    from timed_groups import network as network_of
-    from timed_groups import random_rows, start
 
+    from benchmarks.lib.timed_groups import network as network_of
+    from benchmarks.lib.timed_groups import random_rows, start
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.density.potential import Potential
 

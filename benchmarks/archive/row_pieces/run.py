@@ -1,6 +1,6 @@
 """What it brings to sum over rows in pieces, on as many cores at once as there are.
 
-    python benchmarks/row_pieces.py [--quick --output FOLDER]
+    python -m benchmarks row_pieces [--quick --output FOLDER]
 
 HMC's compiled block, float32, tanh networks. Every setting is a resident process of its own, whose
 TensorFlow runs so many operations at once; all take turns. The first is one program of XLA for all rows,
@@ -12,10 +12,14 @@ import argparse
 import sys
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, in_turns, keep, markdown, output_folder
-from resident import Resident
+
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
+from benchmarks.lib.resident import Resident
 
 TURNS = 5
 # Whether rows are in pieces, and how many operations run at once.
@@ -58,7 +62,9 @@ def main(arguments=None):
 def measure(layers, num_rows, num_chains, turns):
     """A line of the table."""
     with ExitStack() as stack:
-        residents = {name: stack.enter_context(Resident("resident_groups.py")) for name in SETTINGS}
+        residents = {
+            name: stack.enter_context(Resident("lib/resident_groups.py")) for name in SETTINGS
+        }
         for name, resident in residents.items():
             resident.ask("arrange", most_rows=num_rows, **SETTINGS[name])
             resident.ask(

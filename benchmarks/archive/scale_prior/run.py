@@ -1,9 +1,9 @@
 """What a wider default prior of the scales of weights brings, by rows that no fit has seen, and costs.
 
-    TFBNN_DATA=folder python benchmarks/scale_prior.py [--tables yacht ...] [--rivals-python PATH] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks scale_prior [--tables yacht ...] [--rivals-python PATH] [--fresh]
 
 Short default fits of [D, 50, 1] with half-normal scales of 1, 3 and 10, to 80 % of the training rows of splits of
-benchmarks/default.py and of tables of benchmarks/other_tables.py, scored on the others: test rows stay out of it.
+benchmarks/studies/default/run.py and of tables of benchmarks/studies/other_tables/run.py, scored on the others: test rows stay out of it.
 Finished fits are kept; the table is benchmarks/results/scale_prior.md.
 """
 
@@ -12,15 +12,26 @@ import itertools
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-import default
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-import other_tables
-from common import add_common_options, data_folder, keep, markdown, output_folder, revision
-from store import Store
+
+from benchmarks.lib.common import (
+    add_common_options,
+    data_folder,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
+from benchmarks.lib.store import Store
+from benchmarks.studies.default import run as default
+from benchmarks.studies.other_tables import run as other_tables
 
 SCALES = (1.0, 3.0, 10.0)
-# Splits of the tables of default.py; first of all other tables, which have one.
+# Splits of the tables of the study default; first of all other tables, which have one.
 SPLITS = {
     "concrete": (1, 2, 3, 4),
     "wine": (1, 2, 3),

@@ -1,6 +1,6 @@
 """What whitening by the Gauss-Newton matrix adds to a gradient, and what XLA would make of it.
 
-    python benchmarks/whitening_cost.py [--quick --output FOLDER]
+    python -m benchmarks whitening_cost [--quick --output FOLDER]
 
 The compiled block of a run, one chain on every core, in coordinates as they are, whitened, and
 whitened with products of a lone column, which XLA on a CPU computes in one loop with the gradient
@@ -8,11 +8,16 @@ that makes the column. They take turns in one process; figures are medians, and 
 """
 
 import argparse
+import sys
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, in_turns, keep, markdown, output_folder
+
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
 
 # (Layers, rows): four and more times as many rows as weights, as where "auto" whitens.
 CASES = (((5, 50, 1), 1600), ((10, 60, 1), 4000), ((5, 20, 20, 1), 11_746), ((11, 100, 1), 6000))
@@ -41,8 +46,8 @@ def main(arguments=None):
 def line_of(layers, num_rows, repeats):
     """A line of the table."""
     import tensorflow as tf
-    from timed_groups import network
 
+    from benchmarks.lib.timed_groups import network
     from tfbnn.system.threads import num_cores
 
     groups = {"plain": groups_of(layers, num_rows, "identity")}
@@ -65,8 +70,7 @@ def line_of(layers, num_rows, repeats):
 
 def groups_of(layers, num_rows, preconditioner, nudge=0.0):
     """TimedGroups, one for every core; `nudge` is added to the step size."""
-    from timed_groups import KERNEL, TimedGroups, random_rows
-
+    from benchmarks.lib.timed_groups import KERNEL, TimedGroups, random_rows
     from tfbnn.system.threads import num_cores
 
     step_size = KERNEL.step_size + nudge

@@ -1,4 +1,4 @@
-"""The peer of benchmarks/airfoil.py: bde, whose interpreter need not have tfbnn."""
+"""The peer of benchmarks/studies/airfoil/run.py: bde, whose interpreter need not have tfbnn."""
 
 import importlib
 import os

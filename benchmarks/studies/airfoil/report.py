@@ -1,7 +1,8 @@
-"""The table of benchmarks/airfoil.py, from the rows that it has kept."""
+"""The table of benchmarks/studies/airfoil/run.py, from the rows that it has kept."""
 
 import numpy as np
-from common import markdown
+
+from benchmarks.lib.common import markdown
 
 __all__ = ["report"]
 
@@ -20,7 +21,7 @@ HEADER = [
 
 LEGEND = """\
 All scores are in units of the standardised target (mean and standard deviation of the training
-rows), on the 301 test rows of the split in problems.py. LPD is the mean log predictive density of
+rows), on the 301 test rows of the split in lib/problems.py. LPD is the mean log predictive density of
 the mixture of all draws; moment matched is that of the normal with the mixture's mean and standard
 deviation. Coverage is the share of test rows within k standard deviations, noise included. R-hat
 and ESS are of predictions, over all chains; bde offers neither. Wall is the whole process, from its
@@ -39,7 +40,7 @@ def report(rows, about):
     """The text of the table.
 
     Args:
-        rows: Dicts as `airfoil.py` keeps them, each with row, seed and a result or "skipped".
+        rows: Dicts as `run.py` keeps them, each with row, seed and a result or "skipped".
         about: Dict row name -> what is special about it.
     """
     lines = []

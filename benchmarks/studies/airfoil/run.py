@@ -1,6 +1,6 @@
 """Airfoil self-noise: tfbnn against bde, Bayesian deep ensembles by MILE, on the same rows.
 
-    TFBNN_DATA=folder python benchmarks/airfoil.py [--seeds 0 1 2] [--bde-python PATH] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks airfoil [--seeds 0 1 2] [--bde-python PATH] [--fresh]
 
 Every row of the table is fitted in a process of its own, one after the other, so that the threads
 of one package do not disturb the other. The optional peer is `sklearn-contrib-bde==1.0.2`; its
@@ -16,8 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from airfoil_bde import fit_bde
+
+from benchmarks.studies.airfoil.bde import fit_bde
 
 LAYERS = (5, 16, 16, 16, 16, 16, 1)
 NUM_CHAINS, NUM_BURNIN, NUM_RESULTS = 10, 600, 200
@@ -143,7 +146,7 @@ def fit_row(name, seed, python, folder):
 
 def _rows(name, folder):
     """Writes the raw rows of one table row to a file, which every package reads alike."""
-    from problems import airfoil
+    from benchmarks.lib.problems import airfoil
 
     problem = airfoil(VALIDATION_SHARE if name == "stacking" else 0.0)
     parts = {"": problem.train, "_test": problem.test, "_validation": problem.validation}
@@ -169,9 +172,9 @@ def main():
     options = parser.parse_args()
     if options.work:
         return work(options.work, options.seeds[0], options.rows)
-    from airfoil_report import report
-    from common import keep
-    from store import Store
+    from benchmarks.lib.common import keep
+    from benchmarks.lib.store import Store
+    from benchmarks.studies.airfoil.report import report
 
     store, skipped = Store("airfoil", options.fresh), []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""The table of benchmarks/basins.py."""
+"""The table of benchmarks/studies/basins/run.py."""
 
-from common import markdown
+from benchmarks.lib.common import markdown
 
 __all__ = ["report"]
 
@@ -20,7 +20,7 @@ _HEADER = [
     "RMSE: all, best basin",
 ]
 _TEXT = """\
-Chains of rows of benchmarks/convergence.py, grouped by the functions that they represent. Weights are
+Chains of rows of benchmarks/studies/convergence/run.py, grouped by the functions that they represent. Weights are
 natural logarithms, of the basins that were found, with their standard errors; where bridge sampling
 had too little overlap, "bounds", the error is half of the distance of two bounds. R-hat is of the
 predictions at 300 test rows, of one chain that of its halves."""

@@ -1,26 +1,29 @@
 """Basins of nearly noise-free tables: R-hat within, weights in nats.
 
-    TFBNN_DATA=folder python benchmarks/basins.py [--only ROW ...] [--runs FOLDER] [--minutes 6]
+    TFBNN_DATA=folder python -m benchmarks basins [--only ROW ...] [--runs FOLDER] [--minutes 6]
 
-Settings are rows of benchmarks/convergence.py. With --runs a row goes on where an earlier call has
+Settings are rows of benchmarks/studies/convergence/run.py. With --runs a row goes on where an earlier call has
 left it, for so many minutes at a time; the table is benchmarks/results/basins.md.
 """
 
 import argparse
 import dataclasses
+import sys
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from basins_report import report
-from chains import Deadline, convergence, fit, predictions, quiet
-from common import keep
-from convergence import ROWS as SETTINGS
-from convergence import plan
-from problems import load
-from store import Store
 
 import tfbnn
+from benchmarks.lib.chains import Deadline, convergence, fit, predictions, quiet
+from benchmarks.lib.common import keep
+from benchmarks.lib.problems import load
+from benchmarks.lib.store import Store
+from benchmarks.studies.basins.report import report
+from benchmarks.studies.convergence.run import ROWS as SETTINGS
+from benchmarks.studies.convergence.run import plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Row:
     """One run.
 
     Attributes:
-        setting: Name of a row of benchmarks/convergence.py.
+        setting: Name of a row of benchmarks/studies/convergence/run.py.
         options: What differs, as arguments of `fit_posterior`.
         minutes: Wall clock that it is planned for, basins not included.
     """

@@ -1,24 +1,28 @@
 """Rows that arrive in four batches, each under the posterior of those before it as prior.
 
-    TFBNN_DATA=folder python benchmarks/batches.py [--seeds 0 1 2] [--keep 2000] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks batches [--seeds 0 1 2] [--keep 2000] [--fresh]
                                                    [--quick --output FOLDER]
 
-pp -> chi10 chi10 as in neutralino.py, 5-20-20-1, its training rows in a random order. All fits have the
+pp -> chi10 chi10 as in the study neutralino, 5-20-20-1, its training rows in a random order. All fits have the
 same kernel, warm-up and draws; what a gradient costs goes with the rows of the batch and the earlier ones that
 are kept for it: here all, or with --keep as few as the package would of a table beyond its limit. Scores are of
 the test rows. Rows are kept as they finish.
 """
 
 import argparse
+import sys
 import time
 from functools import partial
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import fit, num_gradients, scores
-from common import add_common_options, machine, output_folder
-from problems import NTK, Problem, neutralino
-from store import Store
 
+from benchmarks.lib.chains import fit, num_gradients, scores
+from benchmarks.lib.common import add_common_options, machine, output_folder
+from benchmarks.lib.problems import NTK, Problem, neutralino
+from benchmarks.lib.store import Store
 from tfbnn.fit import condensing
 from tfbnn.kernels import HMC
 from tfbnn.priors import FromPosterior
@@ -120,7 +124,7 @@ def report(rows):
     lines = [
         "# Four batches of rows, one after the other",
         "",
-        "`python benchmarks/batches.py`: log predictive density of the test rows of pp -> chi10 chi10, "
+        "`python -m benchmarks batches`: log predictive density of the test rows of pp -> chi10 chi10, "
         "5-20-20-1. A batch has the posterior of those before it as prior (`priors.FromPosterior`), by their "
         "rows or, where few are kept, by four of them per parameter; every fit takes as many gradients.",
         "",

@@ -1,10 +1,10 @@
 """What a change of the package costs: two checkouts in pairs, see benchmarks/results/before_after.md.
 
-    python benchmarks/before_after.py --old CHECKOUT [--new CHECKOUT --pairs 10]
+    python -m benchmarks before_after --old CHECKOUT [--new CHECKOUT --pairs 10]
 
 Every figure comes of a process of its own with one checkout, and the two take turns, so that a
 machine that drifts does not decide. A ratio is the median over the pairs of new / old. Gradients are
-timed as in gradient_cost.py, without blackjax; predictions are of 1000 random networks 5-50-50-1.
+timed as in gradient_cost, without blackjax; predictions are of 1000 random networks 5-50-50-1.
 """
 
 import argparse
@@ -16,13 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import HERE, add_common_options, keep, markdown, output_folder, revision
+
+from benchmarks.lib.common import HERE, add_common_options, keep, markdown, output_folder, revision
 
 GRADIENT = """
 import json, sys
-sys.path.insert(0, {benchmarks!r})
-import gradient_cost, tfbnn
+sys.path.append({root!r})
+import tfbnn
+from benchmarks.studies.gradient_cost import run as gradient_cost
 settings = tfbnn.kernels.HMC(
     step_size=gradient_cost.STEP_SIZE, trajectory_jitter=0.0, preconditioner="identity"
 )
@@ -72,7 +76,7 @@ def main(arguments=None):
 
 def write_model(path):
     """Saves 1000 random networks."""
-    from prediction import random_model
+    from benchmarks.studies.prediction.run import random_model
 
     random_model([5, 50, 50, 1]).save(path)
 
@@ -104,7 +108,7 @@ def compare(figure, sides, num_pairs):
 
 def measure(code, side, by_wall):
     """The numbers that a process with the package of a checkout prints, or its seconds."""
-    code = code.replace("{benchmarks!r}", repr(str(side / "benchmarks")))
+    code = code.replace("{root!r}", repr(str(side)))
     environment = os.environ | {"PYTHONPATH": str(side)}
     began = time.perf_counter()
     done = subprocess.run(

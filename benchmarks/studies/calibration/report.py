@@ -1,7 +1,8 @@
-"""The table of benchmarks/calibration.py."""
+"""The table of benchmarks/studies/calibration/run.py."""
 
 import numpy as np
-from common import keep, markdown
+
+from benchmarks.lib.common import keep, markdown
 
 __all__ = ["report"]
 
@@ -27,7 +28,7 @@ def report(rows, folder):
         "noise. `loo` is calibrated by the rows of the fit (rows: those that could be judged), "
         "`split` by held-out rows (rows: how many), averaged over 50 partitions of all held-out rows. "
         "LPD: mean log predictive density, in original units and on the scale the network sees. Bars: "
-        "median ratio of one sigma. By hand: settings of benchmarks/neutralino.py. Time: of predictions with three quantiles, calibrated over "
+        "median ratio of one sigma. By hand: settings of benchmarks/studies/neutralino/run.py. Time: of predictions with three quantiles, calibrated over "
         f"not. Rows were measured at {', '.join(sorted({row['commit'] for row in rows}))}."
     )
     keep("calibration.md", text, folder)

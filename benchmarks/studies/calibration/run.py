@@ -1,6 +1,6 @@
 """Do error bars hold: of the posterior, and calibrated by rows of the fit or by held-out rows?
 
-    TFBNN_DATA=folder python benchmarks/calibration.py --runs FOLDER [--tables wine ...] [--seeds 0]
+    TFBNN_DATA=folder python -m benchmarks calibration --runs FOLDER [--tables wine ...] [--seeds 0]
 
 The draws of the default fit, on one split, without the calibration that it ends with. "loo" is calibrated by the rows of the fit and
 judged by all held-out rows. "split" is calibrated by some held-out rows, as many as the table has
@@ -10,22 +10,26 @@ are kept beside the table, benchmarks/results/calibration.md.
 """
 
 import argparse
+import sys
 import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from calibration_report import report
-from common import add_common_options, output_folder, revision
-from default_tables import TABLES
-from store import Store
+
+from benchmarks.lib.common import add_common_options, output_folder, revision
+from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.store import Store
+from benchmarks.studies.calibration.report import report
 
 NUM_PARTITIONS = 50
 LEVELS = (1, 2, 3)
 HIDDEN = {"neutralino raw": (20, 20), "neutralino invariant": (20, 20)}
-# Settings by hand: rows of benchmarks/neutralino.py, on raw inputs and on those with symmetries.
+# Settings by hand: rows of benchmarks/studies/neutralino/run.py, on raw inputs and on those with symmetries.
 BY_HAND = {f"neutralino {name}, by hand": name for name in ("newton", "best")}
 SEEDS_BY_HAND = (0, 1, 2)
 QUICK = {"num_chains": 2, "num_results": 200, "num_burnin_steps": 200}
@@ -33,7 +37,7 @@ QUICK = {"num_chains": 2, "num_results": 200, "num_burnin_steps": 200}
 
 def wave(split):
     """A smooth function of one input without noise at 40 points; tested at 400."""
-    from problems import Problem
+    from benchmarks.lib.problems import Problem
 
     del split
     train, test = (np.linspace(-3.0, 3.0, count)[:, None] for count in (40, 400))
@@ -110,11 +114,10 @@ def by_default(name):
 
 
 def by_hand(name):
-    """The same of a row of benchmarks/neutralino.py."""
-    from neutralino import ROWS
-    from problems import neutralino
-
+    """The same of a row of benchmarks/studies/neutralino/run.py."""
     import tfbnn
+    from benchmarks.lib.problems import neutralino
+    from benchmarks.studies.neutralino.run import ROWS
 
     row = ROWS[name]
     names = ("kernel", "num_chains", "num_burnin_steps", "num_results", "pretraining")

@@ -1,21 +1,26 @@
 """Compare what brief fits say of layers and noise with what sampling them gives.
 
-    TFBNN_DATA=folder python benchmarks/choice.py [--tables yacht ...] [--candidates ...] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks choice [--tables yacht ...] [--candidates ...] [--fresh]
 
-The script takes the first split of each table of regression of default.py. `BayesianMLP()` compares its
+The script takes the first split of each table of regression of the study default. `BayesianMLP()` compares its
 candidates there (seconds of a trial each); each candidate of --candidates is then sampled by a fit with
 nothing else given, and scored on the test rows. results/choice.md holds both side by side. Finished rows
 are kept, so that a killed script goes on where it was.
 """
 
 import argparse
+import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder, revision
-from default_tables import CLASSES, TABLES
-from store import Store
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_tables import CLASSES, TABLES
+from benchmarks.lib.store import Store
 
 # Hidden layers, and the likelihood.
 CANDIDATES = {

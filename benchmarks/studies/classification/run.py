@@ -1,6 +1,6 @@
 """Small classifiers by HMC, by NUTS, and by ADAM alone: banknotes and iris.
 
-    TFBNN_DATA=folder python benchmarks/classification.py [--quick --output FOLDER]
+    TFBNN_DATA=folder python -m benchmarks classification [--quick --output FOLDER]
 
 The model is that of Maronas 2019 (unpublished note on HMC for Bayesian neural networks):
 N(0, I) prior on every weight, Bernoulli or categorical likelihood. The note gives no numbers, so
@@ -10,14 +10,18 @@ splits, 70 % of the rows train. The table is benchmarks/results/classification.m
 
 import argparse
 import itertools
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import fit, scores
-from class_problems import banknotes, iris, stratified_split
-from common import add_common_options, keep, markdown, output_folder
-from problems import Problem, adam
-from store import Store
 
+from benchmarks.lib.chains import fit, scores
+from benchmarks.lib.class_problems import banknotes, iris, stratified_split
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.problems import Problem, adam
+from benchmarks.lib.store import Store
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.priors import Normal

@@ -1,6 +1,6 @@
 """Dask workers killed mid-chain, ten times in one run: benchmarks/results/cluster_kills.md.
 
-Run from a checkout with the extra `cluster`: python benchmarks/cluster_kills.py. A few minutes.
+Run from a checkout with the extra `cluster`: python -m benchmarks cluster_kills. A few minutes.
 """
 
 import argparse
@@ -12,15 +12,14 @@ import time
 import warnings
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
 
 import tfbnn
-from tfbnn.storage.run.folder import RunFolder
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 from tests.support.busy_workers import kill_one  # noqa: E402
+from tfbnn.storage.run.folder import RunFolder
 
 INTRODUCTION = """\
 # Dask workers killed mid-chain

@@ -1,20 +1,24 @@
 """What `model.compress` changes: 1000 draws to 50, 100 and 200 by every method.
 
-    TFBNN_DATA=folder python benchmarks/compress.py     # neutralino cross sections
-    python benchmarks/compress.py --quick               # a toy problem, prints only
+    TFBNN_DATA=folder python -m benchmarks compress     # neutralino cross sections
+    python -m benchmarks compress --quick               # a toy problem, prints only
 
 The change is that of the predictions at the test rows, in original units, noise-free; none of them
 played a role in the choice. The same fit is compressed in every line.
 """
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import fit, quiet
-from common import keep, markdown
-from problems import NTK, Problem, adam, load
 
+from benchmarks.lib.chains import fit, quiet
+from benchmarks.lib.common import keep, markdown
+from benchmarks.lib.problems import NTK, Problem, adam, load
 from tfbnn.kernels import HMC
 from tfbnn.posterior.compression import measure_change
 from tfbnn.priors import Normal
@@ -35,7 +39,7 @@ HEADER = [
 
 
 def neutralino_fit():
-    """(model, Problem, settings as text): the 5-20-20-1 network of benchmarks/neutralino.py."""
+    """(model, Problem, settings as text): the 5-20-20-1 network of benchmarks/studies/neutralino/run.py."""
     problem, settings = load("raw")
     model, run = fit(
         [5, 20, 20, 1],

@@ -1,7 +1,6 @@
-"""Table and figure of benchmarks/convergence.py."""
+"""Table and figure of benchmarks/studies/convergence/run.py."""
 
-from common import markdown
-
+from benchmarks.lib.common import markdown
 from tfbnn.plots.canvas import GREY, line_looks, styled_figure
 
 __all__ = ["figure", "report"]

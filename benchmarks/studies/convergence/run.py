@@ -1,6 +1,6 @@
 """How far convergence gets: R-hat and ESS of predictions against gradients spent, four chains.
 
-    TFBNN_DATA=folder python benchmarks/convergence.py [--only ROW ...] [--minutes 8]
+    TFBNN_DATA=folder python -m benchmarks convergence [--only ROW ...] [--minutes 8]
 
 Every row has the same wall clock, from raw rows to the last draw. Rows are kept as they finish, so
 that the script goes on where it was killed; table and figure are benchmarks/results/convergence.*.
@@ -9,15 +9,27 @@ that the script goes on where it was killed; table and figure are benchmarks/res
 import argparse
 import dataclasses
 import functools
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import Deadline, convergence, fit, num_gradients, predictions, quiet, scores
-from common import RESULTS, keep
-from convergence_report import figure, report
-from problems import adam, load
-from store import Store
 
+from benchmarks.lib.chains import (
+    Deadline,
+    convergence,
+    fit,
+    num_gradients,
+    predictions,
+    quiet,
+    scores,
+)
+from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.problems import adam, load
+from benchmarks.lib.store import Store
+from benchmarks.studies.convergence.report import figure, report
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.priors import Normal
 

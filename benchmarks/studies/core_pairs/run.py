@@ -1,6 +1,6 @@
 """Gradients and the compile time of the default fit in pairs with another checkout.
 
-    python benchmarks/core_pairs.py --old CHECKOUT [--new CHECKOUT --quick --output FOLDER]
+    python -m benchmarks core_pairs --old CHECKOUT [--new CHECKOUT --quick --output FOLDER]
 
 Gradients: two resident processes, one with either checkout, take turns, so that both sides of a pair
 see the same machine; one chain, and four on threads, as a fit has them. The default fit has a process
@@ -14,10 +14,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder, revision
-from resident import HERE, Resident, ended_child
-from xla_log import LOGGING, compilations
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.resident import HERE, Resident, ended_child
+from benchmarks.lib.xla_log import LOGGING, compilations
 
 NUM_ROWS, CHAINS = 11_746, (1, 4)
 NETWORKS = ((5, 20, 20, 1), *((5, width, 1) for width in (32, 128, 512, 2048, 4096)))
@@ -51,7 +54,9 @@ def main(arguments=None):
     sides = [side.resolve() for side in (options.old, options.new)]
     networks, turns, fits = (((5, 4, 1),), 1, 1) if options.quick else (NETWORKS, TURNS, FITS)
     with ExitStack() as stack:
-        residents = [stack.enter_context(Resident("resident_groups.py", side)) for side in sides]
+        residents = [
+            stack.enter_context(Resident("lib/resident_groups.py", side)) for side in sides
+        ]
         lines = [line for layers in networks for line in gradients(residents, layers, turns)]
     header = ["network", "chains", "old ms", "new ms", "old / new", "range of the ratios"]
     keep(

@@ -1,10 +1,9 @@
-"""Table and figure of `cpu_gpu.py`, of the rows of all machines."""
+"""Table and figure of `run.py`, of the rows of all machines."""
 
 from statistics import median
 
-from common import keep, markdown
-from limit import least_seconds, least_traffic
-
+from benchmarks.lib.common import keep, markdown
+from benchmarks.studies.cpu_gpu.limit import least_seconds, least_traffic
 from tfbnn.plots.canvas import line_looks, styled_figure
 
 __all__ = ["NUM_ROWS", "report"]

@@ -1,6 +1,6 @@
 """Milliseconds per gradient of HMC against the width of 5-n-1 on 11 746 rows, and the limit.
 
-    python benchmarks/cpu_gpu.py [--quick --output FOLDER] [--chains 1 16]
+    python -m benchmarks cpu_gpu [--quick --output FOLDER] [--chains 1 16]
         [--devices GPU CPU] [--modes XLA graph]
 
 Every device that TensorFlow sees, with and without XLA: the package's own compiled blocks, after
@@ -15,15 +15,25 @@ and the figure are made of all of them; --fresh forgets them.
 """
 
 import argparse
+import sys
+from pathlib import Path
 from statistics import median
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import tensorflow as tf
-from common import add_common_options, gpu_name, in_turns, machine, output_folder, processor_name
-from cpu_gpu_report import NUM_ROWS, report
-from hmc_rivals import rivals
-from limit import seconds_per_byte, seconds_per_operation, seconds_per_tanh
-from store import Store
-from timed_groups import (
+
+from benchmarks.lib.common import (
+    add_common_options,
+    gpu_name,
+    in_turns,
+    machine,
+    output_folder,
+    processor_name,
+)
+from benchmarks.lib.hmc_rivals import rivals
+from benchmarks.lib.store import Store
+from benchmarks.lib.timed_groups import (
     NUM_LEAPFROG_STEPS,
     STEP_SIZE,
     TimedGroups,
@@ -31,6 +41,12 @@ from timed_groups import (
     random_rows,
     start,
 )
+from benchmarks.studies.cpu_gpu.limit import (
+    seconds_per_byte,
+    seconds_per_operation,
+    seconds_per_tanh,
+)
+from benchmarks.studies.cpu_gpu.report import NUM_ROWS, report
 
 REPEATS = 5
 WIDTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)

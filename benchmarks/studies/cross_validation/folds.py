@@ -1,6 +1,6 @@
-"""A child of cross_validation.py: fits folds one after the other and says what each cost.
+"""A child of run.py: fits folds one after the other and says what each cost.
 
-    python benchmarks/folds.py KERNEL SIZE,SIZE,...
+    python benchmarks/studies/cross_validation/folds.py KERNEL SIZE,SIZE,...
 
 SIZE are the rows left out of each fold; all rows together are the table. Standard output has a JSON
 list; standard error has a line before each fold, between TensorFlow's own.
@@ -10,11 +10,14 @@ import json
 import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from xla_log import NEXT_PART
 
 import tfbnn
+from benchmarks.lib.xla_log import NEXT_PART
 
 KERNELS = {
     "hmc": tfbnn.kernels.HMC(num_leapfrog_steps=16),

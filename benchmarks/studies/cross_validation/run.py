@@ -1,6 +1,6 @@
 """What each fold of a five-fold cross-validation of a tiny network costs besides its transitions.
 
-    python benchmarks/cross_validation.py [--quick --output FOLDER]
+    python -m benchmarks cross_validation [--quick --output FOLDER]
 
 `BayesianMLP([3, 8, 1])`, four chains of few transitions, in a new process for every kernel and way to
 cut the rows: 307 rows in five folds, which are of two sizes, and 310 in five of all different sizes.
@@ -13,9 +13,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from common import add_common_options, keep, markdown, output_folder, revision
-from resident import HERE, ended_child
-from xla_log import LOGGING, NEXT_PART, compilations
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.resident import HERE, ended_child
+from benchmarks.lib.xla_log import LOGGING, NEXT_PART, compilations
 
 CUTS = {"five equal folds": (62, 62, 61, 61, 61), "five unequal folds": (30, 45, 60, 75, 100)}
 KERNELS = {"hmc": "HMC, 16 leapfrog steps", "nuts": "NUTS, the default"}
@@ -57,7 +59,7 @@ def main(arguments=None):
 
 def measure(checkout, kernel, sizes):
     """The seconds of each fold, and the list of programs that XLA compiled in it."""
-    arguments = [HERE / "folds.py", kernel, ",".join(map(str, sizes))]
+    arguments = [Path(__file__).with_name("folds.py"), kernel, ",".join(map(str, sizes))]
     folds, log = ended_child(arguments, checkout, **LOGGING)
     _, *logs = log.split(NEXT_PART)
     return folds, list(map(compilations, logs))

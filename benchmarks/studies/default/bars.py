@@ -1,11 +1,20 @@
-"""The bars that benchmarks/default.py is to clear, and whether its rows do. Nothing is asserted.
+"""The bars that benchmarks/studies/default/run.py is to clear, and whether its rows do. Nothing is asserted.
 
 A bar over fits of this package of which one failed, or was not done in time, is not met.
 """
 
 import numpy as np
-from default_compare import DEFAULT, best_rival, by_split, difference, done, methods, of_table
-from default_tables import CLASSES, NOISE_FREE, REGRESSION, TABLES
+
+from benchmarks.lib.default_tables import CLASSES, NOISE_FREE, REGRESSION, TABLES
+from benchmarks.studies.default.compare import (
+    DEFAULT,
+    best_rival,
+    by_split,
+    difference,
+    done,
+    methods,
+    of_table,
+)
 
 __all__ = ["bars"]
 

@@ -1,9 +1,10 @@
-"""Which rows of benchmarks/default.py belong together, and how methods differ on the same splits."""
+"""Which rows of benchmarks/studies/default/run.py belong together, and how methods differ on the same splits."""
 
 from typing import NamedTuple
 
 import numpy as np
-from default_ours import OURS
+
+from benchmarks.lib.default_ours import OURS
 
 __all__ = [
     "DEFAULT",

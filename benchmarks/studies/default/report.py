@@ -1,14 +1,23 @@
-"""The tables of benchmarks/default.py, from the rows that it has kept."""
+"""The tables of benchmarks/studies/default/run.py, from the rows that it has kept."""
 
 from collections import Counter
 
 import numpy as np
-from common import markdown
-from default_bars import bars
-from default_compare import DEFAULT, best_rival, by_split, difference, done, methods, of_table
-from default_ours import OUR_HETEROSCEDASTIC, OURS
-from default_rivals import HETEROSCEDASTIC
-from default_tables import CLASSES, TABLES
+
+from benchmarks.lib.common import markdown
+from benchmarks.lib.default_ours import OUR_HETEROSCEDASTIC, OURS
+from benchmarks.lib.default_rivals import HETEROSCEDASTIC
+from benchmarks.lib.default_tables import CLASSES, TABLES
+from benchmarks.studies.default.bars import bars
+from benchmarks.studies.default.compare import (
+    DEFAULT,
+    best_rival,
+    by_split,
+    difference,
+    done,
+    methods,
+    of_table,
+)
 
 __all__ = ["report"]
 

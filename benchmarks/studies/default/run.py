@@ -1,6 +1,6 @@
 """One line against what a user would pick instead: `fit_posterior(x, y)` with nothing else given.
 
-    TFBNN_DATA=folder python benchmarks/default.py [--tables yacht ...] [--methods ours | rivals | ...]
+    TFBNN_DATA=folder python -m benchmarks default [--tables yacht ...] [--methods ours | rivals | ...]
         [--splits 0 1 ...] [--seeds 0 ...] [--networks 50 50-50 ...] [--rivals-python PATH] [--bde-python PATH] [--fresh]
 
 `BayesianMLP()`, networks that are given on the first split, and the package's baselines, beside
@@ -24,14 +24,23 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from common import HERE, add_common_options, data_folder, keep, output_folder, revision
-from default_class_rivals import CLASS_RIVALS
-from default_ours import OUR_HETEROSCEDASTIC, OURS
-from default_report import report
-from default_rivals import RIVALS
-from default_tables import CLASSES, NOISE_FREE, REGRESSION, TABLES
-from default_work import RESULT
-from store import Store
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import (
+    HERE,
+    add_common_options,
+    data_folder,
+    keep,
+    output_folder,
+    revision,
+)
+from benchmarks.lib.default_class_rivals import CLASS_RIVALS
+from benchmarks.lib.default_ours import OUR_HETEROSCEDASTIC, OURS
+from benchmarks.lib.default_rivals import RIVALS
+from benchmarks.lib.default_tables import CLASSES, NOISE_FREE, REGRESSION, TABLES
+from benchmarks.lib.default_work import RESULT
+from benchmarks.lib.store import Store
+from benchmarks.studies.default.report import report
 
 TIME_LIMIT = 900.0
 PYTHONS = "--rivals-python or --bde-python an interpreter that has it"
@@ -105,7 +114,7 @@ def measure(job, options, folder):
     """
     rows = rows_of(job, options.rivals_python, folder)
     python = {"bde": options.bde_python}.get(job.method, options.rivals_python)
-    command = [sys.executable if job.method in OURS else python, HERE / "default_work.py"]
+    command = [sys.executable if job.method in OURS else python, HERE / "lib" / "default_work.py"]
     command += [job.method, rows, "--seed", str(job.seed)]
     command += ["--hidden", *map(str, job.hidden)] if job.method in OURS else []
     command += [f"--{name}" for name in ("plain",) if job.plain]
@@ -128,7 +137,10 @@ def rows_of(job, python, folder):
     """The file with the rows of a split, which the interpreter with scikit-learn writes."""
     path = Path(folder) / f"{job.table}-{job.split}.npz"
     if not path.exists():
-        run_child([python, HERE / "default_tables.py", job.table, str(job.split), path], TIME_LIMIT)
+        run_child(
+            [python, HERE / "lib" / "default_tables.py", job.table, str(job.split), path],
+            TIME_LIMIT,
+        )
     return path
 
 

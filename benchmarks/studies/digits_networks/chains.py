@@ -1,14 +1,17 @@
-"""Chains of the networks of benchmarks/digits_networks.py in three coordinates."""
+"""Chains of the networks of benchmarks/studies/digits_networks/run.py in three coordinates."""
 
 import dataclasses
 import functools
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_group
-from paper_networks import fully_connected, residual_convolutional
-from random_directions import random_directions
-from repriorisation_chains import (
+from sklearn.datasets import load_digits
+
+import tfbnn
+from benchmarks.lib.blocks import make_group
+from benchmarks.lib.paper_networks import fully_connected, residual_convolutional
+from benchmarks.lib.random_directions import random_directions
+from benchmarks.studies.repriorisation.chains import (
     LEAPFROG_STEPS,
     NOISE_SCALE,
     NUM_PROJECTIONS,
@@ -16,9 +19,6 @@ from repriorisation_chains import (
     effective,
     kernel,
 )
-from sklearn.datasets import load_digits
-
-import tfbnn
 from tfbnn.diagnostics.statistics import split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs

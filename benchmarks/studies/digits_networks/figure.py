@@ -1,8 +1,7 @@
-"""Figure of benchmarks/digits_networks.py."""
+"""Figure of benchmarks/studies/digits_networks/run.py."""
 
-from repriorisation_chains import METHODS
-from repriorisation_figure import LOOKS
-
+from benchmarks.studies.repriorisation.chains import METHODS
+from benchmarks.studies.repriorisation.figure import LOOKS
 from tfbnn.plots.canvas import styled_figure
 
 __all__ = ["figure"]

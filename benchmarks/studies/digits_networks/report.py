@@ -1,9 +1,9 @@
-"""Tables of benchmarks/digits_networks.py."""
+"""Tables of benchmarks/studies/digits_networks/run.py."""
 
-from common import markdown
-from digits_networks_chains import NUM_CHAINS, NUM_ROWS, NUM_WATCHED
-from repriorisation_chains import LEAPFROG_STEPS, METHODS
-from repriorisation_report import KINDS, effective_cell, ratio_cell
+from benchmarks.lib.common import markdown
+from benchmarks.studies.digits_networks.chains import NUM_CHAINS, NUM_ROWS, NUM_WATCHED
+from benchmarks.studies.repriorisation.chains import LEAPFROG_STEPS, METHODS
+from benchmarks.studies.repriorisation.report import KINDS, effective_cell, ratio_cell
 
 __all__ = ["report"]
 
@@ -11,7 +11,7 @@ LEGEND = f"""\
 {NUM_ROWS} of scikit-learn's 1797 digits, pixels standardised together; Gaussian noise of standard
 deviation 0.1 on one-hot labels minus 0.1. Fully connected: three hidden layers. Flattened: a
 residual network on 4 x 4 pixels, a stem and one block, all channels of all pixels to the readout
-(`benchmarks/paper_networks.py`). GELU, ntk; prior scales 1.5 for kernels, 1 for that of the readout, 0.1 for biases.
+(`benchmarks/lib/paper_networks.py`). GELU, ntk; prior scales 1.5 for kernels, 1 for that of the readout, 0.1 for biases.
 Features are those of the readout, with the bias.
 
 {NUM_CHAINS} chains of HMC, {LEAPFROG_STEPS} leapfrog steps, no preconditioner, step size tuned by dual

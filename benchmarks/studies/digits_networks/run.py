@@ -1,6 +1,6 @@
 """Networks of Hron et al. 2022 on scikit-learn's digits: effective draws per gradient, R-hat, scores.
 
-    python benchmarks/digits_networks.py [--cases KEY ...] [--quick --output FOLDER]
+    python -m benchmarks digits_networks [--cases KEY ...] [--quick --output FOLDER]
 
 Fully connected and residual convolutional networks in the ntk scaling on 256 images, in standard,
 repriorised and collapsed coordinates, from the same starts; beside them logistic regression, a forest
@@ -11,14 +11,18 @@ Reference: arXiv:2206.07673, figures 7 to 9.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
-from common import add_common_options, keep, output_folder
-from digits_networks_chains import Case, Length, sample
-from digits_networks_figure import figure
-from digits_networks_report import report
-from digits_networks_scores import rivals, scores
-from repriorisation_chains import METHODS
-from store import Store
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.digits_networks.chains import Case, Length, sample
+from benchmarks.studies.digits_networks.figure import figure
+from benchmarks.studies.digits_networks.report import report
+from benchmarks.studies.digits_networks.scores import rivals, scores
+from benchmarks.studies.repriorisation.chains import METHODS
 
 CASES = (
     Case("flattened", 32, Length(num_burnin_steps=150, num_results=200)),

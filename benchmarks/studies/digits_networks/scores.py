@@ -3,13 +3,13 @@
 import warnings
 
 import numpy as np
-from digits_networks_chains import digits, targets
-from repriorisation_chains import NOISE_SCALE
 from scipy.special import log_softmax, logsumexp
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import tfbnn
+from benchmarks.studies.digits_networks.chains import digits, targets
+from benchmarks.studies.repriorisation.chains import NOISE_SCALE
 
 __all__ = ["rivals", "scores"]
 

@@ -1,6 +1,6 @@
 """The log evidence of linear models, whose exact value is known, and whether its errors are honest.
 
-    python benchmarks/evidence.py [--only CASE ...] [--seeds 10] [--quick --output FOLDER]
+    python -m benchmarks evidence [--only CASE ...] [--seeds 10] [--quick --output FOLDER]
 
 Fits of power posteriors with the default lengths and the default kernel within the rungs to
 informative rows; every seed has its own rows, hence its own exact value. z is (estimate - exact) /
@@ -10,14 +10,18 @@ benchmarks/results/evidence.md.
 
 import argparse
 import dataclasses
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
 from scipy import integrate, stats
-from store import Store
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
 from tfbnn.kernels import PowerPosterior
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal

@@ -1,6 +1,6 @@
 """Faults that a run folder has to survive: benchmarks/results/faults.md, in about ten minutes.
 
-Run from a checkout with the package installed: python benchmarks/faults.py
+Run from a checkout with the package installed: python -m benchmarks faults
 
 The trials are those of tests/durability, more of them. No TensorFlow: a made-up sampler stands in.
 """
@@ -16,8 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import add_common_options, keep, markdown, output_folder
-from store import Store
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -25,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 INTRODUCTION = """\
 # Faults that a run folder survives
 
-Failures out of trials of `benchmarks/faults.py`, on the storage layer, with a made-up sampler whose
+Failures out of trials of `benchmarks/studies/faults/run.py`, on the storage layer, with a made-up sampler whose
 every draw is known. A failure is any of: a file that does not open; a draw, density or state that is
 not bit by bit that of the uninterrupted run; a commit that was reported and is gone; a run that,
 resumed, does not end as the uninterrupted one; more than one temporary file, or one that the next

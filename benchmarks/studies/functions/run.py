@@ -1,6 +1,6 @@
 """Compare a fit with nothing given with published results on functions without noise.
 
-    python benchmarks/functions.py [--functions borehole ...] [--per-input 20 80] [--draws 0 1 2] [--fresh]
+    python -m benchmarks functions [--functions borehole ...] [--per-input 20 80] [--draws 0 1 2] [--fresh]
 
 Borehole (8 inputs), wing weight (10) and buckling load (4) are formulas of engineers. A draw of rows is a
 scrambled Sobol sequence: 5000 test rows, then 20 or 80 training rows to an input. A Gaussian process and
@@ -16,16 +16,21 @@ References:
 """
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder, revision
-from default_ours import FEW_DRAWS
 from scipy.stats import qmc
-from store import Store
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_ours import FEW_DRAWS
+from benchmarks.lib.store import Store
 
 NUM_TEST_ROWS = 5000
 

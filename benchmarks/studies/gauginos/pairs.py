@@ -9,8 +9,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from common import data_folder
 
+from benchmarks.lib.common import data_folder
 from tfbnn.datasets.cross_sections import symmetries
 from tfbnn.hep.inputs import check_inputs, features_among, input_values, places_of
 

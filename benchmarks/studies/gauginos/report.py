@@ -1,6 +1,6 @@
 """Tables of run.py."""
 
-from common import keep, markdown
+from benchmarks.lib.common import keep, markdown
 
 __all__ = ["report"]
 

@@ -1,6 +1,6 @@
 """Cross sections of thirty gaugino pairs at next-to-leading order: a default fit of each, and how wrong it is.
 
-    TFBNN_DATA=folder python benchmarks/studies/gauginos/run.py --work FOLDER [--parts pairs pdf rows next cut]
+    TFBNN_DATA=folder python -m benchmarks gauginos --work FOLDER [--parts pairs pdf rows next cut]
 
 pairs: `tfbnn.BayesianMLP().fit_posterior(x, y, max_seconds=150)` of every pair on 85 % of its rows, inputs
 as `tfbnn.datasets.cross_sections.symmetries` proposes them; scores on the rest. pdf: the same of the relative
@@ -17,13 +17,14 @@ import time
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, output_folder, revision
-from pairs import pairs, rows_of
-from report import report
-from store import Store
+
+from benchmarks.lib.common import add_common_options, output_folder, revision
+from benchmarks.lib.store import Store
+from benchmarks.studies.gauginos.pairs import pairs, rows_of
+from benchmarks.studies.gauginos.report import report
 
 SHARE = 0.85
 SECONDS, BRIEF = 150, 60

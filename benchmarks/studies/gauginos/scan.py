@@ -16,15 +16,15 @@ import sys
 import tarfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from pairs import CHARGINOS, NEUTRALINOS, pairs
-from scan import command, ranks, timed
-from scan_points import write_csv
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.studies.gauginos.pairs import CHARGINOS, NEUTRALINOS, pairs
+from benchmarks.studies.gauginos.scan import command, ranks, timed
+from benchmarks.studies.scan.points import write_csv
 from tfbnn.datasets._pair_production import COS2_W, Z_MASS_GEV
 from tfbnn.datasets.cross_sections import symmetries
 from tfbnn.datasets.neutralino import diagonalise, mass_matrix, sample_parameters

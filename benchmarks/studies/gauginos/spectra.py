@@ -13,11 +13,11 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from pairs import CHARGINOS, NEUTRALINOS, pairs, points
 
+from benchmarks.studies.gauginos.pairs import CHARGINOS, NEUTRALINOS, pairs, points
 from tfbnn.datasets.cross_sections import symmetries
 
 HEAD = """energy = 13000

@@ -1,8 +1,8 @@
-"""Table and figure of benchmarks/geometry.py."""
+"""Table and figure of benchmarks/studies/geometry/run.py."""
 
 import numpy as np
-from common import markdown
 
+from benchmarks.lib.common import markdown
 from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
 
 __all__ = ["figure", "report"]

@@ -1,6 +1,6 @@
 """What start and geometry are worth: three preconditioners x two starts on five problems.
 
-    TFBNN_DATA=folder python benchmarks/geometry.py [--only PROBLEM ...]
+    TFBNN_DATA=folder python -m benchmarks geometry [--only PROBLEM ...]
 
 Two short chains of HMC per row. Rows are kept as they finish, so that the script goes on where it
 was killed; table and figure are benchmarks/results/geometry.*.
@@ -9,14 +9,18 @@ was killed; table and figure are benchmarks/results/geometry.*.
 import argparse
 import dataclasses
 import itertools
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import convergence, fit, num_gradients, predictions, quiet, scores
-from common import RESULTS, keep
-from geometry_report import figure, report
-from problems import adam, load
-from store import Store
 
+from benchmarks.lib.chains import convergence, fit, num_gradients, predictions, quiet, scores
+from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.problems import adam, load
+from benchmarks.lib.store import Store
+from benchmarks.studies.geometry.report import figure, report
 from tfbnn.kernels import HMC
 
 PRECONDITIONERS = ("identity", "diagonal", "gauss_newton")

@@ -1,6 +1,6 @@
 """Milliseconds per gradient of HMC and NUTS, and compile seconds, against blackjax.
 
-    python benchmarks/gradient_cost.py [--quick --output FOLDER]   # needs jax and blackjax
+    python -m benchmarks gradient_cost [--quick --output FOLDER]   # needs jax and blackjax
 
 One chain, 11 746 rows, 5-20-20-1 and 5-50-50-1, the same potential (tanh, N(0, 1) prior, learned
 noise scale), the same step size and number of leapfrog steps in one process, runs of the two
@@ -10,12 +10,17 @@ time: figures are medians of interleaved runs and their ratio.
 """
 
 import argparse
+import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, in_turns, keep, markdown, output_folder
-from hmc_rivals import jax_log_density
+
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
+from benchmarks.lib.hmc_rivals import jax_log_density
 
 warnings.filterwarnings("ignore")
 NUM_ROWS, REPEATS = 11_746, 7
@@ -33,8 +38,7 @@ def rows():
 
 def ours(layer_sizes, kernel):
     """(function () -> (seconds, gradients), compile seconds)."""
-    from blocks import make_group
-
+    from benchmarks.lib.blocks import make_group
     from tfbnn.likelihoods import Gaussian
     from tfbnn.priors import Normal
     from tfbnn.spec.model_spec import make_spec

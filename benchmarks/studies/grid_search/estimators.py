@@ -1,6 +1,6 @@
-"""A child of grid_search.py: one search, or the checks of one estimator, and what they cost.
+"""A child of run.py: one search, or the checks of one estimator, and what they cost.
 
-    python benchmarks/estimators.py search|regressor|classifier|"quick search"
+    python benchmarks/studies/grid_search/estimators.py search|regressor|classifier|"quick search"
 
 Standard output has a JSON object.
 """
@@ -10,6 +10,9 @@ import sys
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 from sklearn.datasets import make_friedman1
 from sklearn.model_selection import GridSearchCV

@@ -1,6 +1,6 @@
 """A grid search with the estimators, and scikit-learn's checks of them: seconds, programs, verdicts.
 
-    python benchmarks/grid_search.py [--quick --output FOLDER] [--only PART]
+    python -m benchmarks grid_search [--quick --output FOLDER] [--only PART]
 
 `GridSearchCV` over three activations in five folds, on 200 rows of Friedman's function of ten inputs
 with unit noise, by `BayesianMLPRegressor(hidden_layer_sizes=8)`: sixteen fits of [10, 8, 1] with the
@@ -11,11 +11,15 @@ by TensorFlow's log. The table is benchmarks/results/grid_search.md.
 
 import argparse
 import os
+import sys
+from pathlib import Path
 
-from common import add_common_options, keep, markdown, output_folder
-from resident import HERE, ended_child
-from store import Store
-from xla_log import LOGGING, compilations
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.resident import ended_child
+from benchmarks.lib.store import Store
+from benchmarks.lib.xla_log import LOGGING, compilations
 
 PARTS = {
     "search": "grid search, 3 activations x 5 folds, [10, 8, 1], 200 rows",
@@ -53,7 +57,7 @@ def main(arguments=None):
 
 def measure(part):
     """What a child says of one part, what XLA compiled there, and the load."""
-    found, log = ended_child([HERE / "estimators.py", part], **LOGGING)
+    found, log = ended_child([Path(__file__).with_name("estimators.py"), part], **LOGGING)
     seconds = [seconds for _, seconds in compilations(log)]
     load, _, _ = os.getloadavg()
     return {**found, "programs": len(seconds), "compiling": sum(seconds), "load": load}

@@ -1,6 +1,6 @@
 """A stand-in for the face images of Dinh et al. 2024: leapfrog HMC with 1024 inputs and 167 rows.
 
-    python benchmarks/studies/images/run.py [--quick --output FOLDER]
+    python -m benchmarks images [--quick --output FOLDER]
 
 scikit-learn's digits, enlarged to 32 x 32 pixels, in place of UTKFace; the target is the digit over ten, as the paper's
 is the age over a hundred. Travel time, step sizes, rows and draws are the paper's (section 4.2, appendix A.6). It does
@@ -15,16 +15,16 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import quiet
-from common import add_common_options, keep, markdown, output_folder
-from problems import adam
 from sklearn.datasets import load_digits
-from store import Store
 
 import tfbnn
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.problems import adam
+from benchmarks.lib.store import Store
 from tfbnn.kernels import HMC
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal

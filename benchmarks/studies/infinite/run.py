@@ -1,24 +1,29 @@
 """Fit networks of infinite width where the truth is known, and time their predictions.
 
-    python benchmarks/infinite.py [--tables grid ...] [--activations tanh relu] [--fresh]
+    python -m benchmarks infinite [--tables grid ...] [--activations tanh relu] [--fresh]
 
-Tables are those of benchmarks/default_tables.py, first split, and the functions without noise of
-benchmarks/functions.py ("borehole 20": 20 rows to an input). results/infinite.md has verdicts, seconds and
+Tables are those of benchmarks/lib/default_tables.py, first split, and the functions without noise of
+benchmarks/studies/functions/run.py ("borehole 20": 20 rows to an input). results/infinite.md has verdicts, seconds and
 scores, and what a prediction takes at 1000 rows x 50 draws beside what the processor's products allow.
 Finished rows are kept, so that a killed script goes on where it was.
 """
 
 import argparse
 import math
+import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder, revision
-from default_ours import FEW_DRAWS
-from default_tables import TABLES
-from functions import FUNCTIONS, rows_of
-from store import Store
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_ours import FEW_DRAWS
+from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.store import Store
+from benchmarks.studies.functions.run import FUNCTIONS, rows_of
 
 NAMES = (
     "grid",

@@ -1,10 +1,10 @@
 """Between the standard and the repriorised coordinates: the regulariser, Langevin steps, and classes.
 
-    TFBNN_DATA=folder python benchmarks/studies/interpolation/run.py [--seconds 80] [--quick --output FOLDER]
+    TFBNN_DATA=folder python -m benchmarks interpolation [--seconds 80] [--quick --output FOLDER]
 
 Hron et al. 2022: with a growing regulariser the map of repriorisation goes over into the identity (sections 3.2 and
 4.2.1), the paper's own sampler is underdamped Langevin, unadjusted, with steps that would be accepted at 98 %, and
-appendix F has classes. The networks of benchmarks/repriorisation.py; rows are kept as they finish, the table is
+appendix F has classes. The networks of benchmarks/studies/repriorisation/run.py; rows are kept as they finish, the table is
 benchmarks/results/interpolation.md.
 
 Reference: arXiv:2206.07673.
@@ -15,16 +15,22 @@ import dataclasses
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from repriorisation_chains import ACCEPTANCE, LEAPFROG_STEPS, Case, kernel, sample
-from repriorisation_report import effective_cell
 from sklearn.datasets import load_breast_cancer
-from store import Store
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.repriorisation.chains import (
+    ACCEPTANCE,
+    LEAPFROG_STEPS,
+    Case,
+    kernel,
+    sample,
+)
+from benchmarks.studies.repriorisation.report import effective_cell
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import Repriorised, UnderdampedLangevin
 from tfbnn.likelihoods import Bernoulli

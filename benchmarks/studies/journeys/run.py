@@ -1,6 +1,6 @@
 """How far a call goes through the package: benchmarks/results/journeys.md, in a minute.
 
-Run from a checkout with the package installed: python benchmarks/journeys.py
+Run from a checkout with the package installed: python -m benchmarks journeys
 """
 
 import argparse
@@ -13,11 +13,11 @@ import threading
 import warnings
 from pathlib import Path
 
-from common import add_common_options, keep, markdown, output_folder
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 INTRODUCTION = """\
 # How far a call goes
 

@@ -1,6 +1,6 @@
 """A Keras copy of a perceptron beside the perceptron: log density, and time of a gradient.
 
-    python benchmarks/keras_models.py [--quick --output FOLDER]
+    python -m benchmarks keras_models [--quick --output FOLDER]
 
 One chain, 11 746 rows, 5-20-20-1, tanh. Three sides of one posterior: `BayesianMLP`; a
 `keras.Sequential` of Dense layers in `BayesianModel`, which recognises it; and the same layers in a
@@ -14,11 +14,13 @@ import time
 import warnings
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, in_turns, keep, markdown, output_folder
+
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
 
 warnings.filterwarnings("ignore")
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the models of the tests
 NUM_ROWS, REPEATS, LAYER_SIZES = 11_746, 15, [5, 20, 20, 1]
 # Gradients of a timed run, and of one of the other models, which see fewer rows.
 COUNT, OTHER_ROWS, OTHER_COUNT = 50, 1000, 10

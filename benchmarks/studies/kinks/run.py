@@ -1,9 +1,9 @@
 """Kinks on the way of leapfrog HMC: how rarely one is harmless, what a path may err by, how many there are.
 
-    python benchmarks/studies/kinks/run.py [--quick --output FOLDER]
+    python -m benchmarks kinks [--quick --output FOLDER]
 
 Lemma 3.4 of Dinh, Ho and Nguyen 2024, the bound on the error of a path that follows it, and the number of kinks
-by architecture that they leave open. The networks and rows of benchmarks/relu_inefficiency.py, at draws of
+by architecture that they leave open. The networks and rows of benchmarks/studies/relu_inefficiency/run.py, at draws of
 their posteriors with fresh momenta. Rows are kept as they finish; the table is benchmarks/results/kinks.md.
 
 Reference: arXiv:2410.22065.
@@ -13,15 +13,15 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from relu_energy_error import kinks_of_steps
-from relu_inefficiency import NOISE_SCALE, WIDTH, Case, Length, fit, rows
-from relu_local_error import TILE, one_step, points
-from store import Store
 
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.relu_energy_error.run import kinks_of_steps
+from benchmarks.studies.relu_inefficiency.local_error import TILE, one_step, points
+from benchmarks.studies.relu_inefficiency.run import NOISE_SCALE, WIDTH, Case, Length, fit, rows
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient

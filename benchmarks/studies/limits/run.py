@@ -1,6 +1,6 @@
 """A limit in seconds: is it kept, does it end with draws, and what do these miss?
 
-    TFBNN_DATA=folder python benchmarks/limits.py [--tables example ...] [--networks 50 50-50] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks limits [--tables example ...] [--networks 50 50-50] [--fresh]
 
 `BayesianMLP([D, 50, 1])` and `[D, 50, 50, 1]` with `max_seconds=` and nothing else, each row in a process
 of its own, one after the other. Scores are held against those of the same fit without a limit: the row of
@@ -16,11 +16,22 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import HERE, RESULTS, add_common_options, keep, markdown, output_folder, revision
-from default import rows_of as rows_of_table
-from default import run_child
-from store import Store
+
+from benchmarks.lib.common import (
+    HERE,
+    RESULTS,
+    add_common_options,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
+from benchmarks.lib.store import Store
+from benchmarks.studies.default.run import rows_of as rows_of_table
+from benchmarks.studies.default.run import run_child
 
 EXAMPLE, UNLIMITED = "README's example", "no limit"
 SMALL = (EXAMPLE, "yacht", "concrete")
@@ -72,7 +83,12 @@ def measure(job, options, folder):
         np.savez(path, **example())
     else:
         path = rows_of_table(_Split(job.table), options.rows_python, folder)
-    command = [sys.executable, HERE / "default_work.py", "short" if job.limit else "default", path]
+    command = [
+        sys.executable,
+        HERE / "lib" / "default_work.py",
+        "short" if job.limit else "default",
+        path,
+    ]
     command += ["--hidden", *job.network.split("-")]
     command += ["--max-seconds", job.limit] if job.limit else []
     load = round(os.getloadavg()[0], 2)

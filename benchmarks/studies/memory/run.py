@@ -1,20 +1,23 @@
 """Memory of a run whose draws go to a folder: benchmarks/results/memory.md, in a few minutes.
 
-Run from a checkout with the package installed: python benchmarks/memory.py
+Run from a checkout with the package installed: python -m benchmarks memory
 
 Needs Linux and 2.5 GB of disk; --quick needs 50 MB.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from process_memory import resident_megabytes
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.process_memory import resident_megabytes
 from tfbnn.engine.running.advance import advance_group
 
 LAYERS = [5, 50, 50, 50, 1]

@@ -1,6 +1,6 @@
-"""One fit of `million_rows.py` in a process of its own, which may be killed: JSON in, JSON out.
+"""One fit of `run.py` in a process of its own, which may be killed: JSON in, JSON out.
 
-    python benchmarks/million_rows_fit.py WORK '{"num_rows": 1000000, "layers": [5, 20, 20, 1], ...}'
+    python benchmarks/studies/million_rows/fit.py WORK '{"num_rows": 1000000, "layers": [5, 20, 20, 1], ...}'
 
 WORK has x.npy, y.npy and exact.npy; the first `num_rows` are fitted, the last `held_out` scored. The last line
 that is printed is the result.
@@ -13,10 +13,12 @@ import sys
 import warnings
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from process_memory import forget_largest, resident_megabytes
 
 import tfbnn
+from benchmarks.lib.process_memory import forget_largest, resident_megabytes
 from tfbnn.kernels import HMC
 
 # Of a fit before the one that counts: what TensorFlow and compilers take once.

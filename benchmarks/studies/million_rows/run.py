@@ -1,6 +1,6 @@
 """A million rows on two cores: the leading-order cross section, smeared by 20 %, fitted with nothing given.
 
-    python benchmarks/million_rows.py [--work FOLDER] [--fresh] [--quick --output FOLDER]
+    python -m benchmarks million_rows [--work FOLDER] [--fresh] [--quick --output FOLDER]
 
 Each part is a process of its own; rows, and the run that goes on after a kill, are in FOLDER, by
 default one beside other temporary files. Finished parts are kept, and a script that was killed goes on
@@ -17,10 +17,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-from common import HERE, add_common_options, keep, machine, markdown, output_folder
-from store import Store
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
+import numpy as np
+
+from benchmarks.lib.common import add_common_options, keep, machine, markdown, output_folder
+from benchmarks.lib.store import Store
 from tfbnn.datasets import neutralino_pairs
 
 NAME, SMEARING, KILL_AFTER = "million_rows", 0.2, 10
@@ -79,7 +81,7 @@ def make_rows(work, count):
 
 
 def parts(study):
-    """(Name, what `million_rows_fit.py` is asked for) of each."""
+    """(Name, what `fit.py` is asked for) of each."""
     for number, num_rows in itertools.product(range(study["memory_runs"]), study["numbers"]):
         yield (
             f"memory of {num_rows}, run {number}",
@@ -100,7 +102,7 @@ def parts(study):
 
 def fit(work, asked):
     """What one process found, started again where it was killed, and how often it was."""
-    command = [sys.executable, HERE / "million_rows_fit.py", work, json.dumps(asked)]
+    command = [sys.executable, Path(__file__).with_name("fit.py"), work, json.dumps(asked)]
     kills = 0
     while True:
         ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)

@@ -1,6 +1,6 @@
 """Which check of the suite sees which seeded bug: benchmarks/results/mutations.md, in minutes.
 
-Run from a checkout with the package installed: python benchmarks/mutations.py
+Run from a checkout with the package installed: python -m benchmarks mutations
 """
 
 import os
@@ -8,11 +8,11 @@ import sys
 import warnings
 from pathlib import Path
 
-from common import keep, markdown
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import keep, markdown
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 LAYERS = {
     "B": "B statistical",
     "A": "A deterministic",

@@ -1,7 +1,8 @@
-"""The tables of benchmarks/neutralino.py."""
+"""The tables of benchmarks/studies/neutralino/run.py."""
 
 import numpy as np
-from common import markdown
+
+from benchmarks.lib.common import markdown
 
 __all__ = ["report"]
 
@@ -15,7 +16,7 @@ the standardised residuals, with the interquartile range over 1.349 and the kurt
 normal) beside it. R-hat and ESS are of the predictions at 200 validation rows. Wall is everything
 from raw rows to scores, compilation included; ms per gradient is wall time of warm-up and sampling
 over the gradients of all chains. Raw inputs are mass and N11 to N14; invariant inputs carry the
-symmetries of the cross section (`invariant_inputs` in benchmarks/problems.py). Stacked rows weigh
+symmetries of the cross section (`invariant_inputs` in benchmarks/lib/problems.py). Stacked rows weigh
 the chains by their score on the 535 validation rows."""
 
 FINDINGS = """\

@@ -1,6 +1,6 @@
 """The headline case: NLO cross sections of pp -> chi10 chi10 as a sampled network.
 
-    TFBNN_DATA=folder python benchmarks/neutralino.py [--only ROW ...] [--seeds 0 1 2] [--fresh]
+    TFBNN_DATA=folder python -m benchmarks neutralino [--only ROW ...] [--seeds 0 1 2] [--fresh]
 
 Rows are fitted one after the other on the given split and scored on its test rows, with equal chain
 weights and with weights stacked on the validation rows. They are kept as they finish; tables and
@@ -9,16 +9,20 @@ figures are benchmarks/results/neutralino*.
 
 import argparse
 import dataclasses
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import fit
-from common import RESULTS, keep
-from neutralino_report import report
-from problems import LOG_TARGET, NTK, adam, neutralino
-from store import Store
 
 import tfbnn
+from benchmarks.lib.chains import fit
+from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.problems import LOG_TARGET, NTK, adam, neutralino
+from benchmarks.lib.store import Store
+from benchmarks.studies.neutralino.report import report
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.plots import plot_pulls

@@ -1,10 +1,10 @@
 """The default fit on seventeen other tables, beside what a user would pick instead.
 
-    python benchmarks/other_tables.py [--tables "pure noise" ...] [--rivals-python PATH] [--fresh]
+    python -m benchmarks other_tables [--tables "pure noise" ...] [--rivals-python PATH] [--fresh]
 
 `BayesianMLP([D, 50, K]).fit_posterior(x, y)` with nothing else given, seed 0, and ridge or logistic
 regression, boosting, an ensemble of perceptrons and a Gaussian process of scikit-learn, as in
-benchmarks/default.py. Every row is fitted in a process of its own, finished ones are kept; the table is
+benchmarks/studies/default/run.py. Every row is fitted in a process of its own, finished ones are kept; the table is
 benchmarks/results/other_tables.md.
 """
 
@@ -15,12 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import HERE, add_common_options, keep, markdown, output_folder, revision
-from default import TIME_LIMIT, run_child
-from default_tables import CLASSES
-from other_tables_rows import TABLES
-from store import Store
+
+from benchmarks.lib.common import HERE, add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_tables import CLASSES
+from benchmarks.lib.store import Store
+from benchmarks.studies.default.run import TIME_LIMIT, run_child
+from benchmarks.studies.other_tables.tables import TABLES
 
 DEFAULT, RIVALS = "default", ("ridge", "logistic", "boosting", "mlp", "gp")
 HEADER = ["table", "rows, inputs", "RMSE or accuracy", "coverage 1, 2 sigma", "wall s", "verdict"]
@@ -37,7 +40,7 @@ def rows_of(name, python, folder):
     """The NPZ file of a table, which the interpreter with scikit-learn writes, and what it holds."""
     path = Path(folder) / f"{name}.npz"
     if not path.exists():
-        run_child([python, HERE / "other_tables_rows.py", name, path], TIME_LIMIT)
+        run_child([python, Path(__file__).with_name("tables.py"), name, path], TIME_LIMIT)
     with np.load(path) as file:
         return path, dict(file)
 
@@ -50,7 +53,7 @@ def methods_of(kind):
 
 def measure(method, path, python, extra):
     """Fits one row in a new process: its scores, commit and wall seconds, or why it failed."""
-    command = [sys.executable if method == DEFAULT else python, HERE / "default_work.py"]
+    command = [sys.executable if method == DEFAULT else python, HERE / "lib" / "default_work.py"]
     command += [method, path, *extra]
     began = time.perf_counter()
     try:

@@ -1,15 +1,19 @@
-"""Other tables than those of default.py: noise, pits, waves, steps, few rows, many inputs.
+"""Other tables than those of the study default: noise, pits, waves, steps, few rows, many inputs.
 
-    python benchmarks/other_tables_rows.py TABLE ROWS.npz
+    python benchmarks/studies/other_tables/tables.py TABLE ROWS.npz
 
 Needs scikit-learn. A quarter of the rows, eight at least, are test rows.
 """
 
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from default_tables import CLASSES, REGRESSION
+
+from benchmarks.lib.default_tables import CLASSES, REGRESSION
 
 TEST_SHARE, FEWEST_TEST_ROWS = 0.25, 8
 
@@ -129,7 +133,7 @@ TABLES = {
 
 
 def write_rows(name, path):
-    """Writes x, y, x_test, y_test and the kind of a table to an NPZ file, as default_work.py reads it."""
+    """Writes x, y, x_test, y_test and the kind of a table to an NPZ file, as lib/default_work.py reads it."""
     x, y, kind = TABLES[name]()
     order = np.random.default_rng(1000).permutation(len(y))
     count = max(round(TEST_SHARE * len(y)), FEWEST_TEST_ROWS)

@@ -1,6 +1,6 @@
 """Crank-Nicolson proposals in repriorised coordinates, against width and beside HMC.
 
-    TFBNN_DATA=FOLDER python benchmarks/pcn.py [--seconds S] [--quick --output FOLDER]
+    TFBNN_DATA=FOLDER python -m benchmarks pcn [--seconds S] [--quick --output FOLDER]
 
 The acceptance at a fixed step, and effective draws of outputs per second of processor time, of networks
 with three hidden layers on 64 rows. Rows are kept as they finish; the table is benchmarks/results/pcn.md.
@@ -9,16 +9,20 @@ Reference: arXiv:2408.14325.
 """
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_group
-from common import add_common_options, keep, markdown, output_folder
-from repriorisation_chains import LEAPFROG_STEPS, Case, Watch, effective, start
 from scipy import stats
-from store import Store
 
+from benchmarks.lib.blocks import make_group
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.repriorisation.chains import LEAPFROG_STEPS, Case, Watch, effective, start
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.reparametrisation import RepriorisedPotential as InOwnCoordinates

@@ -1,7 +1,8 @@
-"""The table of benchmarks/pops.py."""
+"""The table of benchmarks/studies/pops/run.py."""
 
 import numpy as np
-from common import keep, markdown
+
+from benchmarks.lib.common import keep, markdown
 
 __all__ = ["report"]
 

@@ -1,22 +1,26 @@
 """Which scale of calibrated bars tells large errors from small ones: the misfit, and its rivals.
 
-    TFBNN_DATA=folder python benchmarks/pops.py --runs FOLDER [--tables wine ...] [--seeds 0]
+    TFBNN_DATA=folder python -m benchmarks pops --runs FOLDER [--tables wine ...] [--seeds 0]
 
-Runs are those of benchmarks/calibration.py, opened and not sampled again. Of each scale: the rank
+Runs are those of benchmarks/studies/calibration/run.py, opened and not sampled again. Of each scale: the rank
 correlation of absolute errors and bars, and coverage and density calibrated by the rows of the fit
 ("loo") and by held-out rows ("split", averaged over ten partitions), on held-out rows, transformed. Finished rows are kept beside the
 table, benchmarks/results/pops.md.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from calibration import NAMES, QUICK, by_default
-from common import add_common_options, output_folder, revision
-from pops_report import report
-from pops_scales import held_out_of, own_and_new, scales_of
-from store import Store
+
+from benchmarks.lib.common import add_common_options, output_folder, revision
+from benchmarks.lib.store import Store
+from benchmarks.studies.calibration.run import NAMES, QUICK, by_default
+from benchmarks.studies.pops.report import report
+from benchmarks.studies.pops.scales import held_out_of, own_and_new, scales_of
 
 NUM_PARTITIONS = 10
 

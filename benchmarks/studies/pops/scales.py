@@ -1,4 +1,4 @@
-"""The scales that benchmarks/pops.py compares, from the features of one network per chain.
+"""The scales that benchmarks/studies/pops/run.py compares, from the features of one network per chain.
 
 With features phi of all rows, divided by the noise, A = sum phi phi' + 1 and leverage h_i: row i becomes
 exact by delta_i = A^-1 phi_i r_i / h_i (Swinburne and Perez 2025, arXiv:2402.01810). Every scale is a

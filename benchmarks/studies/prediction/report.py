@@ -1,8 +1,8 @@
-"""Table and histogram of `prediction.py`."""
+"""Table and histogram of `run.py`."""
 
 import numpy as np
-from common import gpu_name, keep, markdown
 
+from benchmarks.lib.common import gpu_name, keep, markdown
 from tfbnn.plots.canvas import line_looks, styled_figure
 from tfbnn.system.threads import num_cores
 

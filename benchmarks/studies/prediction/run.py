@@ -1,6 +1,6 @@
 """Milliseconds per prediction of 1000 networks, seconds to load them, and a whole cold process.
 
-    python benchmarks/prediction.py [--quick --output FOLDER]
+    python -m benchmarks prediction [--quick --output FOLDER]
 
 The networks of table 8.1 of the thesis (1 to 5 hidden layers of 50), with random weights, which do
 not matter here; mean and standard deviation included. NumPy is timed against the backend of TensorFlow,
@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 from unittest import mock
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, output_folder
-from prediction_report import report
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, output_folder
+from benchmarks.studies.prediction.report import report
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.posterior import forward

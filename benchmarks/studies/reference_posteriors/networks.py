@@ -8,10 +8,10 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-from reference_densities import LOG_2PI, Moments
 from scipy import special, stats
 
 import tfbnn
+from benchmarks.studies.reference_posteriors.densities import LOG_2PI, Moments
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal, Uniform
 

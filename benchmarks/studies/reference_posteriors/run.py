@@ -1,9 +1,9 @@
 """Every kernel on posteriors whose means and variances are known: is it right, where it says it is sure?
 
-    python benchmarks/reference_posteriors.py [--only POSTERIOR ...] [--quick --output FOLDER]
+    python -m benchmarks reference_posteriors [--only POSTERIOR ...] [--quick --output FOLDER]
 
-Four log densities (`reference_densities.py`) are sampled by `tfbnn.sample` with all kernels that need no
-network, and two small networks (`reference_networks.py`) by `fit_posterior` with those that do. Eight
+Four log densities (`densities.py`) are sampled by `tfbnn.sample` with all kernels that need no
+network, and two small networks (`networks.py`) by `fit_posterior` with those that do. Eight
 chains in float64, 1000 transitions of warm-up, default settings but where a name says otherwise; all of
 these kernels accept or reject, the unadjusted forms, which are biased, are left out. z is (mean of the
 draws - reference) / MCSE, of every coordinate and of its squared deviation from the exact mean, that is of
@@ -15,16 +15,20 @@ benchmarks/results/reference_posteriors.md.
 
 import argparse
 import dataclasses
+import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from reference_densities import DENSITIES
-from reference_networks import NETWORKS, X
-from store import Store
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.reference_posteriors.densities import DENSITIES
+from benchmarks.studies.reference_posteriors.networks import NETWORKS, X
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.kernels import NUTS, SMMALA, PowerPosterior, Repriorised
 

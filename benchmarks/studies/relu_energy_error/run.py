@@ -1,8 +1,8 @@
 """Energy errors of single leapfrog steps on a ReLU network against theorem 3.3 of Dinh et al. 2024.
 
-    python benchmarks/relu_energy_error.py [--quick --output FOLDER]
+    python -m benchmarks relu_energy_error [--quick --output FOLDER]
 
-The network and the rows of benchmarks/relu_inefficiency.py. Crossing times are exact: along a step
+The network and the rows of benchmarks/studies/relu_inefficiency/run.py. Crossing times are exact: along a step
 the input of a hidden unit changes linearly. Rows are kept as they finish; the table is
 benchmarks/results/relu_energy_error.md.
 
@@ -10,13 +10,24 @@ Reference: arXiv:2410.22065.
 """
 
 import argparse
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
-from relu_inefficiency import NOISE_SCALE, WIDTH, Case, Length, fit, rows
-from relu_local_error import LARGEST_FITTED, TILE, active, fitted_slope, one_step, points
-from store import Store
 
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.relu_inefficiency.local_error import (
+    LARGEST_FITTED,
+    TILE,
+    active,
+    fitted_slope,
+    one_step,
+    points,
+)
+from benchmarks.studies.relu_inefficiency.run import NOISE_SCALE, WIDTH, Case, Length, fit, rows
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient

@@ -1,9 +1,13 @@
-"""Figure of benchmarks/relu_inefficiency.py."""
+"""Figure of benchmarks/studies/relu_inefficiency/run.py."""
 
 import numpy as np
-from relu_inefficiency_report import efficiency_curve, mean_acceptance, start_name
-from relu_published import OPTIMUM
 
+from benchmarks.studies.relu_inefficiency.published import OPTIMUM
+from benchmarks.studies.relu_inefficiency.report import (
+    efficiency_curve,
+    mean_acceptance,
+    start_name,
+)
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, styled_figure
 
 __all__ = ["figure"]

@@ -1,8 +1,8 @@
 """The energy error of one leapfrog step, for the scripts benchmarks/relu_*.py."""
 
 import numpy as np
-from common import markdown
 
+from benchmarks.lib.common import markdown
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient

@@ -1,9 +1,10 @@
-"""Tables of benchmarks/relu_inefficiency.py."""
+"""Tables of benchmarks/studies/relu_inefficiency/run.py."""
 
 import numpy as np
-from common import markdown
-from relu_local_error import error_table
-from relu_published import ACCEPTANCE, ERRORS, OPTIMUM, STEP_SIZES
+
+from benchmarks.lib.common import markdown
+from benchmarks.studies.relu_inefficiency.local_error import error_table
+from benchmarks.studies.relu_inefficiency.published import ACCEPTANCE, ERRORS, OPTIMUM, STEP_SIZES
 
 __all__ = ["efficiency_curve", "mean_acceptance", "report", "standard_error", "start_name"]
 

@@ -1,6 +1,6 @@
 """Leapfrog HMC on smooth and on ReLU networks: the experiments of Dinh, Ho and Nguyen 2024.
 
-    python benchmarks/relu_inefficiency.py [--only STUDY ...] [--quick --output FOLDER]
+    python -m benchmarks relu_inefficiency [--only STUDY ...] [--quick --output FOLDER]
 
 One network on 100 rows, five chains per setting. Acceptance against step size and number of leapfrog
 steps; efficiency at a fixed travel time; width and depth; the energy error of a single step. The
@@ -16,19 +16,23 @@ Reference: arXiv:2410.22065.
 import argparse
 import dataclasses
 import itertools
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import quiet
-from common import add_common_options, keep, output_folder
-from problems import adam
-from relu_inefficiency_figure import figure
-from relu_inefficiency_report import report, standard_error
-from relu_local_error import local_error
-from relu_published import ACCEPTANCE, STEP_SIZES
-from store import Store
 
 import tfbnn
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.lib.problems import adam
+from benchmarks.lib.store import Store
+from benchmarks.studies.relu_inefficiency.figure import figure
+from benchmarks.studies.relu_inefficiency.local_error import local_error
+from benchmarks.studies.relu_inefficiency.published import ACCEPTANCE, STEP_SIZES
+from benchmarks.studies.relu_inefficiency.report import report, standard_error
 from tfbnn.kernels import HMC
 
 OTHER_SLOPE = "leaky_relu_0.01"

@@ -1,10 +1,10 @@
-"""Table and figure of benchmarks/relu_step_size.py."""
+"""Table and figure of benchmarks/studies/relu_step_size/run.py."""
 
 import math
 
 import numpy as np
-from common import markdown
 
+from benchmarks.lib.common import markdown
 from tfbnn.plots.canvas import BLUE, GREEN, ORANGE, styled_figure
 from tfbnn.spec.distributions import normal_cdf
 

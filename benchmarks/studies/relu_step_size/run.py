@@ -1,6 +1,6 @@
 """Step sizes of leapfrog HMC on densities with kinks: proposition 3.5 of Dinh, Ho and Nguyen 2024.
 
-    python benchmarks/relu_step_size.py [--quick --output FOLDER]
+    python -m benchmarks relu_step_size [--quick --output FOLDER]
 
 Densities of d independent components whose log has affine pieces, and the normal one beside them.
 Starts are exact draws, so that one trajectory from each measures the acceptance of a chain in
@@ -12,14 +12,19 @@ Reference: arXiv:2410.22065.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import add_common_options, keep, output_folder
-from relu_step_size_report import figure, report
-from store import Store
+
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.relu_step_size.report import figure, report
 
 TRAVEL_TIME = 2.0
 DIMENSIONS = (16, 64, 256, 1024, 4096)

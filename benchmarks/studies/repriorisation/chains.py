@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_group
-from problems import uci
-from random_directions import random_directions
 
 import tfbnn
+from benchmarks.lib.blocks import make_group
+from benchmarks.lib.problems import uci
+from benchmarks.lib.random_directions import random_directions
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs

@@ -1,9 +1,9 @@
-"""Figure of benchmarks/repriorisation.py."""
+"""Figure of benchmarks/studies/repriorisation/run.py."""
 
 import numpy as np
-from repriorisation_chains import METHODS
-from repriorisation_report import per_step
 
+from benchmarks.studies.repriorisation.chains import METHODS
+from benchmarks.studies.repriorisation.report import per_step
 from tfbnn.plots.canvas import BLUE, GREEN, GREY, ORANGE, styled_figure
 
 __all__ = ["LOOKS", "figure"]

@@ -1,10 +1,11 @@
-"""Tables of benchmarks/repriorisation.py."""
+"""Tables of benchmarks/studies/repriorisation/run.py."""
 
 import itertools
 
 import numpy as np
-from common import markdown
-from repriorisation_chains import LEAPFROG_STEPS, METHODS
+
+from benchmarks.lib.common import markdown
+from benchmarks.studies.repriorisation.chains import LEAPFROG_STEPS, METHODS
 
 __all__ = ["KINDS", "effective_cell", "per_step", "ratio_cell", "report"]
 

@@ -1,6 +1,6 @@
 """Repriorised sampling and the collapsed readout: the first figure of Hron et al. 2022, and speed.
 
-    TFBNN_DATA=FOLDER python benchmarks/repriorisation.py [--only STUDY ...] [--seconds S]
+    TFBNN_DATA=FOLDER python -m benchmarks repriorisation [--only STUDY ...] [--seconds S]
         [--widths W ...] [--quick --output FOLDER]
 
 Effective draws per gradient of the standard, the repriorised and the collapsed chain against width
@@ -14,14 +14,18 @@ Reference: arXiv:2206.07673.
 import argparse
 import dataclasses
 import itertools
+import sys
+from pathlib import Path
 
-from common import add_common_options, keep, output_folder
-from repriorisation_chains import METHODS, Case, sample
-from repriorisation_figure import figure
-from repriorisation_report import report
-from repriorisation_speed import measure_speed
-from repriorisation_yacht import measure_split
-from store import Store
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.repriorisation.chains import METHODS, Case, sample
+from benchmarks.studies.repriorisation.figure import figure
+from benchmarks.studies.repriorisation.report import report
+from benchmarks.studies.repriorisation.speed import measure_speed
+from benchmarks.studies.repriorisation.yacht import measure_split
 
 WIDTHS = (512, 256, 64, 16, 1024, 128, 32)
 NUMBERS_OF_ROWS = (64, 256, 1024, 2048)

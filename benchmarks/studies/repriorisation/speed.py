@@ -4,8 +4,9 @@ import time
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_group
-from repriorisation_chains import LEAPFROG_STEPS, METHODS, Watch, kernel, start
+
+from benchmarks.lib.blocks import make_group
+from benchmarks.studies.repriorisation.chains import LEAPFROG_STEPS, METHODS, Watch, kernel, start
 
 __all__ = ["arithmetic", "measure_speed"]
 

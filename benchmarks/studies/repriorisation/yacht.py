@@ -2,10 +2,9 @@
 
 import time
 
-from chains import quiet
-from problems import NTK, adam, uci
-
 import tfbnn
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.problems import NTK, adam, uci
 from tfbnn.kernels import HMC, Repriorised
 
 __all__ = ["measure_split"]

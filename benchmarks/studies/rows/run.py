@@ -1,6 +1,6 @@
 """Cost of a gradient and resident memory against the number of rows.
 
-    python benchmarks/rows.py [--quick --output FOLDER]
+    python -m benchmarks rows [--quick --output FOLDER]
 
 HMC's compiled block, float32, one resident process per number of rows; those of one network take
 turns, so that all see the same machine. One chain, and for the network of 5000 weights also four on
@@ -14,10 +14,14 @@ import argparse
 import sys
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, in_turns, keep, markdown, output_folder
-from resident import Resident
+
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
+from benchmarks.lib.resident import Resident
 
 TURNS, FEW_ROWS = 5, 100
 DECADES = (1_000, 10_000, 100_000, 1_000_000)
@@ -64,7 +68,7 @@ def measure(layers, numbers, reference, chains, turns):
     """Lines of the table of times, and of that of memory, of one network."""
     shape, times, seen = "-".join(map(str, layers)), [], {}
     with ExitStack() as stack:
-        residents = {n: stack.enter_context(Resident("resident_groups.py")) for n in numbers}
+        residents = {n: stack.enter_context(Resident("lib/resident_groups.py")) for n in numbers}
         for n, resident in residents.items():
             found = resident.ask(
                 "grow",

@@ -1,4 +1,4 @@
-"""The cases of benchmarks/same_bits.py: tiny fits, by the public interface alone."""
+"""The cases of benchmarks/studies/same_bits/run.py: tiny fits, by the public interface alone."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What of the texts in same_bits_seen.py is compared: numbers, verdicts and names, but no sentences."""
+"""What of the texts in seen.py is compared: numbers, verdicts and names, but no sentences."""
 
 import json
 import re

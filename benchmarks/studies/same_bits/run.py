@@ -1,11 +1,11 @@
 """The same fits with two checkouts of the package, compared bit by bit: benchmarks/results/same_bits.md.
 
-    python benchmarks/same_bits.py --old-revision 33ed619 --keep FOLDER      # about six minutes
-    python benchmarks/same_bits.py --old CHECKOUT --new CHECKOUT --cases nuts,hmc
+    python -m benchmarks same_bits --old-revision 33ed619 --keep FOLDER      # about six minutes
+    python -m benchmarks same_bits --old CHECKOUT --new CHECKOUT --cases nuts,hmc
 
 Exits with 1 where anything differs. With --keep, what the old checkout comes to is left in a folder
-and used again. Cases are in same_bits_cases.py, what is made of each in same_bits_side.py, and what of
-texts is compared in same_bits_facts.py. Needs the libraries of the extras `arviz`, `onnx` and `cluster`.
+and used again. Cases are in cases.py, what is made of each in side.py, and what of
+texts is compared in facts.py. Needs the libraries of the extras `arviz`, `onnx` and `cluster`.
 """
 
 import argparse
@@ -24,11 +24,21 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from common import add_common_options, keep, machine, markdown, output_folder, revision
-from same_bits_facts import facts, one_sided
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
-HERE = Path(__file__).parent
+import numpy as np
+
+from benchmarks.lib.common import (
+    add_common_options,
+    keep,
+    machine,
+    markdown,
+    output_folder,
+    revision,
+)
+from benchmarks.studies.same_bits.facts import facts, one_sided
+
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 QUICK = "nuts,collapsed,categorical"
 # Kinds of arrays that come of files; the new side has them of old files, too.
 RESUMED = ("resumed by fit_posterior", "resumed by resume")
@@ -89,7 +99,7 @@ def main(arguments=None):
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--old", type=Path, help="folder of a checkout")
     group.add_argument("--old-revision", help="instead: a revision of this repository")
-    parser.add_argument("--new", type=Path, default=HERE.parent, help="default: this checkout")
+    parser.add_argument("--new", type=Path, default=ROOT, help="default: this checkout")
     parser.add_argument("--cases", help="names with commas between, to be printed; default: all")
     parser.add_argument("--keep", type=Path, help="folder of what the old checkout comes to")
     parser.add_argument(
@@ -125,7 +135,7 @@ def checkout(options):
     if options.old:
         yield options.old
         return
-    command = ["git", "-C", HERE.parent, "archive", options.old_revision, "tfbnn"]
+    command = ["git", "-C", ROOT, "archive", options.old_revision, "tfbnn"]
     archive = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -138,7 +148,7 @@ def claim(folder, checked_out, fresh):
     label, package = folder / "made_by.json", Path(checked_out) / "tfbnn"
     made_by = {
         "package": digest(path.read_bytes() for path in sorted(package.rglob("*.py"))),
-        "cases": digest((HERE / f"same_bits_{name}.py").read_bytes() for name in SCRIPTS),
+        "cases": digest((HERE / f"{name}.py").read_bytes() for name in SCRIPTS),
         "machine": machine(),
     }
     if label.exists():
@@ -155,10 +165,10 @@ def claim(folder, checked_out, fresh):
 
 
 def run_side(checked_out, folder, *arguments):
-    """Runs same_bits_side.py on the package of a checkout; what it complains of is in the folder."""
+    """Runs side.py on the package of a checkout; what it complains of is in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     surroundings = {"PYTHONPATH": str(Path(checked_out).resolve()), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    command = [sys.executable, HERE / "same_bits_side.py", folder, *arguments]
+    command = [sys.executable, HERE / "side.py", folder, *arguments]
     log = folder / "stderr.txt"
     with log.open("w") as file:
         done = subprocess.run(command, env=os.environ | surroundings, stderr=file)
@@ -289,7 +299,7 @@ def digest(parts):
 
 
 def load(path):
-    """The arrays that same_bits_side.py wrote, dict name -> array."""
+    """The arrays that side.py wrote, dict name -> array."""
     with np.load(path) as file:
         return dict(file)
 

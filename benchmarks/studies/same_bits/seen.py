@@ -1,10 +1,11 @@
-"""What there is to compare in benchmarks/same_bits.py: dicts name -> array, the kind coming first."""
+"""What there is to compare in benchmarks/studies/same_bits/run.py: dicts name -> array, the kind coming first."""
 
 import json
 import re
 
 import numpy as np
-from same_bits_cases import NUM_TRAINING
+
+from benchmarks.studies.same_bits.cases import NUM_TRAINING
 
 __all__ = ["below", "contents", "seen", "text", "told"]
 

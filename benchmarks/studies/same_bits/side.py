@@ -1,6 +1,6 @@
-"""One side of benchmarks/same_bits.py: what the cases come to with one checkout of the package.
+"""One side of benchmarks/studies/same_bits/run.py: what the cases come to with one checkout of the package.
 
-    PYTHONPATH=CHECKOUT python benchmarks/same_bits_side.py FOLDER [--cases NAME,NAME] [--files FOLDER]
+    PYTHONPATH=CHECKOUT python benchmarks/studies/same_bits/side.py FOLDER [--cases NAME,NAME] [--files FOLDER]
 
 FOLDER/NAME/found.npz has all that is to be compared; cases that have one are left as they are. With
 --files, the folder of another side, its model files and run folders are loaded and its stopped runs
@@ -11,15 +11,18 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import traceback
 import warnings
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from same_bits_cases import BY_KERNEL, CASES, FIT, NUM_TRAINING
-from same_bits_seen import below, contents, seen, text, told
 
 import tfbnn
+from benchmarks.studies.same_bits.cases import BY_KERNEL, CASES, FIT, NUM_TRAINING
+from benchmarks.studies.same_bits.seen import below, contents, seen, text, told
 
 
 def main(arguments=None):
@@ -58,7 +61,7 @@ def check_package(files):
     available = sorted(tfbnn.kernels.available())
     others = json.loads((files / "side.json").read_text())["kernels"] if files else ()
     if missing := sorted(set(available) & set(others) - set(BY_KERNEL)):
-        raise SystemExit(f"These kernels have no case in same_bits_cases.py: {missing}.")
+        raise SystemExit(f"These kernels have no case in cases.py: {missing}.")
     return available
 
 

@@ -1,6 +1,6 @@
 """Transitions per second of `tfbnn.sample`, beside `tfp.mcmc.sample_chain` with the same kernel.
 
-    python benchmarks/sample_speed.py [--quick --output FOLDER]
+    python -m benchmarks sample_speed [--quick --output FOLDER]
 
 A standard normal density in 50 dimensions, 4 chains and 16, float32, no warm-up: what is timed are the
 transitions and what each package does around them, not the compilation. Both use XLA, take turns, and
@@ -9,15 +9,19 @@ benchmarks/results/sample_speed.md.
 """
 
 import argparse
+import sys
 import time
 import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
-from common import add_common_options, in_turns, keep, markdown, output_folder
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
 
 DIMENSIONS = 50
 KERNELS = {

@@ -1,6 +1,6 @@
 """Makes what a scan starts from: spectra with results to fit to, a description, and spectra to evaluate.
 
-    python benchmarks/scan_points.py FOLDER [--rows 2000] [--points 10000]
+    python benchmarks/studies/scan/points.py FOLDER [--rows 2000] [--points 10000]
 
 Leading-order cross sections of pp -> chi10 chi10 and pp -> chi20 chi20 at 13 TeV out of
 `tfbnn.datasets`, which serve to show how a scan works and nothing else. One calculation in twenty "failed", and
@@ -16,7 +16,10 @@ stands as -1. The points of the scan are drawn as the others are, from another s
 """
 
 import argparse
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Table of `scan.py`."""
+"""Table of `run.py`."""
 
-from common import keep, markdown
+from benchmarks.lib.common import keep, markdown
 
 __all__ = ["report"]
 

@@ -1,8 +1,8 @@
 """From spectra and results to a scan of 10 000 points by `tfbnn slha`: scores, time per point, ranks of MPI.
 
-    [TFBNN_DATA=folder] python benchmarks/scan.py [--tables made real] [--work FOLDER] [--fresh]
+    [TFBNN_DATA=folder] python -m benchmarks scan [--tables made real] [--work FOLDER] [--fresh]
 
-made: two processes that the package computes itself (`scan_points.py`). real: one process at
+made: two processes that the package computes itself (`points.py`). real: one process at
 next-to-leading order, where TFBNN_DATA is set, by a default fit. `tfbnn slha table` makes the tables, `tfbnn fit`
 fits the networks, `tfbnn slha make` writes the folder, `tfbnn slha eval` reads 10 000 points; commands are
 timed as whole processes. Rows are kept
@@ -21,13 +21,15 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-import scan_points
-from common import add_common_options, data_folder, output_folder
-from scan_report import report
-from store import Store
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, data_folder, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.scan import points as scan_points
+from benchmarks.studies.scan.report import report
 from tfbnn.data.tables import read_table
 from tfbnn.hep import CrossSectionPredictor
 

@@ -3,7 +3,7 @@
 ScoringBench (github.com/jonaslandsgesell/ScoringBench) is a checkout, not a package to install. Put it and this
 folder on the path, and enter the wrapper in its table of univariate models:
 
-    PYTHONPATH=ScoringBench:benchmarks python -c "import scoringbench_wrapper"
+    PYTHONPATH=ScoringBench:. python -c "import benchmarks.studies.scoringbench.wrapper"
 
 A wrapper has `fit(X, y)`, `predict(X)` and `predict_distribution(X)`. The distribution is handed over as quantiles
 of `model.predict_distribution(X)`, which are exact.

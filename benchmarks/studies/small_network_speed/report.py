@@ -1,6 +1,6 @@
-"""Tables of benchmarks/small_network_speed.py."""
+"""Tables of benchmarks/studies/small_network_speed/run.py."""
 
-from common import markdown
+from benchmarks.lib.common import markdown
 
 __all__ = ["report"]
 

@@ -1,4 +1,4 @@
-"""MALA on XOR by others, for benchmarks/small_network_speed.py: TFP, blackjax and NumPy."""
+"""MALA on XOR by others, for benchmarks/studies/small_network_speed/run.py: TFP, blackjax and NumPy."""
 
 import importlib.util
 import time

@@ -1,6 +1,6 @@
 """Transitions per second on the network of XOR, where overhead is everything.
 
-    taskset -c 0 python benchmarks/small_network_speed.py [--quick --output FOLDER]
+    taskset -c 0 python -m benchmarks small_network_speed [--quick --output FOLDER]
 
 One iteration advances all ten chains of MALA on a 2-2-1 network and four rows: by `fit_posterior`,
 by its compiled block alone, by TFP as its manual has it under XLA, by blackjax if it is installed,
@@ -12,16 +12,20 @@ the machine. Run it on one core: that is what `fit_posterior` needs for chains t
 import argparse
 import importlib.util
 import itertools
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from blocks import make_group
-from chains import quiet
-from common import add_common_options, keep, output_folder
-from small_network_report import report
-from small_network_rivals import rivals
 
 import tfbnn
+from benchmarks.lib.blocks import make_group
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.studies.small_network_speed.report import report
+from benchmarks.studies.small_network_speed.rivals import rivals
 from tfbnn.kernels import MALA
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])

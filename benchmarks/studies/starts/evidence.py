@@ -13,14 +13,14 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from common import add_common_options, keep, markdown, output_folder
 from scipy.special import logsumexp, softplus
 from scipy.stats import norm
 
 import tfbnn
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.starts import cooling
 from tfbnn.kernels import PowerPosterior

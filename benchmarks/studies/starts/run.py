@@ -1,10 +1,10 @@
 """Where do searches for starts end: ADAM, Levenberg-Marquardt, cooled populations, and combinations?
 
-    python benchmarks/studies/starts/run.py [--minutes 60] [--seeds 1] [--searches ADAM ...]
+    python -m benchmarks starts [--minutes 60] [--seeds 1] [--searches ADAM ...]
 
-Cells are those of benchmarks/thermalisation.py, whose teacher is a draw of the posterior. Starts are
+Cells are those of benchmarks/studies/thermalisation/run.py, whose teacher is a draw of the posterior. Starts are
 judged by their log density above the teacher's: a draw of the posterior is about level with it, a
-maximum some P / 2 above. Tables are those of benchmarks/default.py (`TFBNN_DATA`) with the layers named;
+maximum some P / 2 above. Tables are those of benchmarks/studies/default/run.py (`TFBNN_DATA`) with the layers named;
 starts are judged by their log density and by the error of their mean on test rows, in standard deviations
 of the targets. Four starts each, everything with compilation, two cores. Rows are kept as they finish;
 `--minutes` begins no further one after that time.
@@ -18,16 +18,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import quiet
-from common import add_common_options, keep, markdown, output_folder, revision
-from default_tables import TABLES
-from store import Store
-from thermalisation import NOISES, Cell, outputs
 
 import tfbnn
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.store import Store
+from benchmarks.studies.thermalisation.run import NOISES, Cell, outputs
 
 NUM_STARTS, NUM_PARTICLES, ITERATIONS = 4, 16, 100
 # Rows and width of cells, those first that have rows enough for a population.

@@ -1,10 +1,10 @@
 """Ten million points from a saved model: seconds, memory, and how far float32 is off.
 
-    python benchmarks/ten_million.py [--quick --output FOLDER]
+    python -m benchmarks ten_million [--quick --output FOLDER]
 
-1000 networks 5-50-1 with random weights, as in benchmarks/prediction.py. `predict(x, batch_size=100_000)` reads
+1000 networks 5-50-1 with random weights, as in benchmarks/studies/prediction/run.py. `predict(x, batch_size=100_000)` reads
 a memory-mapped array of 1, 3 and 10 million points, each in a process of its own, whose largest resident
-memory is told; `tfbnn predict` reads a CSV file. The limit is that of benchmarks/prediction.py: bytes that
+memory is told; `tfbnn predict` reads a CSV file. The limit is that of benchmarks/studies/prediction/run.py: bytes that
 have to be read, multiplications and tanh, on all cores. The table is benchmarks/results/ten_million.md.
 Needs Linux.
 """
@@ -16,19 +16,28 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
 import numpy as np
-from common import HERE, add_common_options, keep, markdown, output_folder
-from prediction import NUM_CHAINS, NUM_RESULTS, WIDTH, in_turns, limits, random_model
 
 import tfbnn
+from benchmarks.lib.common import HERE, add_common_options, keep, markdown, output_folder
+from benchmarks.studies.prediction.run import (
+    NUM_CHAINS,
+    NUM_RESULTS,
+    WIDTH,
+    in_turns,
+    limits,
+    random_model,
+)
 from tfbnn.system.threads import num_cores
 
 LAYERS, BATCH, LEVELS = [5, WIDTH, 1], 100_000, [0.05, 0.16, 0.5, 0.84, 0.95]
 PREDICT = """
 import sys, time
 import numpy as np
-sys.path.insert(0, {scripts!r})
-from process_memory import resident_megabytes
+sys.path.append({scripts!r})
+from benchmarks.lib.process_memory import resident_megabytes
 import tfbnn
 model = tfbnn.load({model!r})
 x = np.load({points!r}, mmap_mode="r")
@@ -55,7 +64,7 @@ def main(arguments=None):
         rows = []
         for count in counts:
             write_points(points, count)
-            code = PREDICT.format(scripts=str(HERE), model=path, points=points, batch=batch)
+            code = PREDICT.format(scripts=str(HERE.parent), model=path, points=points, batch=batch)
             output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
             seconds, more, kept = map(float, output.stdout.split())
             size = f"{count * 40 / 2**20:.0f}"

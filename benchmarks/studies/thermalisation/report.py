@@ -1,10 +1,11 @@
-"""Table and figure of benchmarks/thermalisation.py."""
+"""Table and figure of benchmarks/studies/thermalisation/run.py."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from common import keep, markdown
+
+from benchmarks.lib.common import keep, markdown
 
 __all__ = ["agrees", "publish"]
 

@@ -1,6 +1,6 @@
 """Do chains that find their own starts sample what a chain samples that begins inside the posterior?
 
-    python benchmarks/thermalisation.py [--seconds 900] [--teachers 1] [--minutes 8]
+    python -m benchmarks thermalisation [--seconds 900] [--teachers 1] [--minutes 8]
 
 A teacher is drawn from the prior, and makes the targets with noise of the stated size. So the teacher
 is an exact draw of the posterior of these rows: a chain that starts there has nothing to find. Three
@@ -23,15 +23,19 @@ import argparse
 import dataclasses
 import itertools
 import math
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import convergence, quiet
-from common import add_common_options, output_folder, revision
-from store import Store
-from thermalisation_report import publish
 
 import tfbnn
+from benchmarks.lib.chains import convergence, quiet
+from benchmarks.lib.common import add_common_options, output_folder, revision
+from benchmarks.lib.store import Store
+from benchmarks.studies.thermalisation.report import publish
 from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.priors import Normal
 

@@ -1,8 +1,8 @@
 """Figures of run.py, beside what the thesis has."""
 
 import numpy as np
-from problems import neutralino
 
+from benchmarks.lib.problems import neutralino
 from tfbnn.plots.canvas import styled_figure
 
 __all__ = ["EDGES", "TARGET", "draw"]

@@ -13,17 +13,17 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from author import adam_of_author
-from chains import Deadline, quiet
-from common import revision
-from figures import EDGES, TARGET
-from problems import Problem, neutralino
-from weight_planes import plot_weight_planes
 
 import tfbnn
+from benchmarks.lib.chains import Deadline, quiet
+from benchmarks.lib.common import revision
+from benchmarks.lib.problems import Problem, neutralino
+from benchmarks.studies.thesis.author import adam_of_author
+from benchmarks.studies.thesis.figures import EDGES, TARGET
+from benchmarks.studies.thesis.weight_planes import plot_weight_planes
 from tfbnn.engine.basis.compile import limit_threads
 from tfbnn.engine.basis.libraries import tf, tfp
 from tfbnn.kernels import HMC, NUTS

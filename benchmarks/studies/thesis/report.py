@@ -2,8 +2,8 @@
 
 import json
 
-from common import data_folder, keep, markdown
-from figures import draw
+from benchmarks.lib.common import data_folder, keep, markdown
+from benchmarks.studies.thesis.figures import draw
 
 __all__ = ["publish"]
 

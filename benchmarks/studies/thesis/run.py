@@ -1,6 +1,6 @@
 """The sweeps of the thesis on its own rows: warm-up, pretraining, width, models 1 to 5.
 
-    TFBNN_DATA=folder python benchmarks/studies/thesis/run.py [--inputs raw] [--only STUDY ...] [--work FOLDER]
+    TFBNN_DATA=folder python -m benchmarks thesis [--inputs raw] [--only STUDY ...] [--work FOLDER]
                                                  [--minutes 15] [--at-once 2] [--quick --output FOLDER]
 
 Log10 of the column that the thesis learned, N(0, 1000) priors, noise scale 1, one chain, dual averaging
@@ -31,11 +31,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
-from common import add_common_options, output_folder
-from report import publish
-from store import Store
+from benchmarks.lib.common import add_common_options, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.thesis.report import publish
 
 HERE = Path(__file__).parent
 SWEEP = (32, 128, 512, 2048, 8192)

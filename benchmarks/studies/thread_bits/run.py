@@ -1,6 +1,6 @@
 """Whether a gradient has the same bits whatever the number of cores and threads.
 
-    python benchmarks/thread_bits.py [--quick --output FOLDER]
+    python -m benchmarks thread_bits [--quick --output FOLDER]
 
 Every setting has a process of its own, which is pinned to so many cores before TensorFlow is there
 and gives its operations so many threads: XLA cuts its loops by the first, TensorFlow its products by
@@ -13,9 +13,13 @@ import argparse
 import hashlib
 import json
 import os
+import sys
+from pathlib import Path
 
-from common import add_common_options, keep, markdown, output_folder
-from resident import HERE, ended_child
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
+
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.resident import ended_child
 
 # Layers, rows, dtype.
 CASES = (
@@ -72,7 +76,7 @@ def title(setting):
 
 def measure(cores, threads, quick):
     """The hashes of all cases in a process of its own."""
-    arguments = [HERE / "thread_bits.py", "--child", cores, threads]
+    arguments = [__file__, "--child", cores, threads]
     found, _ = ended_child([*arguments, "--quick"] if quick else arguments)
     return found
 
@@ -81,10 +85,10 @@ def hashes(cores, threads, cases):
     """For every case a dict: what -> hash of its bits, with so many cores and threads."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     import tensorflow as tf
-    from blocks import make_group
-    from timed_groups import TimedGroups, random_rows, start
 
     import tfbnn
+    from benchmarks.lib.blocks import make_group
+    from benchmarks.lib.timed_groups import TimedGroups, random_rows, start
 
     nuts = tfbnn.kernels.NUTS(step_size=1e-3, max_tree_depth=5, preconditioner="identity")
     tf.config.threading.set_intra_op_parallelism_threads(threads)

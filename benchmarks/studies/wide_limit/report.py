@@ -1,8 +1,8 @@
-"""Tables and figure of benchmarks/wide_limit.py."""
+"""Tables and figure of benchmarks/studies/wide_limit/run.py."""
 
 import numpy as np
-from common import markdown
 
+from benchmarks.lib.common import markdown
 from tfbnn.plots.canvas import BLUE, ORANGE, styled_figure
 
 __all__ = ["figure", "report"]
@@ -69,7 +69,7 @@ nearly that of a standard normal distribution, and the standard one a narrow rid
 
 def report(limits, chains, steps, size):
     """The whole text, of a Size."""
-    from wide_limit import ACCEPTANCE
+    from benchmarks.studies.wide_limit.run import ACCEPTANCE
 
     header = [
         "hidden layers",
@@ -129,7 +129,7 @@ def _line(row):
 
 def figure(planes, steps, path):
     """Slices of the log posterior in both coordinates by width, and acceptance by step size."""
-    from wide_limit import REACH, STEP_SIZES
+    from benchmarks.studies.wide_limit.run import REACH, STEP_SIZES
 
     with styled_figure(2, 3, (3.9, 3.5)) as (canvas, panels):
         for axes, (width, values) in zip(panels.T, planes.items()):

@@ -1,6 +1,6 @@
 """What width does to a posterior in repriorised coordinates: direct draws, slices and step sizes.
 
-    python benchmarks/wide_limit.py [--quick --output FOLDER] [--fresh]
+    python -m benchmarks wide_limit [--quick --output FOLDER] [--fresh]
 
 Networks of ReLU units in the ntk parameterisation, whose limit of infinite width is a Gaussian process
 with a kernel in closed form. Draws of the prior in repriorised coordinates, which are posterior draws
@@ -15,15 +15,19 @@ Cho and Saul 2009.
 import argparse
 import dataclasses
 import functools
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf
-from blocks import make_group
-from common import add_common_options, keep, output_folder, revision
-from repriorisation_chains import BLOCK, NOISE_SCALE, Watch, kernel, ntk_spec
-from store import Store
-from wide_limit_report import figure, report
 
+from benchmarks.lib.blocks import make_group
+from benchmarks.lib.common import add_common_options, keep, output_folder, revision
+from benchmarks.lib.store import Store
+from benchmarks.studies.repriorisation.chains import BLOCK, NOISE_SCALE, Watch, kernel, ntk_spec
+from benchmarks.studies.wide_limit.report import figure, report
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs

@@ -1,6 +1,6 @@
 """Solutions of gradient descent on XOR: the symmetries of a 2-2-1 network, after Papamarkou et al. 2019.
 
-    python benchmarks/xor_descent.py [--quick --output FOLDER]
+    python -m benchmarks xor_descent [--quick --output FOLDER]
 
 A thousand solutions from starts of each of two distributions, all starts in one array: parallel
 coordinates of some, the density of a weight over all, and what is left of their spread when the
@@ -10,13 +10,17 @@ which variances and bounds.
 """
 
 import argparse
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from class_problems import XOR
-from common import add_common_options, keep, markdown, output_folder
 from scipy.special import expit
 from scipy.stats import gaussian_kde
 
+from benchmarks.lib.class_problems import XOR
+from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 from tfbnn.plots.canvas import BLUE, ORANGE, styled_figure
 
 __all__ = ["canonical", "descend", "gradient", "loss", "outputs"]

@@ -1,8 +1,8 @@
-"""Tables and figure of benchmarks/xor_iris.py."""
+"""Tables and figure of benchmarks/studies/xor_iris/run.py."""
 
 import numpy as np
-from common import markdown
 
+from benchmarks.lib.common import markdown
 from tfbnn.plots.canvas import styled_figure
 
 __all__ = ["distance", "figure", "report"]

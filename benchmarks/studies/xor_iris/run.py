@@ -1,6 +1,6 @@
 """Samplers on the networks of Papamarkou et al. 2019: 2-2-1 on XOR, 4-3-3 on iris.
 
-    TFBNN_DATA=folder python benchmarks/xor_iris.py [--only ROW ...] [--quick --output FOLDER]
+    TFBNN_DATA=folder python -m benchmarks xor_iris [--only ROW ...] [--quick --output FOLDER]
 
 Ten chains on XOR under three priors, four on iris, each from its own draw of the prior; random
 walk, MALA and NUTS, and the samplers of the paper that follow the curvature or temper. On XOR also a
@@ -12,16 +12,20 @@ Reference: arXiv:1910.06539.
 
 import argparse
 import dataclasses
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
-from chains import quiet
-from class_problems import XOR, iris
-from common import add_common_options, keep, output_folder
-from store import Store
-from xor_iris_report import figure, report
 
 import tfbnn
+from benchmarks.lib.chains import quiet
+from benchmarks.lib.class_problems import XOR, iris
+from benchmarks.lib.common import add_common_options, keep, output_folder
+from benchmarks.lib.store import Store
+from benchmarks.studies.xor_iris.report import figure, report
 from tfbnn import kernels
 from tfbnn.diagnostics.ranks import fold, normal_scores
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
