@@ -65,6 +65,7 @@ def report(rows):
         _section("Regression", rows, False, SCORES),
         _section("Classes", rows, True, CLASS_SCORES),
         _differences(rows),
+        _first_split(rows),
         f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(rows))}",
         LEGEND,
         _processes_on_wine(rows),
@@ -136,6 +137,35 @@ def _differences(rows):
                 lines.append([table, title, best[0], mean, found.num_splits])
     header = ["table", "score", "best rival", "default less the rival", "splits"]
     return f"## Against the best rival\n\n{markdown(header, lines)}" if lines else ""
+
+
+# Of rivals, in the order of the columns of the first split.
+RIVALS = {
+    "bde": "bde",
+    "gp": "Gaussian process",
+    "mlp": "networks",
+    "boosting": "boosting",
+    "catboost": "CatBoost",
+    "ngboost": "NGBoost",
+    "forest": "forest",
+    "ridge": "ridge",
+}
+
+
+def _first_split(rows):
+    """Log predictive density of all methods on the first split: the median over seeds, the better of both targets."""
+    lines = []
+    for table, about in TABLES.items():
+        chosen = [row for row in done(of_table(rows, table)) if row["split"] == 0 and "lpd" in row]
+        ours = [row["lpd"] for row in methods(chosen).get(DEFAULT, [])]
+        if about.kind == CLASSES or not ours:
+            continue
+        each = [[row["lpd"] for row in chosen if row["method"] == rival] for rival in RIVALS]
+        cells = [f"{max(scores):.2f}" if scores else "" for scores in each]
+        lines.append([table, f"{np.median(ours):.2f}", *cells])
+    header = ["table", DEFAULT, *RIVALS.values()]
+    title = "## First split: log predictive density of all methods"
+    return f"{title}\n\n{markdown(header, lines)}" if lines else ""
 
 
 def _processes_on_wine(rows):
