@@ -90,7 +90,7 @@ def test_a_fit_ends_with_a_calibration_by_its_own_rows(ended, tmp_path):
     model, run, folder = ended
     record = model.calibration
     assert record.method == "loo" and run.calibration is record
-    assert "calibrate by leaving out: the noise is learned" in run.report()
+    assert "calibrate leave-one-out: the noise is learned" in run.report()
     assert f"Calibrated   by {record.num_rows} rows of the fit" in run.report()
     model.save(tmp_path / "model.h5")
     assert tfbnn.load(tmp_path / "model.h5").calibration.to_json() == record.to_json()

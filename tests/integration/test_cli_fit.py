@@ -152,10 +152,10 @@ model = "y.h5"
     ("options", "word"),
     [
         ("--kernel gibbs", "gibbs"),
-        ("--kernel hmc --max-tree-depth 3", "--max-tree-depth is no setting of the kernel hmc"),
+        ("--kernel hmc --max-tree-depth 3", "The kernel hmc has no option --max-tree-depth"),
         ("--kernel hmc --step-size -1", "step_size"),
-        ("--kernel hmc --inner nuts", "--inner is no setting of the kernel hmc"),
-        ("--kernel repriorised --max-tree-depth 3", "--max-tree-depth is no setting"),
+        ("--kernel hmc --inner nuts", "The kernel hmc has no option --inner"),
+        ("--kernel repriorised --max-tree-depth 3", "has no option --max-tree-depth"),
         ("--kernel repriorised --collapse-readout --regulariser 1", "collapse_readout"),
         ("--output named.h5", "named.h5"),
         ("--resume", "resume=True"),

@@ -141,7 +141,7 @@ class TestRefusals:
             Repriorised(inner)
 
     def test_an_inner_kernel_that_is_a_function(self):
-        with pytest.raises(ValueError, match="of a function there are none.*'nuts'"):
+        with pytest.raises(ValueError, match="and a function has none.*'nuts'"):
             Repriorised(tfp.mcmc.RandomWalkMetropolis)
 
     def test_it_cannot_move_rungs(self):

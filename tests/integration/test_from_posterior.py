@@ -161,7 +161,7 @@ def test_what_needs_priors_of_layers_says_so(first, second):
     model, _ = second
     with pytest.raises(ValueError, match="sample_prior needs priors of layers"):
         model.sample_prior(rows(1)[0])
-    with pytest.raises(ValueError, match="get_config has settings alone"):
+    with pytest.raises(ValueError, match="get_config cannot describe this model"):
         model.get_config()
     collapsed = tfbnn.kernels.Repriorised(collapse_readout=True)
     with pytest.raises(ValueError, match="collapse_readout=True needs .* earlier rows"):
@@ -172,7 +172,7 @@ def test_starts_of_another_model_need_its_transforms(first, second):
     other = tfbnn.BayesianMLP([2, 3, 1], y_transform="log10")
     other.fit_posterior(*rows(5), kernel=KERNEL, pretraining=None, **SHORT)
     model = build(priors.FromPosterior(first))
-    with pytest.raises(ValueError, match="transforms of the one that the prior is from"):
+    with pytest.raises(ValueError, match="same transforms as the model given to FromPosterior"):
         model.fit_posterior(*rows(2), initial_state=other, kernel=KERNEL, **SHORT)
     run = model.fit_posterior(*rows(2), initial_state=second[0], kernel=KERNEL, **SHORT)
     assert run.pretraining == "the last draws of another model"

@@ -61,7 +61,7 @@ def test_what_holds_of_networks_holds(fitted):
     assert network.predict_gradient(x).mean.shape == (30, 2)
     assert network.relevance().median.shape == (2,)
     assert "4 chains in 1 basin" in repr(run.basins())
-    with pytest.warns(UserWarning, match="calibration holds no more"):
+    with pytest.warns(UserWarning, match="calibration is no longer valid"):
         small = network.compress(20)
     assert small.predict(x).mean == pytest.approx(network.predict(x).mean, abs=0.1)
     assert json.loads(json.dumps(network.get_config()))["layer_sizes"] == [2, "inf", 1]

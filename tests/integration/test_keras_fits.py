@@ -95,7 +95,7 @@ class TestUse:
         model.stack_chains(x, y)
         model.calibrate(*KINDS["subclassed"].rows(400))
         assert model.calibration.num_rows > 300
-        with pytest.warns(UserWarning, match="calibration holds no more"):
+        with pytest.warns(UserWarning, match="calibration is no longer valid"):
             small_one = model.compress(10, "stride")
         assert len(small_one.predict(x).mean) == len(x)
         data = small_one.posterior.to_arviz(x)
@@ -148,12 +148,12 @@ class TestUse:
 
         network.built.cache_clear()
         monkeypatch.setattr(network, "build", build)
-        with pytest.raises(tfbnn.ModelFileError, match="names them and never brings them"):
+        with pytest.raises(tfbnn.ModelFileError, match="Files hold no code: import or define"):
             tfbnn.load(path, untrusted=True)
         # Nor where the process that parses the file is in the hands of its author.
         arrays = to_arrays(small[0].posterior)
         monkeypatch.setattr(file, "read_foreign", lambda *_: arrays)
-        with pytest.raises(tfbnn.ModelFileError, match="Residual, and files of strangers get none"):
+        with pytest.raises(tfbnn.ModelFileError, match="Residual, which untrusted=True"):
             tfbnn.load(path, untrusted=True)
 
 

@@ -235,11 +235,11 @@ def test_a_run_does_not_go_on_with_another_density(tmp_path):
         (lambda x: -np.sum(x.numpy() ** 2, axis=-1), TypeError, "received ndarray"),
         (lambda x: tf.constant(np.sum(x, axis=-1)), TypeError, "found no gradient"),
         (lambda x: tf.cast(tf.reduce_sum(x, axis=-1), tf.int32), TypeError, "floating point"),
-        (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat every chain by itself"),
+        (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat chains independently"),
         (
             lambda x: tf.reduce_sum(x**2) * tf.ones_like(x[:, 0]),
             ValueError,
-            "every chain by itself",
+            "treat chains independently",
         ),
     ],
 )
@@ -253,7 +253,7 @@ def test_functions_that_are_no_log_density_are_refused(log_prob, error, words):
     ("quantities", "words"),
     [
         (lambda draws: draws.mean(), "must make arrays of numbers [4, 1] + [...]"),
-        (lambda draws: {"theta": draws[..., 0]}, "must have names but"),
+        (lambda draws: {"theta": draws[..., 0]}, "must not have the names"),
     ],
 )
 def test_unusable_quantities_are_refused_before_the_run(quantities, words):

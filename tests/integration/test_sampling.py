@@ -306,7 +306,7 @@ class TestStops:
             with pytest.warns(UserWarning, match="before its first draw"):
                 short_fit(model, x, y, **options)
         assert model._ensemble.draws.shape[:2] == (2, 1)
-        with pytest.warns(UserWarning, match="not draws of the posterior"):
+        with pytest.warns(UserWarning, match="not sampled from the posterior"):
             model.save(tmp_path / "model.h5")
         loaded = tfbnn.load(tmp_path / "model.h5")
         with pytest.warns(UserWarning, match="pretrained networks: the run was stopped"):

@@ -431,7 +431,7 @@ class TestRefusals:
     def test_a_user_s_kernel(self):
         import tensorflow_probability as tfp
 
-        with pytest.raises(ValueError, match="nothing is known"):
+        with pytest.raises(ValueError, match="rung to rung, is unknown"):
             PowerPosterior(lambda target: tfp.mcmc.RandomWalkMetropolis(target))
 
     @pytest.mark.parametrize(

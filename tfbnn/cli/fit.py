@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.model_file, MODEL, [args.data, args.validation, folder])
     if str(folder or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
         raise ValueError(
-            f"--output {folder} has the name of a folder that a run keeps by itself and removes "
-            "when it has saved the model. Leave it out, or choose another name."
+            f"--output {folder} is a name that tfbnn fit reserves for temporary run folders. Leave it "
+            "out, or choose another name."
         )
     label_names = targets if has_classes(args.likelihood) else ()
     table, features = _read(args, label_names)
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     shown = ", ".join(features if coding is None else [column.brief for column in coding.columns])
     say(f"Read {len(table)} training rows: {shown} -> {', '.join(targets)}.")
     if folder is None and args.model_file is None:
-        say("Without -o FILE or --output FOLDER nothing is kept but the report.")
+        say("Without -o FILE or --output FOLDER the model is not saved.")
     elif folder is None:
         folder = own_folder(args.model_file, estimated_fit_seconds(model.asked, asked, len(table)))
     import_tensorflow()
@@ -121,8 +121,8 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         features = _without_names_of_rows(table, features)
     if missing := set(args.categories) - set(features):
         raise ValueError(
-            f"--categories names features, received {', '.join(sorted(missing))}, which are none: "
-            f"{', '.join(features)}. Leave them out."
+            f"--categories names features, received {', '.join(sorted(missing))}. The features are "
+            f"{', '.join(features)}."
         )
     if not features:
         raise ValueError(f"{table.source} has no feature columns besides {', '.join(apart)}.")
@@ -140,7 +140,7 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
     ]
     if names:
         warn(
-            f"{table.source}: left out, as their text differs in every row: {listed(names)}.",
+            f"Left out columns of {table.source} whose text differs in every row: {listed(names)}.",
             DataWarning,
         )
     return [name for name in features if name not in names]

@@ -275,8 +275,8 @@ def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
     for name in asked:
         if name not in known:
             raise ValueError(
-                f"{flag(name)} is no setting of the kernel {args.kernel}, which has "
-                f"{', '.join(map(flag, filter(known.__contains__, _kernel_settings())))}. Leave it out."
+                f"The kernel {args.kernel} has no option {flag(name)}. Its options are "
+                f"{', '.join(map(flag, filter(known.__contains__, _kernel_settings())))}."
             )
     return {"kernel": dataclasses.replace(settings, **asked)}
 

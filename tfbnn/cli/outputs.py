@@ -66,7 +66,7 @@ def check_output(path: str | None, kind: OutputKind, inputs: Iterable[str | None
     for name in inputs:
         if name not in (None, STREAM) and _is_in(path, str(name)):
             raise ValueError(
-                f"-o {path} is {name}, or lies in it, which the command needs: it would be lost. "
+                f"-o {path} would overwrite {name}, or a file in it, which this command needs. "
                 "Choose another name."
             )
     run = RunFolder.around(path)
@@ -142,8 +142,8 @@ def _check_file(path: str, kind: OutputKind) -> None:
             check_place(path)
         elif kind is MODEL and not is_sealed(path):
             raise ValueError(
-                f"-o {path} exists and is no tfbnn model; a model does not replace it. Remove it, or "
-                "choose another name."
+                f"-o {path} would overwrite a file that is not a tfbnn model. Remove it, or choose "
+                "another name."
             )
     check_writable(path)
 

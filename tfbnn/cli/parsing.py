@@ -87,7 +87,7 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
             unknown = [text for text in unknown if text.startswith("-")]
     if unknown:
         command.error(
-            f"unexpected argument {unknown[0]!r}; entries of one list have commas between them."
+            f"unexpected argument {unknown[0]!r}. Separate the entries of a list by commas."
         )
     return args
 

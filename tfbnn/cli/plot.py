@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args)
     rows = None if args.data is None else read_rows(model, args)
     if model.posterior.no_chains is not None:
-        say(f"{model.posterior.no_chains}: there are no figures of chains.")
+        say(f"Left out the figures of chains. {model.posterior.no_chains}.")
     figures = dict(_figures(model, rows))
     os.makedirs(args.output, exist_ok=True)
     for name, figure in figures.items():

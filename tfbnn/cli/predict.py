@@ -160,10 +160,10 @@ def _distribution_names(args: argparse.Namespace, ensemble: Ensemble) -> list[st
         raise ValueError(f"--sample must be 1 or more, received {args.sample}.")
     if spec.has_classes and (args.cdf or args.sample):
         raise ValueError(
-            f"{used[-1]} is of numbers. Of a classifier, --density gives probabilities."
+            f"{used[-1]} cannot be used with a classifier. Use --density for class probabilities."
         )
     if args.density and not (spec.has_classes or args.include_noise):
-        raise ValueError("--density is that of a new observation. Add --include-noise.")
+        raise ValueError("--density needs the noise of a new observation. Add --include-noise.")
     for option in ("--density", "--cdf"):
         if given[option] and len(given[option]) != spec.num_targets:
             raise ValueError(

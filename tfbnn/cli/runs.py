@@ -49,7 +49,7 @@ def run_to_the_end(
     Raises:
         ChainError: After saving what the other chains have.
     """
-    with signals_held(lambda: say("Asked to stop: what there is is saved first.")) as hold:
+    with signals_held(lambda: say("Stopping; saving the draws so far.")) as hold:
         try:
             with hold.lifted(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", VerdictWarning)  # the report says the same
@@ -78,7 +78,7 @@ def run_to_the_end(
         else:
             print(run.report(details=getattr(args, "verbose", None) == 2, interface=interface))
         if hold.seen:
-            say("The run was over when it was asked to stop: nothing is missing.")
+            say("The run had already finished, so its results are complete.")
         if not run.num_results:
             return DIAGNOSTICS_FAILED
         return verdict(run.diagnosis, args.strict)
@@ -107,11 +107,11 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
             say(f"Stopped with {kept.posterior.num_results} draws kept per chain.")
             _save(kept, folder, args)
         else:
-            say("Out of time or stopped before sampling: these are networks without error bars.")
+            say("The run ended before sampling: its networks have no posterior error bars.")
             if args.model_file is None or not os.path.exists(args.model_file):
                 _save(kept, folder, args)
             else:  # it may have draws
-                say(f"{args.model_file} was there before, and is left as it is.")
+                say(f"{args.model_file} already exists and is not overwritten.")
 
 
 def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
@@ -126,12 +126,12 @@ def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | N
 
 def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
     if folder is None:
-        say("With --output FOLDER a run that is stopped goes on where it was.")
+        say("With --output FOLDER a stopped run could be resumed.")
     elif RunFolder.around(folder) is not None:
         save = "" if args.model_file is None else f" -o {shlex.quote(args.model_file)}"
         say(f"Go on with: tfbnn resume {shlex.quote(folder)}{save}")
     else:
-        say("Sampling had not begun: the same command starts anew.")
+        say("Sampling had not started: run the same command again.")
 
 
 def _remove(folder: str) -> None:
@@ -158,9 +158,8 @@ def own_folder(model_file: str, seconds: float) -> str | None:
     folder = f"{model_file}.run"
     if RunFolder.around(folder) is not None:
         raise ValueError(
-            f"{folder} holds a run that did not come to its end. Go on with it: tfbnn resume "
-            f"{shlex.quote(folder)} -o {shlex.quote(model_file)}; or remove the folder to begin "
-            "anew."
+            f"{folder} holds an unfinished run. Continue it: tfbnn resume {shlex.quote(folder)} -o "
+            f"{shlex.quote(model_file)}; or remove the folder to start again."
         )
     if seconds < _LONG_SECONDS:
         return None
@@ -172,7 +171,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
         raise
     except (RunFolderError, OSError) as error:
         # Such as a file system without locks.
-        say(f"No run folder is kept, so that a stopped run will not go on: {error}")
+        say(f"No run folder is kept, so a stopped run cannot be resumed: {error}")
         return None
     say(f"This may take more than a minute: draws are kept in {folder} until the model is saved.")
     return folder

@@ -114,8 +114,8 @@ class Tasks(Executor):
     def reports(self) -> Iterator[Event]:
         if self._client.status == "closed":
             raise ConnectionError(
-                "The Dask scheduler is gone. What was committed is in the run folder: go on with "
-                "a new client and resume=True."
+                "Lost the connection to the Dask scheduler. The run folder holds the draws so far: "
+                "continue with a new client and resume=True."
             )
         time.sleep(_POLL_SECONDS)
         if ended := list(self._unfinished()):

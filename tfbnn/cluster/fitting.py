@@ -68,7 +68,7 @@ def fit(
     """
     if own := [name.rpartition(":")[2] for name in model.asked.own_names]:
         raise ValueError(
-            "Tasks on a cluster import no code of a run's author, received a model with "
+            "cluster.fit cannot send your code to its workers, received a model with "
             f"{', '.join(own)} of your own. Use fit_posterior."
         )
     if not isinstance(client, required("distributed").Client) or client.asynchronous:

@@ -89,6 +89,6 @@ def _check_run(path: str, run_id: str) -> None:
         ) from error
     if folder.run_id != run_id:
         raise RunFolderError(
-            f"{path!r} holds another run than its caller sees. Choose an output that all workers "
-            "share, and one run for each."
+            f"{path!r} holds another run on this worker than on the client. Choose an output folder "
+            "that all workers share."
         )

@@ -86,8 +86,8 @@ class CsvRows:
             if len(cells) != count:
                 raise ValueError(
                     f"{self.source}, line {self._number}: expected {count} cells as in the header, got "
-                    f"{len(cells)}; repair the line, whose cells have "
-                    f"{SEPARATORS[self._separator or ',']} between."
+                    f"{len(cells)}; repair the line, whose cells are separated by "
+                    f"{SEPARATORS[self._separator or ',']}."
                 )
             yield self._number, cells
 

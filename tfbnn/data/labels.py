@@ -175,7 +175,7 @@ def _as_int64(array: Array, name: str) -> Array:
         if limits.min <= low and high <= limits.max:
             return array.astype(dtype)
     raise ValueError(
-        f"{name} must hold labels, text or integers of 64 bits, received integers beyond. "
+        f"{name} must hold labels, text or integers of 64 bits, received larger integers. "
         "Convert them to text."
     )
 

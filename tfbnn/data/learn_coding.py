@@ -70,8 +70,8 @@ def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
     twice = [name for name, count in Counter(coding.input_names).items() if count > 1]
     if twice:
         raise ValueError(
-            f"{argument} must have columns whose inputs have different names, received {twice[0]!r} "
-            "of two columns. Rename one of them."
+            f"Inputs from {argument} must have unique names, but two columns give {twice[0]!r}. "
+            "Rename one of them."
         )
     return coding
 
@@ -151,20 +151,19 @@ def _check_values(values: list[str], num_rows: int, what: str, is_category: bool
     if numbers and not is_category:
         raise ValueError(
             f"{what} has numbers that are written as text, such as {numbers[0]!r}. Convert it to "
-            "numbers; or where they are names, to categories: astype('category'), on the command "
-            "line --categories."
+            "numbers. If they are names, use astype('category'), or --categories on the command line."
         )
     shown = told(values)
     if not is_category and is_other_notation(shown):
         raise ValueError(
-            f"{what} has dates, or numbers in another notation, such as {shown[0]!r}. Write digits with "
-            "a decimal point and nothing else, of dates the day of the year or days since some date; or "
-            "where they are names, to categories: astype('category'), on the command line --categories."
+            f"{what} has dates, or numbers in another notation, such as {shown[0]!r}. Convert dates to "
+            "days since some date, and others to plain decimal numbers. If they are names, use "
+            "astype('category'), or --categories on the command line."
         )
     most = min(MOST_VALUES, max(2, num_rows // 2))
     if len(values) > most:
         raise ValueError(
-            f"{what} has {len(values)} different values in {num_rows} rows, {listed(values[:3])} and "
-            f"so on: a category has at most {MOST_VALUES}, each in two rows or more on average. "
-            "Leave the column out, on the command line with --ignore, or merge values."
+            f"{what} has {len(values)} different values in {num_rows} rows, such as "
+            f"{listed(values[:3])}. Text may have at most {MOST_VALUES}, each in two rows or more on "
+            "average. Merge values, or leave the column out (--ignore on the command line)."
         )

@@ -51,7 +51,7 @@ def warn_of_codes(
             where = f"column {column if names is None else repr(names[column])} of {what}"
             warn(
                 f"{where} has numbers that look like codes for missing values (with counts: "
-                f"{counted(codes)}), as all others are from {low:g} to {high:g}. They scale the column "
-                f"as if they were measured: {advice}",
+                f"{counted(codes)}): all others lie between {low:g} and {high:g}. They are used as if "
+                f"they were measured: {advice}",
                 DataWarning,
             )

@@ -96,7 +96,7 @@ def read_table(
         raise ValueError(f"{table.source} has a header but no rows; expected at least one row.")
     if table.left_out:
         warn(
-            f"{table.source}: left out, as they have no numbers or no name: "
+            f"Left out columns of {table.source} that have no numbers or no name: "
             f"{listed(table.left_out)}.",
             DataWarning,
         )
@@ -162,8 +162,8 @@ def _warn_of_header(rows: CsvRows) -> None:
     are_names = are_in_order and (len(shown) > 4 or all(map(str.isdigit, shown)))
     if shown and not are_names:
         warn(
-            f"{rows.source}: the first row is taken for the names of columns, though {listed(shown)} look "
-            "like numbers. Put the names of the columns in the first line if there are none.",
+            f"{rows.source}: the first row is read as column names, although {listed(shown)} look like "
+            "numbers. If it is data, add a line with the column names above it.",
             DataWarning,
         )
 

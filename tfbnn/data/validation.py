@@ -385,7 +385,7 @@ def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array
         return array.astype(np.float64)
     except OverflowError as error:
         raise ValueError(
-            f"{name} must hold numbers up to 1.8e308, received an integer beyond. Rescale it first."
+            f"{name} must hold numbers up to 1.8e308, received a larger integer. Rescale it first."
         ) from error
     except (TypeError, ValueError) as error:
         place, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))

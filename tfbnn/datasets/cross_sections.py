@@ -50,8 +50,8 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
         or charges in ([True, True], [False, False])
     ):
         raise ValueError(
-            "symmetries are known of pairs out of 1000022, 1000023, 1000025, 1000035, and 1000024, 1000037 "
-            f"with either sign but not one for both, received {pair!r}."
+            "pair must be two of 1000022, 1000023, 1000025, 1000035, +-1000024 and +-1000037, two "
+            f"charginos with opposite signs, received {pair!r}."
         )
     first, second = codes
     if second in _NEUTRALINOS:

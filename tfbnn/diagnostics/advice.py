@@ -122,7 +122,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
             f"{named('Chain', stuck)} never moved: no proposal was accepted, the step is too large",
             other_step(sampled, "smaller"),
             Severity.MEANS,
-            why="All their draws are one point.",
+            why="All their draws are the same point.",
         )
     if not sampled.is_adjusted:
         yield Problem(
@@ -140,7 +140,7 @@ def other_step(sampled: Sampled, kind: str) -> Remedy:
         return Remedy(f"{kind} steps of your own kernel")
     if sampled.adapts:  # it should have found one: rounding, or a start far out
         return Remedy("dtype='float64', another seed, or a larger num_burnin_steps")
-    return Remedy(f"a {kind} step_size, or step_size=None: the run then finds its own")
+    return Remedy(f"a {kind} step_size, or step_size=None to let warm-up tune it")
 
 
 _DIVERGENT_LIMIT = 0.01
@@ -198,8 +198,8 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
             Remedy(f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH}"),
-            why=f"The standard deviation within those is {limits[low].max():.3g}. Pooled with them such draws "
-            "widen and shift the predictions.",
+            why=f"The standard deviation within the others is {limits[low].max():.3g}. Such draws widen and "
+            "shift the pooled predictions.",
         )
 
 
@@ -208,7 +208,7 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     if count and sampled.num_draws >= MIN_DRAWS:  # fewer are said already
         yield Problem(
             f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
-            Remedy("look at model.predict there: model.posterior.x_reference"),
+            Remedy("check the predictions there: model.predict(model.posterior.x_reference)"),
             Severity.MEANS if are_many(np.isnan(diagnosis.rhat_function)) else Severity.ERROR_BARS,
         )
 
@@ -231,7 +231,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     if apart:
         faults.append(f"their means up to {gaps['q95']:.2g} error bars apart (limit 1/3)")
     if smallest < ESS_LIMIT:
-        faults.append(f"draws worth {smallest:.0f} independent ones (limit {ESS_LIMIT})")
+        faults.append(f"effective sample size {smallest:.0f} (limit {ESS_LIMIT})")
     if faults:
         what = "The chains do not agree yet" if unlike or apart else "There are too few draws"
         yield Problem(
@@ -327,7 +327,7 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
         return Remedy(num_results=num_results, times=times)
     if num_results > _MOST_DRAWS:
         return Remedy(
-            "model.stack_chains: the chains stay in modes of their own, which more draws do not mend"
+            "model.stack_chains: the chains stay in modes of their own, and more draws will not help"
         )
     return Remedy(
         "if they stay apart, model.basins() shows the weight each deserves; model.stack_chains "

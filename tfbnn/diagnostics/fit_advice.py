@@ -40,7 +40,7 @@ _GIVEN_NOISE = {
     "fixed": ("the fixed noise_scale", "a standard deviation, after y_transform; or 'learned'"),
 }
 _LEARN_NOISE = Remedy(
-    "check the noise, or likelihood=Gaussian('learned'), which adds what is missing"
+    "check the noise, or use likelihood=Gaussian('learned'), which adds the missing noise"
 )
 _SCATTER = Remedy(
     "likelihood=NegativeBinomial(), which learns how far rates scatter, or inputs that explain it"
@@ -170,7 +170,7 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"residuals of {name}, R2 {target.r2:.2g}{pulled(target)}",
                 Remedy(f"check noise_scale: {units}"),
                 severity,
-                why="The rows then say too little, and the network keeps near its prior.",
+                why="The rows then have too little weight, and the network stays near its prior.",
             )
 
 
@@ -187,7 +187,7 @@ def _narrow_prior(fit: FitCheck, severity: Severity) -> Iterator[Problem]:
             f"networks drawn from it vary over the inputs by {prior.spread:.2g}, the targets by "
             f"{wanted:.2g}"
         )
-        why = "The network is held near a constant, and the noise takes what it cannot follow."
+        why = "The network stays nearly constant, and the rest is taken for noise."
     else:
         return
     what = f"The prior is too narrow: {fault}{_explained(fit.rows)}"
@@ -224,8 +224,8 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The intervals of {shown(target.name)} cannot be judged by the training rows",
                 _JUDGE,
-                why="The network follows nearly every row by itself: there are few rows per weight, and "
-                "little noise.",
+                why="The network fits nearly every single row: there are few rows per weight, and little "
+                "noise.",
             )
         elif target.coverage_error > _COVERAGE_LIMIT:
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]
@@ -255,7 +255,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
                 Remedy(f"{LONGER_SEARCH}, or more num_burnin_steps"),
                 Severity.MEANS,
-                why="The chains may not have come to where the data are.",
+                why="The chains may not have reached weights that fit the data.",
             )
         elif target.r2 < _LITTLE:
             yield Problem(

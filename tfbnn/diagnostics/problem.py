@@ -135,7 +135,7 @@ _ON_COMMAND_LINE = {
     r"model\.evaluate\(x_held_out, y_held_out\)": "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv",
     r"model\.calibrate (.*), or with method='loo'": r"tfbnn calibrate \1",
     r"model\.stack_chains": "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5",
-    r"model\.predict there: model\.posterior\.x_reference": "what tfbnn predict gives for such inputs",
+    r"model\.predict\(model\.posterior\.x_reference\)": "tfbnn predict",
     r"if they stay apart, model\.basins.*": "",  # a command must end where a shell takes it to
     r"step_size=None": "none",
     r"likelihood=StudentT\(\) or HeteroscedasticGaussian\(\)": "--likelihood student_t or heteroscedastic",
@@ -188,7 +188,7 @@ class Remedy:
 LONGER_SEARCH = (
     "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)"
 )
-ABOVE_FIRST = Remedy("first mend what stands above")
+ABOVE_FIRST = Remedy("first fix the problems above")
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class Predictions:
     source: str = ""
     is_calibrated: bool = False
     target: str = ""
-    why: str = "no rows were there to judge by"
+    why: str = "there were no rows to check them on"
 
     @property
     def ok(self) -> bool | None:
@@ -174,7 +174,7 @@ class Predictions:
             known = np.isfinite(levels)
             levels, count = np.sort(levels[known]), int(known.sum())
             if count < FEWEST_ROWS:
-                return cls(why=f"{counted(count, 'row')} to judge by, {FEWEST_ROWS} are needed")
+                return cls(why=f"only {counted(count, 'row')}, at least {FEWEST_ROWS} are needed")
             steps = np.arange(count + 1) / count
             distance = max((steps[1:] - levels).max(), (levels - steps[:-1]).max())
             shares = {k: float(np.mean(np.abs(levels - 0.5) < nominal(k) / 2)) for k in _SLACK}

@@ -205,9 +205,8 @@ def _check_can_be_saved(config: FitConfig) -> None:
         check_can_be_written(ensemble_without_draws(config))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"No file could hold the model of this fit: {error} Shorten the names of columns or the "
-            "labels of classes; of a Keras model with many frozen weights, all of which a file holds as "
-            "text, sample or pass a smaller part."
+            f"The model of this fit could not be saved: {error} Shorten the names of columns or the "
+            "labels of classes, or use a Keras model with fewer frozen weights."
         ) from error
 
 

@@ -84,9 +84,8 @@ def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
     room = int(_MOST_NUMBERS / (rows.x.shape[1] + 2 * rows.y.shape[1] + 1))
     if room < min(wanted, len(rows.x)):
         warn(
-            f"FromPosterior has room for {room} of {len(rows.x)} rows, and would keep {wanted} for "
-            f"{spec.num_parameters} parameters. The posterior of later rows will be less certain of "
-            "what the others said. Use fewer inputs or parameters.",
+            f"FromPosterior can keep {room} of {len(rows.x)} rows, but {spec.num_parameters} parameters "
+            f"need {wanted}. Later fits will lose information. Use fewer inputs or parameters.",
         )
     return min(wanted, room)
 

@@ -218,9 +218,9 @@ def _start_noise(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array)
     largest = _LARGEST_MISFIT * y.var(axis=0).sum()
     if (spec.x_transform or spec.y_transform) and squares.sum() > largest:
         raise ValueError(
-            "initial_state must fit rows as the network sees them, received a Keras model that misses "
-            f"them by far, after x_transform={list(spec.x_transform)} and y_transform="
-            f"{list(spec.y_transform)}. Train it on such rows, or make both transforms None."
+            "initial_state must predict transformed rows, received a Keras model that misses them by "
+            f"far, with x_transform={list(spec.x_transform)} and y_transform={list(spec.y_transform)}. "
+            "Train it on transformed rows, or make both transforms None."
         )
     place = theta[spec.layout.log_noise_scale]  # a view
     if spec.noise_prior is not None and len(place):

@@ -43,8 +43,8 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
     transforms = [(source.x_pipeline, source.y_pipeline) for source in sources]
     if transforms[0] != transforms[-1]:
         raise ValueError(
-            "initial_state must be a model with the transforms of the one that the prior is from, "
-            "received one that learned others from its rows. Leave initial_state out."
+            "initial_state must have the same transforms as the model given to FromPosterior, received "
+            "a model with others. Leave initial_state out."
         )
     return sources[0].known._replace(transforms=transforms[0])
 

@@ -158,7 +158,7 @@ def notes(
         yield from ladder.notes()
     if result.warmup_cut is not None:
         asked = sampling.num_burnin_steps
-        yield f"Warm-up cut short at {result.warmup_cut} of {asked} steps: its time was over."
+        yield f"Warm-up was cut short at {result.warmup_cut} of {asked} steps, to leave time for draws."
     if ensemble is None:
         return
     rounding = _rounding_note(job, ensemble)
@@ -168,9 +168,8 @@ def notes(
     count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
     if job.rule is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
         yield (
-            f"The convergence of {count} draws is known, predictions need fewer: they take "
-            f"{megabytes(num_bytes)} in memory and about as much in a file. model.compress(), or tfbnn "
-            "compress, chooses those that predict alike."
+            f"{count} draws are more than predictions need, and take {megabytes(num_bytes)} in memory and "
+            "in a file. model.compress(), or tfbnn compress, keeps fewer that predict the same."
         )
 
 

@@ -70,14 +70,14 @@ def load(
     given, custom = custom, check_custom(custom)
     if untrusted and given:
         raise ValueError(
-            "untrusted=True reads files of strangers, which get none of your classes, received "
-            f"custom={[cls.__name__ for cls in given]}. Load files that you trust with untrusted=False."
+            "custom must be left out with untrusted=True, received "
+            f"custom={[cls.__name__ for cls in given]}. For a file that you trust use untrusted=False."
         )
     if os.path.isdir(path):
         if untrusted:
             raise ValueError(
                 f"untrusted=True is for model files, received the run folder {os.fspath(path)!r}. "
-                "Load your own run with untrusted=False; of another's ask for the file of save()."
+                "For your own run use untrusted=False; ask others for the file that save() writes."
             )
         from tfbnn.fit.assemble import load_run
 

@@ -581,8 +581,8 @@ class SampledNetwork(SampledModel):
         now = self._ensemble
         if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
             raise ValueError(
-                "run.basins() is about draws that the model does not have any more, as it was fitted "
-                "anew. Call basins right after the fit, or fit another model."
+                "run.basins() needs the draws of this run, but the model has been fitted again since. Call "
+                "it before the next fit."
             )
         return self.basins()
 

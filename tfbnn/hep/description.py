@@ -149,8 +149,8 @@ def _check_keys(entry: Mapping[str, Any], needed: Sequence[str]) -> None:
     for key in entry:
         if key in _FORMER:
             raise ValueError(
-                f"{key} is no key any more: a process takes a model that is fitted. Fit it by tfbnn fit "
-                'TABLE --target COL -o MODEL.h5 and write model = "MODEL.h5".'
+                f"{key} is no longer supported. Fit the model first with tfbnn fit TABLE --target COL -o "
+                'MODEL.h5, and write model = "MODEL.h5".'
             )
         if key not in _KEYS:
             raise ValueError(

@@ -36,7 +36,7 @@ def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in errors.items():
         if not name.isprintable():
-            raise ValueError(f"No error can be called {name!r:.80}: that is no name.")
+            raise ValueError(f"Names of errors must be printable text, received {name!r:.80}.")
         if num_points is not None and np.ndim(value) > 0 and not isinstance(value, tuple):
             found[name] = _of_points(name, value, num_points)
             continue

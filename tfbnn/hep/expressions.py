@@ -134,14 +134,14 @@ class Expression:
                 held = [name in _variables(part) for part in node.parts]
                 if sum(held) != 1:
                     raise ValueError(
-                        f"{self.text!r} cannot be solved for {name}, which must stand in it once."
+                        f"{self.text!r} cannot be solved for {name}, which must occur in it once."
                     )
                 if node.operation in _INVERSES:
                     found, node = _INVERSES[node.operation](found), node.parts[0]
                     continue
                 if node.operation not in (_SOLUTIONS if held[0] else "+*"):
                     raise ValueError(
-                        f"{self.text!r} cannot be solved for {name}: {node.operation} is not undone. Use "
+                        f"{self.text!r} cannot be solved for {name}: {node.operation} has no inverse here. Use "
                         f"log10(X), X / Y and the like, with {name} on the left."
                     )
                 solve = _SOLUTIONS[node.operation]

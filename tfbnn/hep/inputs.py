@@ -37,11 +37,11 @@ def check_inputs(inputs: Any) -> dict[str, Input]:
             f"inputs must be a dict name -> SLHA place or expression, received {inputs!r:.200}."
         )
     if "energy" in inputs:
-        raise ValueError("No input can be called 'energy': that is the parameter for collisions.")
+        raise ValueError("An input cannot be called 'energy', the name of the collision energy.")
     if odd := [name for name in inputs if ":" in name or not name.isprintable()]:
-        raise ValueError(f"No input can be called {odd[0]!r:.80}: that is no name.")
+        raise ValueError(f"Names of inputs must be printable without ':', received {odd[0]!r:.80}.")
     if len(inputs) > _MOST_INPUTS:
-        raise ValueError(f"There can be {_MOST_INPUTS} inputs, received {len(inputs)}.")
+        raise ValueError(f"There can be at most {_MOST_INPUTS} inputs, received {len(inputs)}.")
     found = {name: _checked(name, one, inputs) for name, one in inputs.items()}
     for name, one in found.items():
         for part in _names_of(one) - found.keys():

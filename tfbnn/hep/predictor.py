@@ -100,8 +100,8 @@ def _warn_of_signed_masses(process: Process, x: Array) -> None:
     for name, signed in zip(process.features, newly_negative):
         if signed and unit_of(process.inputs[name]):
             warn(
-                f"{name} ({input_text(process.inputs[name])}) is negative, which it never was in the fit: spectra "
-                f"give Majorana particles signed masses. Pass abs({name}) where the table of the fit "
+                f"{name} ({input_text(process.inputs[name])}) is negative, but never was in the training rows. "
+                f"SLHA masses of Majorana particles have signs: pass abs({name}) if the training table "
                 "has absolute values.",
                 DataWarning,
             )
@@ -375,7 +375,7 @@ class CrossSectionPredictor:
         stays = [name for name in stays if name in self.parameters]
         if stays:
             warn(
-                f"set_parameters has some of a row of mixings: {', '.join(stays)} stay as they were "
-                "before. Set the row as a whole, or pass keep=False.",
+                f"set_parameters sets only part of a row of a mixing matrix; {', '.join(stays)} keep their "
+                "earlier values. Set the whole row, or pass keep=False.",
                 DataWarning,
             )

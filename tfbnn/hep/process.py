@@ -155,12 +155,12 @@ class Process:
                     used |= {*features_of(f"The error {name!r}", side, inputs, features)}
         if unused := [name for name in inputs if name not in used]:
             raise ValueError(
-                f"The inputs {', '.join(unused)} are none of the model, {list(features)}, and no expression "
-                "uses them. Leave them out."
+                f"The inputs {', '.join(unused)} are used neither by the model, {list(features)}, nor by an "
+                "expression. Leave them out."
             )
         if not places_of(inputs.items()):
             raise ValueError(
-                "A process needs an input at an SLHA place, received expressions of numbers."
+                "A process needs an input at an SLHA place, received expressions of constants only."
             )
         check_choice("unit", self.unit, FB)
         check_flag("include_noise", self.include_noise)
@@ -276,8 +276,8 @@ def features_of(
         )
     if ensemble.coding is not None:
         raise ValueError(
-            f"{what} takes numbers out of SLHA files, received a model with columns of text or "
-            f"flags: {', '.join(column.name for column in ensemble.coding.coded)}. Fit without."
+            f"{what} needs inputs that are numbers, received a model with columns of text or flags: "
+            f"{', '.join(column.name for column in ensemble.coding.coded)}. Fit it without them."
         )
     names = ensemble.feature_names or tuple(features)
     if not {*names} <= inputs.keys() or len(names) != spec.num_inputs:
@@ -301,8 +301,8 @@ def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | No
     unknown = _unknown(target, inputs)
     if len(unknown) != 1:
         raise ValueError(
-            f"target must have one name that is no input, the cross section, received {target.text!r} "
-            f"with {unknown}. Add inputs for the others."
+            f"target must have exactly one name that is not an input, the cross section, received "
+            f"{target.text!r} with {unknown}. Add inputs for the others."
         )
     target.solve(unknown[0], np.ones(1), dict.fromkeys(target.names, 1.0))
     return None if target.names == (target.text,) else target  # the cross section itself

@@ -262,8 +262,8 @@ def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
     if taken:
         raise FileExistsError(
             f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
-            "folder, or for `existing` 'add' (they stay), 'update' (those of the same particles are "
-            "replaced) or 'replace' (all go)."
+            "folder, or pass existing='add' (keep them), 'update' (replace those of the same "
+            "particles) or 'replace' (remove all)."
         )
 
 

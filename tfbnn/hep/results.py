@@ -157,8 +157,8 @@ def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequ
     numbers = [[*map(int, re.findall(r"\d+", name))] for name in names]
     if sorted(numbers) != numbers:
         raise ValueError(
-            "The order of the spectra, to which rows are matched, is not that of the numbers in their names. "
-            "Write these with leading zeros, or name the spectrum of each row: spectrum = ... in [results]."
+            "Rows are matched to spectra in order, but the spectra do not sort by the numbers in their names. "
+            "Use leading zeros, or name the spectrum of each row: spectrum = ... in [results]."
         )
 
 

@@ -226,8 +226,8 @@ def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
             rows.setdefault((place[0], place[1]), []).append(values)
         elif place[0] == "MASS" and (share := np.mean(values < 0)):
             yield (
-                f"{place_text(place)} is negative in {100 * share:.1f} % of the spectra: the sign is kept, as "
-                "mixings are real then."
+                f"{place_text(place)} is negative in {100 * share:.1f} % of the spectra. The sign is kept, as "
+                "it goes with real mixing matrices."
             )
     for row, entries in rows.items():
         if len(entries) < _MIXINGS[str(row[0])] or len({len(values) for values in entries}) > 1:
@@ -247,7 +247,7 @@ def _signed_features(tabulations: Iterable[Tabulation]) -> Iterator[str]:
     ]
     if signed:
         yield (
-            f"Signs of rows of mixings are a convention, and inputs change with them: {', '.join(signed)}. "
+            f"The sign of a row of a mixing matrix is a convention, but changes {', '.join(signed)}. "
             "tfbnn.datasets.cross_sections.symmetries proposes inputs that do not."
         )
 

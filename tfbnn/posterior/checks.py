@@ -100,7 +100,7 @@ def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
         )
     if origin.data_sha256 is not None and origin.data_sha256 != data_hash(rows):
         warn(
-            f"{what}: these are not the rows of the fit, or in another order, so the density is another."
+            f"{what} needs the rows of the fit in their order, received others: the density will differ."
         )
 
 
@@ -118,8 +118,8 @@ def rows_of_the_fit(rows: Rows | None, noise_scale: Any, what: str, names: str) 
     """
     if noise_scale is not None:
         raise ValueError(
-            f"noise_scale belongs to {names}, received it alone: the rows of the fit have theirs."
+            f"noise_scale needs {names}. Leave it out for the rows of the fit, which have theirs."
         )
     if rows is None:
-        raise ValueError(f"{what} needs the training rows, of a fit in this process. Pass {names}.")
+        raise ValueError(f"{what} needs the training rows, which files do not hold. Pass {names}.")
     return rows

@@ -202,7 +202,7 @@ class Ensemble(ReadOnlyArrays):
         if self.provenance.not_sampled is not None:
             what = "networks" if self.mode is None else "draws"
             return (
-                f"The {what} of this model are not sampled, and not draws of the posterior "
+                f"The {what} of this model are not sampled from the posterior "
                 f"({self.provenance.not_sampled})"
             )
         return "The draws of this model were chosen by compress" if self.is_compressed else None

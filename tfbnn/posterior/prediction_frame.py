@@ -94,7 +94,7 @@ class Prediction:
             table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
         """
         if self.names is None:
-            raise ValueError("Only what model.predict gives has names for the columns of a frame.")
+            raise ValueError("to_frame needs column names: call it on what model.predict returns.")
         import pandas
 
         if self.trust is None:

@@ -53,7 +53,7 @@ def prior_draws(
     seed = check_integer("seed", seed, minimum=0)
     if spec.earlier is not None:
         raise ValueError(
-            "sample_prior needs priors of layers, received an earlier fit: use its predict_draws."
+            "sample_prior needs priors of layers, received FromPosterior. Use predict_draws of that fit."
         )
     generators = [np.random.default_rng([seed, draw, _STREAM]) for draw in range(num_results)]
     theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)

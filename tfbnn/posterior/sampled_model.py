@@ -340,7 +340,7 @@ class SampledModel(ExplainsAttributes):
         if self.spec.has_classes:
             if not include_noise:
                 raise ValueError(
-                    "include_noise=False is of numbers: the probability of a class is that of a new "
+                    "include_noise=False cannot be used with classes, whose probabilities are those of a new "
                     "observation. Leave it out."
                 )
             return ClassDistribution(ensemble, x)
@@ -637,7 +637,7 @@ class SampledModel(ExplainsAttributes):
 
         if self._sampled().no_chains is not None:
             raise ValueError(
-                "R-hat and effective sample sizes are about chains, which this model has none of. "
+                "R-hat and effective sample sizes need chains, and this model has none. "
                 f"{self._sampled().no_chains}. Diagnose the model of a run that sampled."
             )
         ensemble = self._fitted()
@@ -871,7 +871,7 @@ class SampledModel(ExplainsAttributes):
 
         ensemble = self._fitted("compress")
         if method == "stein":
-            raise ValueError(f"method='stein' has ended.{hint(method)}")
+            raise ValueError(f"method='stein' was removed.{hint(method)}")
         check_choice("method", method, METHODS)
         small = compress(
             ensemble,
@@ -965,7 +965,7 @@ class SampledModel(ExplainsAttributes):
         requested = origin.num_results_requested or 0
         said = None
         if origin.not_sampled is not None:
-            said = f"{ensemble.no_chains}: what they predict has no error bars of a posterior."
+            said = f"{ensemble.no_chains}. Their error bars are not those of the posterior."
         elif ensemble.num_results < requested and origin.ended is None:
             there = f"{ensemble.num_results} of {requested} draws per chain are there"
             said = f"The run was stopped early: {there}."
@@ -1022,7 +1022,7 @@ def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bo
 def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
     if ensemble.calibration is not None:
         warn(
-            f"{what}, so that the calibration holds no more and is dropped. Call calibrate again.",
+            f"{what}, so the calibration is no longer valid and is removed. Call calibrate again.",
         )
 
 

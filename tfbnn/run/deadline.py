@@ -71,7 +71,7 @@ class Deadline:
     def is_over(self, num_kept: int = 0) -> bool:
         """Return whether the run has to end, with so many draws per chain."""
         if self.passed is None and self.left(num_kept) <= 0:
-            self.passed = f"max_seconds={self.max_seconds:g} are spent"
+            self.passed = f"max_seconds={self.max_seconds:g} was reached"
         return self.passed is not None
 
     def ends(self, event: Event) -> bool:

@@ -140,8 +140,8 @@ def read_fit_config(folder: RunFolder, custom: Sequence[Any] = ()) -> FitConfig:
     if isinstance(config, FitConfig):
         return config
     raise RunFolderError(
-        f"{folder.path!r} holds draws of a log density, and no model. To go on with it, or to read "
-        "what is there, call tfbnn.sample with the same log_prob, output= this folder, resume=True."
+        f"{folder.path!r} holds draws of a log density, and no model. To read or continue it, call "
+        "tfbnn.sample with the same log_prob, this folder as output=, and resume=True."
     )
 
 
@@ -303,8 +303,8 @@ def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
     differences = list(_differences(there, here, ""))
     if differences:
         raise RunFolderError(
-            f"The run in {folder.path!r} cannot go on as another one: {'; '.join(differences[:3])}. "
-            "Use what it was begun with, or start a new run in another folder."
+            f"The run in {folder.path!r} cannot be continued with other arguments: "
+            f"{'; '.join(differences[:3])}. Use the same ones, or start a new run in another folder."
         )
 
 

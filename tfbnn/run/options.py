@@ -203,8 +203,8 @@ class FitOptions(Sampling):
             )
         if isinstance(self.pretraining, Pretraining):
             raise ValueError(
-                "pretraining finds starts and initial_state gives them, received both. Leave one of "
-                "them out."
+                "pretraining and initial_state both set where the chains start, received both. Leave "
+                "one of them out."
             )
         self._set("pretraining", None)
 

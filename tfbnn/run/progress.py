@@ -309,7 +309,7 @@ class Notifier:
                 named = ", ".join(map(str, sorted(chains)))
                 warn(
                     f"{'Chain' if len(chains) == 1 else 'Chains'} {named} {did} the last proposals of "
-                    f"the {event.phase} phase. If that goes on, its draws are one point: {remedy}.",
+                    f"the {event.phase} phase. If this continues, all its draws are the same: {remedy}.",
                     ConvergenceWarning,
                 )
 

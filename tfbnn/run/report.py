@@ -128,7 +128,7 @@ class Run(ExplainsAttributes):
     @cached_property
     def _basins(self) -> Basins:
         if self.find_basins is None:
-            raise NotFittedError("This run has kept no draws of which basins could tell.")
+            raise NotFittedError("run.basins() needs draws, and this run has kept none.")
         return self.find_basins()
 
     @property
@@ -306,8 +306,8 @@ class Run(ExplainsAttributes):
         text += f"; steps were tuned for {percent(self.accept_target)} ({self.accept_reason})"
         if details:
             text += (
-                ". More means steps shorter than need be, which costs time alone; far less, that "
-                "the chains found places where steps should be shorter"
+                ". A higher rate means shorter steps than needed, which only costs time; a much lower "
+                "one, that parts of the posterior need shorter steps"
             )
         return text
 

@@ -155,8 +155,8 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         bad = counts[~is_count]
         if len(bad):
             raise ValueError(
-                f"sample_weight must hold whole numbers, 0 or more, received {bad[0]:g}: a row counts so "
-                "often. For rows of different precision pass noise_scale=."
+                f"sample_weight must hold whole numbers, 0 or more, received {bad[0]:g}. It is how often "
+                "a row counts; for rows of different precision pass noise_scale=."
             )
         if not counts.any():
             raise ValueError("sample_weight must not be zero for all rows.")

@@ -158,7 +158,7 @@ class InfiniteSpec(NetworkSpec):
     def notes(self) -> tuple[str, ...]:
         said = (
             "Infinite width: weights are integrated out, and the scales of noise and priors are sampled. "
-            f"Noise of {NOISE_FLOOR:g}, on the scale that the network sees, is there in any case. "
+            f"The noise is never below {NOISE_FLOOR:g} on the scale that the network sees. "
             "Files hold the rows of the fit."
         )
         stands = sorted({"tanh", "sigmoid"} & set(self.activations))

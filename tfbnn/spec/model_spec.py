@@ -226,8 +226,8 @@ def config_of(spec: NetworkSpec) -> dict[str, Any]:
     """
     if spec.earlier is not None:
         raise ValueError(
-            "get_config has settings alone, and the prior of this model has rows of an earlier fit in it. "
-            "Save the models, and build it anew with tfbnn.priors.FromPosterior."
+            "get_config cannot describe this model, whose prior holds rows of an earlier fit. Save both "
+            "models, and build this one again with tfbnn.priors.FromPosterior."
         )
     config = _as_arguments(spec.to_json())
     config = {name: value for name, value in config.items() if name in _NAMES}

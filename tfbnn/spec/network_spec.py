@@ -271,9 +271,8 @@ class NetworkSpec(ABC):
             return None
         return (
             f"likelihood_power={self.likelihood_power!r}: a coarsened posterior (Miller and Dunson "
-            "2019), in which every row counts for that share of itself. It is wider than the "
-            "posterior; R-hat, log densities and a log evidence are of it, bars add the noise of the "
-            "likelihood as it is."
+            "2019), in which every row has this weight. It is wider than the posterior; R-hat, log "
+            "densities and log evidence refer to it, while error bars add the full noise."
         )
 
     @property

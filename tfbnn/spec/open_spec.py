@@ -200,7 +200,7 @@ def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
     if isinstance(spec, NetworkSpec):
         return spec
     raise NotFittedError(
-        "The rows of a fit choose the layers of this model. Give layer_sizes, or fit first."
+        "The layers of this model are chosen when it is fitted. Give layer_sizes, or fit first."
     )
 
 

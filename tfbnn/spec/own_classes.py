@@ -42,8 +42,8 @@ class Classes(dict[str, type]):
         if not name.isidentifier() or len(name) > _LONGEST_NAME:
             raise KeyError(name)
         raise OwnClassError(
-            f"{name} in it is no prior or likelihood of tfbnn but a class of its author, and files hold "
-            f"no code. In Python import it and pass custom=[{name}] to tfbnn.load or tfbnn.resume"
+            f"it uses the custom class {name}, and files hold no code. In Python import the class and "
+            f"pass custom=[{name}] to tfbnn.load or tfbnn.resume"
         )
 
 
@@ -181,8 +181,7 @@ def known_layers(names: Sequence[str]) -> tuple[type, ...]:
     missing = [name for name in names if name not in _known]
     if missing:
         raise OwnClassError(
-            f"The Keras model has layers of classes that are not Keras' own: {', '.join(missing)}. A "
-            "file names them and never brings them: import or define them, and pass them as "
-            "tfbnn.load(path, custom=[Class])"
+            f"The Keras model has custom layers: {', '.join(missing)}. Files hold no code: import or "
+            "define the classes, and pass them as tfbnn.load(path, custom=[Class])"
         )
     return tuple(_known[name] for name in names)

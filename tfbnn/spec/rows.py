@@ -136,8 +136,8 @@ def rows_to_fit(
     held_out = prepare_rows(spec, x, y, noise_scale, "validation ", known)
     if spec.has_counts and (rows.noise is None) != (held_out.noise is None):
         raise ValueError(
-            "validation_data must have an offset where the rows have one, and else none: exposures count "
-            "in both. Pass (x, y, offset)."
+            "validation_data must have an offset if the training rows have one, and none otherwise. Pass "
+            "(x, y, offset) or (x, y)."
         )
     return rows, held_out
 

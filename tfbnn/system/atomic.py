@@ -264,7 +264,7 @@ def check_place(path: StrPath) -> None:
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isfile(path) and _is_page(path)):
         raise FileExistsError(
-            f"{path} exists and is no report of tfbnn; a report does not replace it. Remove it, or "
+            f"{path} exists, is not a report of tfbnn, and would be overwritten. Remove it, or "
             "choose another name."
         )
     check_writable(path)

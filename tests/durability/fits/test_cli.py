@@ -132,14 +132,14 @@ def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begin
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
-    assert (code, out) == (85, "") and "networks without error bars" in err
-    assert "Saved pretrained.h5." in err and "the same command starts anew" in err
+    assert (code, out) == (85, "") and "no posterior error bars" in err
+    assert "Saved pretrained.h5." in err and "run the same command again" in err
     networks = (folder / "pretrained.h5").read_bytes()
     assert tfbnn.load(folder / "pretrained.h5")._ensemble.provenance.not_sampled
     with monkeypatch.context() as patch:
         patch.setattr(Progress, "__call__", stop)
         code, out, err = run(f"{fit} --output {path} -o pretrained.h5")
-    assert code == 85 and "pretrained.h5 was there before" in err
+    assert code == 85 and "pretrained.h5 already exists" in err
     assert (folder / "pretrained.h5").read_bytes() == networks
     code, out, err = run(f"{fit} --output {path} -o pretrained.h5 --json")
     assert code == 0 and json.loads(out)["num_results"] == 48

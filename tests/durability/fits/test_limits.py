@@ -64,7 +64,7 @@ def stop_after_a_draw(event):
 def test_a_warmup_that_is_cut_short_is_followed_by_draws(whole):
     model, run = whole
     assert run.num_results == 60 and run.num_burnin_steps < RUN["num_burnin_steps"]
-    text = f"Warm-up cut short at {run.num_burnin_steps} of {RUN['num_burnin_steps']} steps"
+    text = f"Warm-up was cut short at {run.num_burnin_steps} of {RUN['num_burnin_steps']} steps"
     assert text in run.report(width=200)
     assert model.posterior.provenance.num_burnin_steps == run.num_burnin_steps
     assert np.isfinite(model.posterior.draws).all() and model.posterior.draws.std() > 0

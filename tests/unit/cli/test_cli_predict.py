@@ -225,7 +225,7 @@ def test_the_density_of_a_label_is_its_probability(run, folder, synthetic_ensemb
     assert run("predict labels.h5 labels.csv --density y -o out.csv")[0] == 0
     of_yes, density = pd.read_csv(folder / "out.csv")[["p_yes", "density"]].to_numpy().T
     np.testing.assert_allclose(density, [of_yes[0], 1.0 - of_yes[1]], rtol=1e-6)
-    check_refusal(run("predict labels.h5 labels.csv --cdf y"), "--cdf is of numbers")
+    check_refusal(run("predict labels.h5 labels.csv --cdf y"), "cannot be used with a classifier")
 
 
 @pytest.mark.parametrize(

@@ -155,14 +155,14 @@ def test_text_that_differs_in_every_row_is_left_out_in_words(read_only, folder):
     names = [f"point {row}.slha" for row in range(NUM_ROWS)]
     FRAME.assign(file=names, y=TARGETS).to_csv(folder / "ids.csv", index=False)
     first, second, _ = read_only("ids.csv")
-    assert first == "Warning: ids.csv: left out, as their text differs in every row: 'file'."
+    assert first == "Warning: Left out columns of ids.csv whose text differs in every row: 'file'."
     assert "rows: mass, colour (3 values)" in second and "file" not in second
     assert "24 different values in 24 rows" in read_only("ids.csv --features mass,file")[-1]
     names[0] = names[1]
     FRAME.assign(file=names, y=TARGETS).to_csv(folder / "ids.csv", index=False)
     (line,) = read_only("ids.csv")
     assert "column 'file' of x has 23 different values in 24 rows" in line
-    assert "Leave the column out, on the command line with --ignore" in line
+    assert "leave the column out (--ignore on the command line)" in line
     assert "mass, colour (3 values), ok" in read_only("ids.csv --ignore file")[0]
 
 
@@ -189,7 +189,7 @@ def test_categories_of_numbers(read_only, folder):
         ("t.csv --ignore y", "only one of feature, target, noise and groups"),
         ("t.csv --categories y", "only one of feature, target, noise and groups"),
         ("t.csv --categories remark", "--categories names features, received remark"),
-        ("t.csv --features mass --categories colour", "received colour, which are none: mass"),
+        ("t.csv --features mass --categories colour", "received colour. The features are mass"),
         ("gap.csv", "column 'kind' of x must have a value in every row, 1 have none, received ''"),
         ("gap.csv", "(gap.csv, line 5)"),
         ("t.csv --noise-column colour", "column colour: expected numbers"),

@@ -78,7 +78,7 @@ def test_a_calibration_is_dropped_and_one_is_told(run, folder):
     assert run("calibrate named.h5 new.csv -o calibrated.h5")[0] == 0
     for command in ("compress calibrated.h5 -n 8", "stack calibrated.h5 new.csv"):
         code, _, err = run(f"{command} -o without.h5")
-        assert code == 0 and "the calibration holds no more" in err
+        assert code == 0 and "the calibration is no longer valid" in err
         assert tfbnn.load(folder / "without.h5").calibration is None
 
 
@@ -109,17 +109,17 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("compress named.h5 -o named.h5", "would be lost"),
-        ("compress named.h5 --reference points.csv -o points.csv", "would be lost"),
+        ("compress named.h5 -o named.h5", "would overwrite"),
+        ("compress named.h5 --reference points.csv -o points.csv", "would overwrite"),
         ("compress named.h5 -o small.csv", "'.csv'"),
         ("compress named.h5 -o run/small.h5", "run folder"),
         ("compress named.h5", "-o"),
         ("compress named.h5 -n many -o out.h5", "'many'"),
         ("compress named.h5 --method thinning -o out.h5", "kernel_thinning"),
-        ("stack named.h5 new.csv -o named.h5", "would be lost"),
-        ("stack named.h5 new.csv -o new.csv", "would be lost"),
+        ("stack named.h5 new.csv -o named.h5", "would overwrite"),
+        ("stack named.h5 new.csv -o new.csv", "would overwrite"),
         ("stack named.h5 -o out.h5", "VALIDATION"),
-        ("export named.h5 -o named.h5", "lies in it"),
+        ("export named.h5 -o named.h5", "would overwrite"),
         ("export named.h5 -o named.tflite", "an ONNX file"),
         ("export named.h5 -o rows.csv/saved", "is a file"),
         ("export named.h5 -o run/saved", "run folder"),

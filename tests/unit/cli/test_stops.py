@@ -68,8 +68,8 @@ def test_a_signal_while_a_finished_run_is_saved(tmp_path, model, capsys, number,
     out, err = capsys.readouterr()
     assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
     assert out == "the report\n"
-    assert "saved first" in err and f"Saved {path}. It takes 0." in err
-    assert "nothing is missing" in err
+    assert "saving the draws so far" in err and f"Saved {path}. It takes 0." in err
+    assert "results are complete" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
@@ -79,7 +79,7 @@ def test_a_second_signal_while_a_stopped_run_is_saved(tmp_path, model, capsys, n
     assert end(model, stopped, model_file=str(path)) == 85
     out, err = capsys.readouterr()
     assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
-    assert out == "" and f"Saved {path}." in err and "nothing is missing" not in err
+    assert out == "" and f"Saved {path}." in err and "results are complete" not in err
     assert "With --output FOLDER" in err
 
 
@@ -113,7 +113,7 @@ def test_a_stop_before_anything_was_kept(tmp_path, model, capsys):
     fresh = BayesianMLP.from_spec(model.spec)
     assert end(fresh, stopped, str(tmp_path / "run"), str(tmp_path / "bnn.h5")) == 85
     err = capsys.readouterr().err
-    assert "nothing is saved" in err and "the same command starts anew" in err
+    assert "nothing is saved" in err and "run the same command again" in err
 
 
 def test_a_second_interrupt_while_the_first_ends_the_command(run, monkeypatch):
@@ -283,12 +283,12 @@ def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp
     folder = f"{path}.run"
     created_run(folder, {}, {}, 1)
     run = dataclasses.replace(
-        make_run(None), num_results=0, until="max_seconds=1", ended="max_seconds=1 are spent"
+        make_run(None), num_results=0, until="max_seconds=1", ended="max_seconds=1 was reached"
     )
     with contextlib.suppress(UserWarning):
         assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 3
     out, err = capsys.readouterr()
-    assert "networks without error bars" in err and out.startswith("Verdict      not sampled\n")
+    assert "no posterior error bars" in err and out.startswith("Verdict      not sampled\n")
     assert f"tfbnn resume {folder} --max-seconds 3 -o {path}" in " ".join(
         out.replace("\\\n", "").split()
     )

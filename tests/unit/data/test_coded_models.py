@@ -195,7 +195,7 @@ def test_a_run_folder_keeps_the_code(tmp_path):
     azure = FRAME.assign(colour=FRAME["colour"].replace("blue", "azure"))
     other = replace(config, rows=prepare_rows(spec, azure, TARGETS, None))
     np.testing.assert_array_equal(other.rows.x, rows.x)
-    with pytest.raises(RunFolderError, match="cannot go on as another one: coding is"):
+    with pytest.raises(RunFolderError, match="continued with other arguments: coding is"):
         check_same_run(RunFolder.open(tmp_path / "run"), other)
     # Runs of releases that coded nothing.
     del content["fixed"]["coding"]

@@ -142,7 +142,7 @@ def test_the_rows_before_a_damage_are_read_as_they_come():
 def test_a_first_row_that_looks_like_numbers_is_said(tmp_path):
     path = tmp_path / "iris.csv"
     path.write_text("5.1,3.5,1.4,0.2,a\n4.9,3.0,1.4,0.2,a\n6.2,3.4,5.4,2.3,b\n")
-    with pytest.warns(DataWarning, match="first row is taken for the names.*'5.1', '3.5'"):
+    with pytest.warns(DataWarning, match="first row is read as column names.*'5.1', '3.5'"):
         read_table(path, texts=True)
     wavelengths = "sample,400.5,410.5,420.5,430.5,440.5\na,1,2,3,4,5\n"
     for text in (wavelengths, "country,2019,2020\na,1,2\n", "9,8,7,y\n1,2,3,4\n"):

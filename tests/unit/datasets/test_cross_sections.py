@@ -80,5 +80,5 @@ def test_order_and_charge_change_nothing():
 
 @pytest.mark.parametrize("pair", [(1000022,), (1000022, 1000021), (1000022,) * 3, (1000024,) * 2])
 def test_other_particles_are_refused(pair):
-    with pytest.raises(ValueError, match="symmetries are known of pairs"):
+    with pytest.raises(ValueError, match="pair must be two of"):
         symmetries(pair)

@@ -149,7 +149,7 @@ def test_chain_in_a_worse_mode_is_named(run):
     assert first.startswith("Chain 2 is stuck or in a worse mode: log density 40")
     assert "not yet on the log density: R-hat" in second
     assert "Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)" in first
-    assert second.endswith("Next: first mend what stands above")
+    assert second.endswith("Next: first fix the problems above")
 
 
 def stand_still(run, chains):
@@ -200,7 +200,7 @@ def test_a_chain_that_stands_still_comes_before_a_prior(run):
     run[2]["acceptance_rate"][3] = 0.0
     first, *others = diagnose(*run, fit=fit).warnings
     assert first.startswith("Chain 3 never moved") and len(others) == 2
-    assert all(text.endswith("Next: first mend what stands above") for text in others)
+    assert all(text.endswith("Next: first fix the problems above") for text in others)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_slow_chains_of_a_fixed_step_are_told_to_change_it(run, acceptance, advi
     for adapts, advice in ((True, "target_accept_prob"), (False, "a smaller step_size")):
         first, second = diagnose(*run, adapts=adapts).warnings
         assert "diverged" in first and advice in first
-        assert second.endswith("Next: first mend what stands above")
+        assert second.endswith("Next: first fix the problems above")
 
 
 def test_non_finite_values_are_named(run):

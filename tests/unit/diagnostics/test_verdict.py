@@ -51,7 +51,7 @@ def test_many_rows_tell_a_wrong_length(width, is_right):
 def test_few_rows_are_given_what_chance_does():
     assert judged(even(60, 1.2)).ok and not judged(even(60, 2.0)).ok
     few = judged(even(49))
-    assert few.ok is None and few.text.startswith("Not checked: 49 rows to judge by, 50 are needed")
+    assert few.ok is None and few.text.startswith("Not checked: only 49 rows, at least 50")
 
 
 def test_right_shares_about_a_wrong_mean_do_not_hold():

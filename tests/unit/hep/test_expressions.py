@@ -77,10 +77,10 @@ def test_solutions_undo_expressions(text):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("s + s", "must stand in it once"),
+        ("s + s", "must occur in it once"),
         ("a", "once"),
-        ("abs(s)", "abs is not undone"),
-        ("a / s", "/ is not undone"),
+        ("abs(s)", "abs has no inverse"),
+        ("a / s", "/ has no inverse"),
     ],
 )
 def test_what_cannot_be_solved_is_said(text, message):

@@ -183,7 +183,7 @@ def rows_of_mixings(tmp_path, processes):
 def test_half_a_row_of_mixings_of_an_earlier_point_is_told(rows_of_mixings):
     rows_of_mixings.set_parameters({"m": 1.0})
     rows_of_mixings.set_parameters({"m": 0.5, "n11": 0.5})
-    with pytest.warns(DataWarning, match="n11 stay as they were"):
+    with pytest.warns(DataWarning, match="n11 keep their earlier values"):
         rows_of_mixings.set_parameters({"m": 0.6})
 
 

@@ -295,7 +295,7 @@ def test_a_model_saves_its_report(tmp_path, monkeypatch):
     assert "Scores of" not in first and "Scores of" in check_page(second).words()
     diary = tmp_path / "diary.html"
     diary.write_text("mine")
-    with pytest.raises(FileExistsError, match="no report of tfbnn"):
+    with pytest.raises(FileExistsError, match="not a report of tfbnn"):
         model.save_report(diary)
     assert diary.read_text() == "mine"
     with pytest.raises(ValueError, match="x and y together"):

@@ -206,7 +206,7 @@ def test_the_report_says_what_the_average_is():
     apart = basins_of([0, 1, 0, 2], [0.0, -300.0, -900.0], [0.1, 0.1, 5.0])
     text = " ".join(apart.report(width=10_000).split())
     assert "2: chain 1, log weight -300 +- 0.14 nats, 0.25 of the average" in text
-    assert "of basins that no chain found nothing is known" in text
+    assert "there may be basins that no chain has found" in text
     weighted = replace(apart, chain_weights=np.array([0.7, 0.3, 0.0, 0.0])).report(width=10_000)
     assert "0.7 of the average" in weighted and "-900 +- 5 nats, 0 of the average" in weighted
 
@@ -285,7 +285,7 @@ ROWS_OF_FIT = make_rows(50, 2, 1)
         ((), {}, "needs the training rows"),
         (ROWS_OF_FIT[:1], {}, "y=None"),
         (ROWS_OF_FIT, {"num_training_rows": 49}, "needs the 49 rows of the fit, received 50"),
-        (ROWS_OF_FIT, {"not_sampled": "fit_map: one optimised network"}, "is about chains"),
+        (ROWS_OF_FIT, {"not_sampled": "fit_map: one optimised network"}, "basins needs chains"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*not sampled")
@@ -312,7 +312,7 @@ def test_other_rows_are_warned_of():
     alike = same.with_draws(np.repeat(same.draws[:1], 2, axis=0))  # one basin: nothing to weigh
     provenance = same.provenance.stating(data_sha256="of others", num_training_rows=50)
     model = BayesianMLP.from_ensemble(replace(alike, provenance=provenance))
-    with pytest.warns(UserWarning, match="not the rows of the fit"):
+    with pytest.warns(UserWarning, match="needs the rows of the fit in their order"):
         found = model.basins(*ROWS_OF_FIT)
     assert found.labels.tolist() == [0, 0] and found.log_weights.tolist() == [0.0]
     assert model.posterior.basins is found

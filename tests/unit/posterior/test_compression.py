@@ -279,7 +279,7 @@ def test_the_command_line_knows_compressed_models(small, tmp_path, capsys):
         ({"num_draws": 2.5}, TypeError, "num_draws must be an integer"),
         ({"num_draws": 601}, ValueError, "num_draws must be at most 600"),
         ({"x_reference": X[:, :1]}, ValueError, r"x must have shape \[N, 2\]"),
-        ({"method": "stein"}, ValueError, "has ended.*kernel_thinning"),
+        ({"method": "stein"}, ValueError, "was removed.*kernel_thinning"),
     ],
 )
 def test_refusals(model, arguments, error, message):

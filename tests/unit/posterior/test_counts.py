@@ -196,7 +196,7 @@ def test_an_exposure_in_place_of_its_logarithm_is_refused():
 def test_validation_rows_have_an_offset_where_the_others_have():
     spec, y = Case("Poisson").ensemble.spec, np.ones(30)
     for offset, held_out in ((OFFSET, (X, y)), (None, (X, y, OFFSET))):
-        with pytest.raises(ValueError, match="must have an offset where the rows have one"):
+        with pytest.raises(ValueError, match="must have an offset if the training rows have one"):
             rows_to_fit(spec, X, y, offset, held_out)
 
 

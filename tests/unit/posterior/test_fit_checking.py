@@ -435,4 +435,4 @@ def test_more_draws_are_no_advice_where_the_model_cannot_follow_its_data():
     first, second = found.warnings
     assert first.startswith("The targets are not scaled")
     assert second.startswith("The chains do not agree") and "num_results" not in second
-    assert second.endswith("Next: first mend what stands above")
+    assert second.endswith("Next: first fix the problems above")

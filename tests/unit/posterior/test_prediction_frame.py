@@ -24,7 +24,7 @@ def test_without_pandas_the_message_says_what_to_install(fitted, monkeypatch):
 
 def test_a_part_of_a_prediction_has_no_names(fitted):
     prediction = fitted.predict(X)
-    with pytest.raises(ValueError, match="Only what model.predict gives"):
+    with pytest.raises(ValueError, match="to_frame needs column names"):
         type(prediction)(prediction.mean, prediction.stddev).to_frame()
     assert "labels" not in repr(prediction)
 

@@ -291,7 +291,7 @@ class TestDeadline:
     def test_time_is_counted_from_the_call(self, at):
         assert not at(119.0).is_over()
         over = at(120.0)
-        assert over.is_over() and over.passed == "max_seconds=120 are spent"
+        assert over.is_over() and over.passed == "max_seconds=120 was reached"
 
     def test_time_is_kept_for_calibration_once_there_are_draws(self, at):
         sampling = SimpleNamespace(num_kept=20)

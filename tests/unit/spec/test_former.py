@@ -71,7 +71,7 @@ def test_attributes_of_a_run():
 def test_kernels_in_files_are_read_without_settings_that_have_ended():
     plain = kernel_to_json(tfbnn.kernels.PowerPosterior())
     assert kernel_from_json(plain | {"keep_rungs": True}) == tfbnn.kernels.PowerPosterior()
-    with pytest.raises(ValueError, match="SMSUBU has ended") as caught:
+    with pytest.raises(ValueError, match="SMSUBU was removed") as caught:
         kernel_from_json({"name": "SMSUBU", "num_batches": 32})
     assert FORMER["SMSUBU"] in str(caught.value)
 

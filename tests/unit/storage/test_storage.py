@@ -163,11 +163,11 @@ def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
     for refused in (lambda: model.predict(x), lambda: model.evaluate(x, y)):
         with pytest.raises(tfbnn.NotFittedError, match=f"before its first draw .{NOT_SAMPLED}"):
             refused()
-    with pytest.warns(UserWarning, match=f"not draws of the posterior.*{NOT_SAMPLED}") as caught:
+    with pytest.warns(UserWarning, match=f"are not sampled from .*{NOT_SAMPLED}") as caught:
         mean, _ = model.predict(x, allow_unsampled=True)
     assert len(caught) == 1 and np.isfinite(mean).all()
     model.predict(x, allow_unsampled=True)  # once is enough
-    with pytest.raises(ValueError, match=f"none of. The networks .*{NOT_SAMPLED}"):
+    with pytest.raises(ValueError, match=f"has none. The networks .*{NOT_SAMPLED}"):
         model.diagnose()
 
 

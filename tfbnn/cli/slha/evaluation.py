@@ -183,8 +183,8 @@ def run(args: argparse.Namespace) -> int:
         say(f"Wrote copies with XSECTION blocks to {args.write}: {num_points} in all.")
     if num_strangers:
         say(
-            f"Warning: {num_strangers} of them also have cross sections of another code for the same "
-            "process and energy, which stay. SModelS takes the largest of one order."
+            f"Warning: {num_strangers} of them keep cross sections of another code for the same process "
+            "and energy. Of those with the same order SModelS takes the largest."
         )
     for text in _citations(processes):
         say(f"Cite: {text}")
@@ -225,7 +225,7 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
                     "number, or a --table."
                 )
     elif args.write is not None:
-        raise ValueError("-w writes copies of spectra, which a table has none of. Use -o.")
+        raise ValueError("-w writes copies of spectra, so it cannot be used with --table. Use -o.")
     return spectra
 
 

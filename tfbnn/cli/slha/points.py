@@ -110,8 +110,8 @@ def paths_of_copies(
     twice, count = Counter(paths).most_common(1)[0]
     if count > 1:
         raise ValueError(
-            f"-w {target}: {count} spectra would be {twice}. Write those of each folder to a folder of "
-            "their own."
+            f"-w {target} would write {count} spectra to one file, {twice}. Pass one input folder at a "
+            "time, each with another -w."
         )
     there = [path for path in paths if os.path.lexists(path)]
     if there and not overwrite:

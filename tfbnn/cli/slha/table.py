@@ -69,7 +69,7 @@ class Options:
 def run(args: argparse.Namespace) -> int:
     """Read all spectra, and write a table of each process."""
     if args.output == STREAM:
-        raise ValueError("-o must name a file, or of several processes a folder, received '-'.")
+        raise ValueError("-o must name a file, or a folder for several processes, received '-'.")
     results, tabulations = read_tabulations(args.description)
     inputs = [*args.spectra, args.description, results.file]
     paths = [args.output]

@@ -38,9 +38,9 @@ class _Library:
         """
         if _forked:
             raise RuntimeError(
-                "TensorFlow was used before this process was forked, and does not work behind a fork. "
-                "Start it by multiprocessing.get_context('spawn'), or use TensorFlow in children alone; "
-                "a BayesianMLP predicts without TensorFlow."
+                "TensorFlow does not work here, as it was used before this process was forked. Use "
+                "multiprocessing.get_context('spawn'), or TensorFlow only in child processes. A "
+                "BayesianMLP can predict without it."
             )
         if self._module is None:
             with nullcontext() if self._name in sys.modules else only_news():

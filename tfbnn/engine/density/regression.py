@@ -36,9 +36,8 @@ def readout_of(spec: NetworkSpec) -> Readout:
     """
     if spec.readout is None:
         raise ValueError(
-            "A readout is a last layer that is linear, with a bias, and sampled, received "
-            f"{spec.architecture_text}, which ends in none. End the model with Dense(units), without "
-            "an activation."
+            "The last layer must be linear, have a bias, and be sampled, received "
+            f"{spec.architecture_text}. End the model with Dense(units), without an activation."
         )
     return spec.readout
 

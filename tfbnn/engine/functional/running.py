@@ -81,8 +81,8 @@ def _check_independence(label: str, function: Function, theta: Array) -> None:
     if np.max(gaps) > _TOLERANCE * (1.0 + np.max(np.abs(beside[is_finite]), initial=0.0)):
         chain = int(np.argmax(gaps))
         raise ValueError(
-            f"{label} must treat every chain by itself, received {beside[chain]} for chain {chain} "
-            f"beside others and {alone[chain]} for it alone. Sum over the last axis alone: "
+            f"{label} must treat chains independently, received {beside[chain]} for chain {chain} "
+            f"together with others and {alone[chain]} without them. Sum over the last axis only: "
             "tf.reduce_sum(..., axis=-1)."
         )
 

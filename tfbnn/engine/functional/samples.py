@@ -41,7 +41,7 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
     reserved = sorted(_RESERVED & set(arrays))
     if reserved:
         raise ValueError(
-            f"quantities must have names but {sorted(_RESERVED)}, received {reserved}."
+            f"quantities must not have the names {sorted(_RESERVED)}, received {reserved}."
         )
     for name, array in arrays.items():
         if array.shape[:2] != draws.shape[:2] or array.dtype.kind not in "fiub":

@@ -216,8 +216,8 @@ def _config(model: Any) -> Any:
         return json.loads(json.dumps(config))
     except (NotImplementedError, TypeError) as error:
         raise ValueError(
-            f"keras_model must have a config out of which it can be built again, which {model.name!r} "
-            f"has not: {error} Give its class get_config, and from_config where it takes layers."
+            f"Keras must be able to rebuild keras_model from its config, which fails for {model.name!r}: "
+            f"{error} Define get_config in its class, and from_config if it takes layers."
         ) from error
 
 

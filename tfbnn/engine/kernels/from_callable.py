@@ -89,8 +89,8 @@ class CallableKernel(Kernel):
     function: Callable[[LogDensity], TransitionKernel]
     _is_calibrated: bool = field(init=False, repr=False)
 
-    theta_obstacle = "a run keeps the settings of kernels, and of a function there are none"
-    rung_obstacle = "nothing is known of how it uses the density, which changes from rung to rung"
+    theta_obstacle = "a run must save the settings of its kernel, and a function has none"
+    rung_obstacle = "how it uses the density, which changes from rung to rung, is unknown"
     has_memory = True  # whatever the user lets it learn
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 

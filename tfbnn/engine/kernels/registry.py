@@ -80,8 +80,8 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
     if isinstance(entry, dict):
         if entry.get("name") in FORMER:
             raise ValueError(
-                f"the kernel {entry['name']} has ended. {FORMER[entry['name']]} tfbnn.load takes the "
-                "draws that are there."
+                f"the kernel {entry['name']} was removed. {FORMER[entry['name']]} tfbnn.load still reads "
+                "the draws so far."
             )
         entry = without_former(entry)
     return settings_from_json(entry, kernel_classes())

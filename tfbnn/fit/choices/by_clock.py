@@ -123,7 +123,7 @@ def plan_by_clock(
     warmup = deadline.for_warmup(left)
     if left < _LEAST_LEFT:  # no plan fits, and whoever goes on with the run needs one
         left, warmup, search = _PLANNED
-        limit = f"{limit} too little time, and a plan for some seconds has"
+        limit = f"{limit} too little time; the smallest plan has"
     settled: dict[str, Any] = {}
 
     def settle(what: str, setting: Any, why: str) -> None:

@@ -143,7 +143,7 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
     if not spec.is_open:
         return spec
     if rows.transforms is not None:
-        return spec.closed(rows.transforms[1].names, "that of the model that the chains start from")
+        return spec.closed(rows.transforms[1].names, "as in the model that the chains start from")
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
     chosen = y_transform(targets, partial(misfits_of, rows.x, rows.y))
     failed = failed_rows(targets)
@@ -223,7 +223,7 @@ def settle_calibration(
     if not is_auto(options.calibrate):
         return options, ()
     wanted, why = rules.calibrate(spec.regression_likelihood.learns_noise, num_rows)
-    choice = Choice("calibrate", "by leaving out" if wanted else "no", why)
+    choice = Choice("calibrate", "leave-one-out" if wanted else "no", why)
     return replace(options, calibrate=wanted), (choice,)
 
 

@@ -118,7 +118,7 @@ def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
 def _obstacle(num_candidates: int, labels: Array, options: FitOptions) -> str | None:
     """Return why the first candidate is taken without a comparison, or None."""
     if num_candidates == 1:
-        return f"kernel {options.kernel!r} and the budget leave no other"
+        return f"no other suits kernel {options.kernel!r} and the time planned for the fit"
     if options.limit is not None and options.limit < _FEWEST_SECONDS:
         return f"max_seconds={options.limit:g} leaves no time to compare others"
     count = labels.max() + 1

@@ -164,33 +164,29 @@ def kernel(sizes: FitSizes, pilot: Array | None) -> tuple[Any, str]:
     """Return the settings of the kernel."""
     if sizes.is_infinite:
         whitened = NUTS(target_accept_prob=_ACCEPT_OF_SCALES, preconditioner="gauss_newton")
-        return whitened, "trees are short, as scales are whitened by the curvature at their maximum"
+        return whitened, "the curvature at the maximum whitens the scales, so NUTS trees are short"
     if sizes.num_parameters <= _FEW_PARAMETERS:
-        return NUTS(), f"P = {sizes.num_parameters}, where trees are short"
+        return NUTS(), f"NUTS trees are short with P = {sizes.num_parameters} parameters"
     noise, accept = _noise_of(pilot), _ACCEPT
     if sizes.work > _LONG_WORK:
-        length, why = _FEW_STEPS, f"N P = {sizes.work:.2g} is above {_LONG_WORK:.2g}"
+        length, why = _FEW_STEPS, f"gradients are costly: N P = {sizes.work:.2g}"
     elif noise < _MOSTLY_NOISE:
-        length, why = (
-            _STEPS_OF_HMC,
-            f"the data have little noise ({percent(noise)} of their spread)",
-        )
+        length, why = _STEPS_OF_HMC, f"for little noise: {percent(noise)} of the spread"
     else:
-        told = "class labels and counts are"
+        length, why = _NOISY_STEPS, "default for class labels and counts"
         if pilot is not None:
-            told, accept = f"the pilot's noise of {noise:.2g} is", _ACCEPT_OF_NOISE
-        length, why = _NOISY_STEPS, f"{told} no reason for more"
+            why, accept = f"default for noise of {percent(noise)} of the spread", _ACCEPT_OF_NOISE
     if sizes.is_large:
         affordable = int(_WORK_OF_CHAINS / (sizes.work * sizes.num_chains * 2 * _LEAST_WARMUP))
         if affordable < length:
             length = max(affordable, _FEWEST_STEPS)
-            why = f"N P = {sizes.work:.2g} affords no more to {sizes.num_chains} chains"
+            why = f"to limit the time of {sizes.num_chains} chains: N P = {sizes.work:.2g}"
     whitens = sizes.are_narrow(noise) and sizes.affords_whitening
     preconditioner: Preconditioner = "auto" if whitens else "diagonal"
     settings = HMC(
         num_leapfrog_steps=length, target_accept_prob=accept, preconditioner=preconditioner
     )
-    return settings, f"{length} leapfrog steps, as {why}"
+    return settings, f"{length} leapfrog steps ({why})"
 
 
 class Budget(NamedTuple):
@@ -224,12 +220,12 @@ def num_burnin_steps(sizes: FitSizes, gradients: int) -> tuple[int, str]:
     if sizes.is_infinite:
         return _WARMUP_OF_SCALES, "chains start at the maximum, whitened by the curvature there"
     affordable = sizes.effort * _WARMUP_WORK / (sizes.work * gradients)
-    told = f"N P = {sizes.work:.2g} with {gradients} gradients each{sizes.effort_note}"
+    told = f"N P = {sizes.work:.2g}, {gradients} gradients per step{sizes.effort_note}"
     usual = max(_LEAST_WARMUP, 50 * round(sizes.effort * _WARMUP / 50))
     if affordable >= usual:
-        return usual, f"{told} affords them"
+        return usual, f"the usual number ({told})"
     # In steps of 50, so that neighbouring tables share compiled programs.
-    return max(_LEAST_WARMUP, 50 * int(affordable / 50)), f"{told} affords no more"
+    return max(_LEAST_WARMUP, 50 * int(affordable / 50)), f"fewer than usual to save time ({told})"
 
 
 def most_of_scales(effort: float) -> int:
@@ -244,17 +240,18 @@ def pretraining(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]
     if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
         return settings, why
     return replace(settings, num_particles=_PARTICLES), (
-        f"two populations of {_PARTICLES} cooled from the prior, as N = {sizes.num_rows} rows with "
-        f"noise of {noise:.2g} determine P = {sizes.num_parameters}"
+        f"two populations of {_PARTICLES} particles cooled from the prior, as N = {sizes.num_rows} rows "
+        f"with noise of {noise:.2g} determine all P = {sizes.num_parameters} parameters"
     )
 
 
 def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
     """Return settings of a search by ADAM and Levenberg-Marquardt."""
     if sizes.is_infinite:
-        return Pretraining(epochs=0, newton_iterations=0), "no weights; the maximum of the evidence"
+        why = "there are no weights to train; chains start at the maximum of the evidence"
+        return Pretraining(epochs=0, newton_iterations=0), why
     if sizes.num_rows < _FEW_ROWS:
-        why = f"{_FEW_STEPS_OF_ADAM} steps, as N = {sizes.num_rows} can spare none to judge by"
+        why = f"{_FEW_STEPS_OF_ADAM} steps; N = {sizes.num_rows} rows are too few to hold any out"
         return Pretraining(epochs=_FEW_STEPS_OF_ADAM, newton_iterations=0), why
     num_rows, batch_size = sizes.rows_of_search, _SMALLEST_BATCH
     while batch_size < min(_LARGEST_BATCH, num_rows / _BATCHES):
@@ -266,11 +263,11 @@ def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
     why = f"up to {epochs * batches} steps of {taken} rows out of N = {sizes.num_rows}"
     if sizes.is_large:
         settings = replace(settings, search_rows=num_rows)
-        why = f"{why}, a sample of {num_rows} of them"
+        why = f"{why}, from a sample of {num_rows}"
     why += sizes.effort_note
     noise = _noise_of(pilot)
     is_narrow = sizes.are_narrow(noise)
-    told = f"the pilot misses rows by {noise:.2g}"
+    told = f"noise is {noise:.2g} of the spread"
     is_small = pilot is not None and not sizes.is_large
     if is_small and noise >= _MOSTLY_NOISE and sizes.has_many_rows:
         why = f"{_MORE_STEPS} times {why}, none held out; no Levenberg-Marquardt, as {told}"
@@ -295,9 +292,9 @@ def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
     if settings.newton_iterations == 0:
         return settings, why
     if sizes.is_large:  # of ten rows per weight it follows none
-        return settings, f"{why}; then Levenberg-Marquardt, at last on all rows"
+        return settings, f"{why}; then Levenberg-Marquardt, finally on all rows"
     if noise < _MOSTLY_NOISE:
-        return settings, f"{why}; then Levenberg-Marquardt, as {told} only"
+        return settings, f"{why}; then Levenberg-Marquardt, as {told}"
     return replace(settings, newton_iterations=0), f"{why}; no Levenberg-Marquardt, as {told}"
 
 
@@ -331,10 +328,7 @@ def _held_out_share(num_rows: int) -> float:
 def calibrate(learns_noise: bool, num_rows: int) -> tuple[bool, str]:
     """Choose whether a fit to targets that are numbers ends with a calibration by its own rows."""
     if not learns_noise:
-        return False, "the noise was given, and error bars are those that follow from it"
+        return False, "the noise was given, and the error bars follow from it"
     if num_rows < _FEWEST_CALIBRATING:
-        return (
-            False,
-            f"{num_rows} rows, fewer than {_FEWEST_CALIBRATING}, hardly tell lengths of bars",
-        )
+        return False, f"{num_rows} rows are too few, calibration needs {_FEWEST_CALIBRATING}"
     return True, "the noise is learned, and a poor fit would otherwise look like noise"

@@ -68,7 +68,7 @@ def convergence(subject: Subject) -> Parts:
     """R-hat and effective sample sizes, of the function first."""
     diagnosis = subject.diagnosis
     if diagnosis is None:
-        yield f"{subject.ensemble.no_chains}: nothing can converge."
+        yield f"{subject.ensemble.no_chains}, so there is no convergence to check."
         return
     yield from diagnosis.facts()
     rhats = "R-hat of the predictions at the reference inputs. 1 means that the chains agree."

@@ -45,9 +45,7 @@ def basins_of_model(
         training_rows: Rows of the fit in this process, or None.
     """
     if ensemble.no_chains is not None:
-        raise ValueError(
-            f"basins is about chains, which this model has none of. {ensemble.no_chains}."
-        )
+        raise ValueError(f"basins needs chains, and this model has none. {ensemble.no_chains}.")
     if given_together("basins", x, y):
         rows, _ = checked_rows(ensemble, x, y, noise_scale, "basins")
         require_rows_of_fit(ensemble, rows, "basins")

@@ -130,15 +130,15 @@ class Basins(ReadOnlyArrays):
         """Return the lines of `report`."""
         count = len(self.log_evidence)
         lines = [
-            f"{counted(len(self.labels), 'chain')} in {counted(count, 'basin')}, by the functions "
-            "that they represent; of basins that no chain found nothing is known"
+            f"{counted(len(self.labels), 'chain')} in {counted(count, 'basin')}, grouped by their "
+            "functions; there may be basins that no chain has found"
         ]
         lines += [f"{basin + 1}: {self._basin_text(basin)}" for basin in range(count)]
         unknown = np.flatnonzero(np.isinf(self.log_evidence_stderr)) + 1
         if len(unknown):
             lines.append(
-                f"the evidence of {named('basin', unknown)} is not known, as the draws and the normal "
-                "distribution beside them hardly overlap"
+                f"the evidence of {named('basin', unknown)} is not known, as the draws hardly overlap "
+                "with their normal approximation"
             )
         return lines
 

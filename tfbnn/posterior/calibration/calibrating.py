@@ -167,8 +167,8 @@ def calibrate_by_leaving_out(
     if len(known) < FEWEST_JUDGED * len(judged):
         decide = "the others" if row_groups is None else "the groups of the others"
         raise ValueError(
-            f"method='loo' can judge {len(known)} of {len(judged)} rows: {decide} decide their own "
-            "predictions. Pass x_calibration and y_calibration, rows that the fit has not seen."
+            f"method='loo' can use only {len(known)} of {len(judged)} rows, as {decide} dominate their "
+            "own predictions. Pass x_calibration and y_calibration, rows that the fit has not seen."
         )
     scaling = None
     if scale == "misfit":

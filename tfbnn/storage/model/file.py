@@ -44,7 +44,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
         from_arrays(arrays, custom=ensemble.spec.own_classes)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
-            f"The model is not saved: no file of it could be loaded: {error}"
+            f"The model was not saved, as its file could not be loaded again: {error}"
         ) from error
     write_sealed(path, schema.MODEL, arrays)
 
@@ -105,6 +105,6 @@ def _refuse_own_classes(ensemble: Ensemble) -> None:
     """Refuse classes of a user's own; layers by what this process remembers, as a file's record may lie."""
     if ensemble.spec.own_names:
         raise ModelFileError(
-            f"it names classes of your own, {', '.join(ensemble.spec.own_names)}, and files of "
-            "strangers get none of them. Load files that you trust with untrusted=False."
+            f"it uses custom classes, {', '.join(ensemble.spec.own_names)}, which untrusted=True does "
+            "not allow. Load a file that you trust with untrusted=False."
         )

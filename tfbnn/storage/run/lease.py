@@ -73,7 +73,7 @@ class Lease:
         except BlockingIOError:
             raise RunLockedError(
                 f"{os.path.dirname(self._path)!r} is being written by {_holder(self._path)}. Wait "
-                "until it has finished, or stop it; its lease then ends by itself."
+                "until it has finished, or stop it."
             ) from None
         except OSError as error:
             raise RunFolderError(
@@ -106,9 +106,8 @@ class Lease:
             raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
         if not os.path.lexists(self._path):
             raise RunFolderError(
-                f"{_missing(self._path)!r} was moved or removed while the run was writing in it. "
-                "Nothing is written to the old place; what was committed went along. Go on where it "
-                "is now: tfbnn resume FOLDER."
+                f"{_missing(self._path)!r} was moved or removed while the run was writing in it. If it "
+                "was moved, its draws are in the new place: tfbnn resume FOLDER."
             )
         if _content(self._path) != self._text:
             raise RunLockedError(

@@ -96,7 +96,7 @@ def test_what_is_refused_leaves_no_trace(run, folder, text, words):
 
 
 def test_inputs_are_not_written_over(run, folder):
-    check_refusal(run("slha make model.toml -o model.toml"), "would be lost")
+    check_refusal(run("slha make model.toml -o model.toml"), "would overwrite")
     check_refusal(run("slha make model.toml -o rows.csv"), "rows.csv")
     check_refusal(run("slha make none.toml -o made"), "none.toml")
     check_refusal(run("slha make model.toml"), "-o", "tfbnn slha make --help")

@@ -125,7 +125,7 @@ def test_odd_mixings_and_signed_features_are_told(run, folder):
     (folder / "d.toml").write_text(BLOCK + text + OF_FIRST)
     code, _, err = run("slha table spectra d.toml -o table.csv")
     assert code == 0 and "Imaginary parts of mixings are not read: 6 of 6" in err
-    assert "inputs change with them: N11, N12, N13, N14" in err
+    assert "is a convention, but changes N11, N12, N13, N14" in err
 
 
 def test_rows_of_mixings_that_are_no_unit_vectors_are_told(run, folder):
@@ -197,7 +197,7 @@ def test_the_order_of_spectra_must_be_that_of_their_numbers(run, folder):
     (folder / "spectra/p0.slha").rename(folder / "spectra/p10.slha")
     (folder / "r.dat").write_text("1\n" * 6)
     (folder / "d.toml").write_text('[results]\nfile = "r.dat"\ncolumns = ["xsec"]\n' + FIRST)
-    check_refusal(run("slha table spectra d.toml -o table.csv"), "order of the spectra")
+    check_refusal(run("slha table spectra d.toml -o table.csv"), "matched to spectra in order")
 
 
 def test_spectra_of_one_name_are_told_apart_or_refused(run, folder):

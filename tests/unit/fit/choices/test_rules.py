@@ -173,7 +173,7 @@ def test_starts_of_many_rows_are_sought_on_a_sample_whose_size_is_that_of_the_ne
     found = [search(n, 351)[0] for n in (10**6, 10**8)]
     assert len({(one.epochs, one.batch_size, one.newton_iterations) for one in found}) == 1
     assert found[0].newton_iterations == "auto" and search(2**16, 351)[0].newton_iterations == 0
-    assert "a sample of 65536 of them" in search(10**6, 351)[1]
+    assert "from a sample of 65536" in search(10**6, 351)[1]
 
 
 def test_chains_of_many_rows_take_the_steps_that_a_count_of_arithmetic_affords():
