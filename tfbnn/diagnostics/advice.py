@@ -140,7 +140,7 @@ def other_step(sampled: Sampled, kind: str) -> Remedy:
         return Remedy(f"{kind} steps of your own kernel")
     if sampled.adapts:  # it should have found one: rounding, or a start far out
         return Remedy("dtype='float64', another seed, or a larger num_burnin_steps")
-    return Remedy(f"a {kind} step_size, or step_size=None to let warm-up tune it")
+    return Remedy(f"a {kind} step_size, or step_size=None to let the run tune it")
 
 
 _DIVERGENT_LIMIT = 0.01

@@ -177,7 +177,7 @@ def test_a_member_of_npz_that_is_no_array_is_left_out(tmp_path):
     np.savez(tmp_path / "t.npz", a=np.arange(5.0), b=np.arange(5.0))
     with zipfile.ZipFile(tmp_path / "t.npz", "a") as archive:
         archive.writestr("README.txt", "made by hand")
-    with pytest.warns(DataWarning, match="left out.*'README.txt'"):
+    with pytest.warns(DataWarning, match="Left out.*'README.txt'"):
         assert read_table(tmp_path / "t.npz").columns == ("a", "b")
 
 
@@ -191,5 +191,5 @@ def test_hdf5_with_columns_elsewhere_says_where(tmp_path):
         read_table(tmp_path / "t.h5")
     with h5py.File(tmp_path / "t.h5", "a") as file:
         file["mass"] = np.ones(3)
-    with pytest.warns(DataWarning, match="left out.*'table'"):
+    with pytest.warns(DataWarning, match="Left out.*'table'"):
         assert read_table(tmp_path / "t.h5").columns == ("mass",)

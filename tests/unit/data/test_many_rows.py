@@ -78,7 +78,7 @@ def test_npy_files_are_tables(mapped, tmp_path):
     fields = np.zeros(2, dtype=[("mass", float), ("name", "U3"), ("n", int)])
     fields["mass"], fields["n"] = [1.5, 2.5], [3, 4]
     np.save(tmp_path / "fields.npy", fields)
-    with pytest.warns(match="left out.*'name'"):
+    with pytest.warns(match="Left out.*'name'"):
         table = read_table(tmp_path / "fields.npy")
     assert table.columns == ("mass", "n") and table.values.tolist() == [[1.5, 3], [2.5, 4]]
     np.save(tmp_path / "pickle.npy", np.array([{}, None]), allow_pickle=True)

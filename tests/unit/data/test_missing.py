@@ -207,7 +207,7 @@ DATE_COLUMNS = {
 @pytest.mark.parametrize("dates", DATE_COLUMNS.values(), ids=DATE_COLUMNS)
 @pytest.mark.parametrize("frame", [FULL, FULL[["w"]]], ids=["text", "numbers"])
 def test_dates_are_refused_by_column_with_what_to_do(frame, dates):
-    words = "column 'd' of x .*(day of the year|dayofyear|total_seconds)"
+    words = "column 'd' of x .*(days since some date|dayofyear|total_seconds)"
     with pytest.raises((TypeError, ValueError), match=words):
         learn_coding(frame.assign(d=dates), "x", "indicator")
 

@@ -67,7 +67,7 @@ def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):
     process = Process(**vars(processes[0]) | {"model": model})
     write_processes(tmp_path / "absolute", [process])
     predictor = CrossSectionPredictor(tmp_path / "absolute")
-    with pytest.warns(DataWarning, match=r"m \(MASS 1000022\) is negative.*Pass abs\(m\)") as said:
+    with pytest.warns(DataWarning, match=r"m \(MASS 1000022\) is negative.*pass abs\(m\)") as said:
         predictor.predict({"m": [1.0, -2.0], "n11": [-1.0, 1.0]})
     assert len(said) == 1 and said[0].filename == __file__
     predictor.set_parameters({"m": -2.0, "n11": 1.0})
