@@ -146,7 +146,7 @@ def test_rows_that_decide_their_own_predictions_are_a_note(ended, monkeypatch):
     monkeypatch.setattr(left_out, "_LARGEST_LEVERAGE", 1e-9)
     plain = replace(model.posterior, calibration=None)
     same, (note,) = calibrated_at_the_end(plain, model._training_rows)
-    assert same is plain and "not calibrated: method='loo' can judge" in note
+    assert same is plain and "not calibrated: method='loo' can use only" in note
 
 
 @pytest.mark.statistics

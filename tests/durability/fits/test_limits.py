@@ -90,7 +90,9 @@ def test_without_time_for_a_draw_a_model_refuses_to_predict_and_the_same_call_en
     with pytest.warns(UserWarning, match="before its first draw") as told:
         model, run = fit(output=folder, until="auto", max_seconds=1e-3)
     assert len([one for one in told if one.category is UserWarning]) == 1
-    assert run.num_results == 0 and run.ended == "max_seconds=0.001 are spent before the first draw"
+    assert (
+        run.num_results == 0 and run.ended == "max_seconds=0.001 was reached before the first draw"
+    )
     for refused in (model.predict, model.predict_draws, model.predict_gradient):
         with pytest.raises(tfbnn.NotFittedError, match="ended before its first draw"):
             refused(X)

@@ -278,7 +278,7 @@ def test_fit_hands_on_the_folder(run, folder, monkeypatch):
 
 def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp_path, capsys):
     """With a larger limit: the same one would end it again; and never with the exit code of success."""
-    origin = {"not_sampled": "pretrained networks: max_seconds=1 are spent before the first draw"}
+    origin = {"not_sampled": "pretrained networks: max_seconds=1 was reached before the first draw"}
     model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
     folder = f"{path}.run"
     created_run(folder, {}, {}, 1)

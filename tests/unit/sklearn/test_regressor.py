@@ -178,7 +178,7 @@ def test_weights_count_rows_whose_copies_stay_together(fits):
 def test_weights_that_are_no_counts_are_refused_with_the_reason(fits):
     estimator = BayesianMLPRegressor()
     for weights, words in (
-        (np.full(40, 0.5), "whole numbers, 0 or more, received 0.5: .* noise_scale="),
+        (np.full(40, 0.5), "whole numbers, 0 or more, received 0.5. .* noise_scale="),
         (np.full(40, -1), "whole numbers, 0 or more, received -1"),
         (np.zeros(40), "zero for all rows"),
         (np.ones(39), r"shape \[40\], received \[39\]"),

@@ -32,7 +32,7 @@ def test_what_uses_it_is_refused_and_what_need_not_is_not():
 
     def uses():
         for library in (libraries.tf, libraries.keras, libraries.tfp):
-            with pytest.raises(RuntimeError, match="forked, .*get_context\\('spawn'\\)"):
+            with pytest.raises(RuntimeError, match="forked. .*get_context\\('spawn'\\)"):
                 library.load()
         return 7 if not has_gpu() else 8
 
