@@ -19,6 +19,7 @@ from tfbnn.fit.choices.by_clock import search_seconds
 from tfbnn.fit.choices.choose import settle_options, sizes_of
 from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
 from tfbnn.posterior.calibration.left_out import left_out_score
+from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
 from tfbnn.posterior.prediction import function_of_chains
@@ -75,6 +76,9 @@ def seconds_to_end(config: FitConfig, num_results: int) -> float:
     seen = calibrated + min(config.num_rows, _MOST_SEEN)
     judged = min(config.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
     of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.num_products * _SECONDS_OF_A_FLOP
+    # Derivatives of four networks in their weights, twice.
+    squares = min(config.spec.num_parameters, MOST_FEATURES) ** 2 if config.calibrate else 0
+    of_a_row += 24 * squares / max(draws, 1) * _SECONDS_OF_A_FLOP
     return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
 
 

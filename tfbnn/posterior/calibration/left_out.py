@@ -100,7 +100,11 @@ class Tangents:
 
     def leverage(self, rows: NetworkRows) -> Array:
         """Return the variance of the function over that of the noise at rows of the fit [n, K]."""
-        return self._mean(rows, lambda white: np.square(white).sum(axis=0)).T
+        blocks = [rows.taken(block) for block in row_blocks(len(rows.x))]
+        found = [
+            self._mean(block, lambda white: np.square(white).sum(axis=0)).T for block in blocks
+        ]
+        return np.concatenate(found)
 
     def covariance(self, rows: NetworkRows) -> Array:
         """Return the covariances of the function between rows of the fit, noise taken for unit [K, n, n]."""
@@ -210,12 +214,12 @@ def left_out_tiles(
     if row_groups is not None:
         tiles = _group_tiles(ensemble, rows, row_groups)
     together = row_groups is not None
+    leverage = None if together or tangents is None else tangents.leverage(rows)
     for tile in tiles:
         place, location, fitted, predicted, _ = tile
-        target, tangent = rows.y[place], None
-        if tangents is not None:
-            of_rows = rows.taken(place)
-            tangent = tangents.covariance(of_rows) if together else tangents.leverage(of_rows)
+        target, tangent = rows.y[place], None if leverage is None else leverage[place]
+        if together and tangents is not None:
+            tangent = tangents.covariance(rows.taken(place))
         moments = target, location, fitted, weights, groups, power, predicted, together, tangent
         yield tile, left_out(*moments)
 
