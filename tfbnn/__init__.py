@@ -1,14 +1,14 @@
 """tfbnn: Bayesian neural networks whose posterior is sampled, not approximated.
 
-Everything below is loaded on first use, so that `import tfbnn` costs no more than NumPy: programs
-that only load a saved model and predict never import TensorFlow.
+Names are loaded on first use, so that `import tfbnn` costs no more than NumPy. Programs that only
+load a saved model and predict never import TensorFlow.
 """
 
 from __future__ import annotations
 
 import importlib
 
-TYPE_CHECKING = False  # that of `typing`, whose import would take most of the time of this one
+TYPE_CHECKING = False  # stands in for typing's: importing typing would take most of the time here
 if TYPE_CHECKING:
     from typing import Any
 

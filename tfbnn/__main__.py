@@ -1,4 +1,4 @@
-"""`python -m tfbnn` is the command `tfbnn`."""
+"""Entry point of `python -m tfbnn`, which is the command `tfbnn`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The errors and warnings that tfbnn raises itself."""
+"""Errors and warnings that tfbnn defines."""
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -6,10 +6,10 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class ChainError(RuntimeError):
-    """Raised after a run in which a chain failed; the draws of the others are kept.
+    """Raised after a run in which a chain failed; the draws of the other chains are kept.
 
     Attributes:
-        samples: Of `tfbnn.sample` its Samples of the others, else None.
+        samples: Samples of the other chains if `tfbnn.sample` raised the error, else None.
     """
 
     samples: object = None
@@ -20,11 +20,11 @@ class ModelFileError(ValueError):
 
 
 class RunFolderError(ValueError):
-    """Raised when a folder is not a run, is damaged, contradicts itself, or is a run already."""
+    """Raised when a folder is no run, is damaged, contradicts itself, or already holds a run."""
 
 
 class RunLockedError(RunFolderError):
-    """Raised when another process writes the part of a run folder that this one wants to write."""
+    """Raised when another process is writing the same part of a run folder."""
 
 
 class RunFolderWarning(UserWarning):
@@ -38,13 +38,13 @@ class StartError(ValueError):
 class ConvergenceWarning(UserWarning):
     """Issued when the draws of a run should not be trusted yet.
 
-    A chain stands still, or, once after the run, its diagnostics fail.
+    This happens when a chain stops moving, and once after a run whose diagnostics fail.
     """
 
 
 class VerdictWarning(ConvergenceWarning):
-    """Issued once after a run whose draws are not usable yet: what its report says in one line."""
+    """Issued once after a run whose draws are not usable yet, with the verdict of its report."""
 
 
 class DataWarning(UserWarning):
-    """Issued when data are usable but probably not what was meant (constant columns, one row)."""
+    """Issued when data are usable but probably not as intended (constant columns, one row)."""

@@ -1,4 +1,4 @@
-"""Likelihoods of numbers and of classes, for `BayesianMLP(likelihood=...)`."""
+"""Likelihoods of numbers, counts and classes, for `BayesianMLP(likelihood=...)`."""
 
 from tfbnn.fit.own_class_checks import check_noise
 from tfbnn.spec.counts import NegativeBinomial, Poisson

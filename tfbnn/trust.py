@@ -1,4 +1,4 @@
-"""The levels of `predict(return_trust=True)`: INSIDE, EDGE and OUTSIDE of the training inputs."""
+"""Trust levels of `predict(return_trust=True)`: INSIDE, EDGE or OUTSIDE the training inputs."""
 
 from tfbnn.data.training_inputs import EDGE, INSIDE, OUTSIDE, trust_levels
 

@@ -15,7 +15,7 @@ exit codes:
   85  stopped by SIGINT or SIGTERM, and with a run folder resumable
 """
 
-# The docstrings of this module and of those of the commands are the texts of --help.
+# The docstrings of this module and of the command modules are the texts of --help.
 
 import contextlib
 import importlib
@@ -34,7 +34,7 @@ from tfbnn.system.terminals import open_standard_streams, plain_standard_output
 from tfbnn.system.threads import exit_at_once
 from tfbnn.system.version import __version__
 
-# What the commands do, each in the module of its name.
+# Commands and their descriptions. Each command is in the module of its name.
 _COMMANDS = {
     "demo": "the whole story in some minutes, on generated data",
     "fit": "sample a network given a table",
@@ -59,14 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: Arguments after the program's name; those of the process by default.
+        argv: Arguments after the program's name; by default those of the process.
 
     Returns:
         The exit code.
     """
     open_standard_streams()
     with signals_held() as hold, plain_standard_output(), warnings.catch_warnings():
-        # Ours are UserWarnings: always worth a line here, whatever PYTHONWARNINGS says.
+        # Warnings of tfbnn are UserWarnings. They are always shown, whatever PYTHONWARNINGS is.
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
@@ -76,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             say("Stopped.")
             code = STOPPED
     if argv is None:
-        # Libraries take seconds to unload, longer under a call that was left; a second signal then
-        # would be told as another end.
+        # Libraries take seconds to unload, and longer if a call was abandoned. A second signal during this
+        # time would change the exit code.
         ignore_signals()
         if code == STOPPED:
             exit_at_once(code)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(argv: Sequence[str]) -> int:
-    """Run one command as `main` does, without its care for signals, warnings and streams."""
+    """Run one command like `main`, without its handling of signals, warnings and streams."""
     try:
         args = parse(parsers(argv)[0], argv)
     except SystemExit as stop:
@@ -98,8 +98,8 @@ def run_command(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough: Python would complain at exit, when it flushes
-        # the broken pipe.
+        # The reader, such as `head`, has closed the pipe. Python would report an error at exit, when it
+        # flushes the broken pipe.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code
@@ -114,7 +114,7 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
     """Return the parser of the program, and those of its commands.
 
     Args:
-        argv: Arguments: only the command that they name is imported, and has its options. None: all.
+        argv: Arguments. Only the command that they name is imported and gets its options. None: all.
     """
     parser = Parser(prog="tfbnn", **texts_of(__doc__))
     parser.add_argument("--version", action="version", version=f"tfbnn {__version__}")
@@ -129,7 +129,7 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
         if argv is None or name == named:
             place = "slha.command" if name == "slha" else name
             module = importlib.import_module(f"tfbnn.cli.{place}")
-            from tfbnn.cli.options import add_options  # which --help need not wait for
+            from tfbnn.cli.options import add_options  # keeps --help fast
 
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
             add_options(command, module)
@@ -153,7 +153,7 @@ def _shorten(text: str) -> str:
 
 
 def _warning_printer() -> Callable[..., None]:
-    """Return a `warnings.showwarning` that prints one line, once per text, without Python source."""
+    """Return a `warnings.showwarning` that prints each text once, in one line and without source code."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,8 +1,8 @@
 """Write a model whose error bars with noise are calibrated.
 
-The rows have known targets that the fit has not seen, 150 or more; without DATA the rows of a run folder
-are left out in turn. Means stay as they are. 'tfbnn predict --include-noise', 'evaluate' and 'plot' use
-the calibrated bars from then on. Needs no TensorFlow.
+DATA has 150 or more rows with known targets that the fit has not seen. Without DATA the rows of a run
+folder are left out in turn. Means do not change. 'tfbnn predict --include-noise', 'evaluate' and 'plot'
+use the calibrated error bars of the new model. Needs no TensorFlow.
 """
 
 import argparse
@@ -18,10 +18,10 @@ class Options(SavingOptions, RowOptions):
     """Options of the command.
 
     Attributes:
-        by: Groups of rows that are each right by themselves: with small and large predicted deviations,
-            or inside the training inputs and at their edge; default: all rows together.
-        scale: What bars are in proportion to: predicted deviations (default), or these times the misfit
-            of the rows of the fit around each input, for which the model has to be a run folder.
+        by: Groups of rows that are calibrated separately: with small and large predicted deviations, or
+            inside the training inputs and at their edge; default: all rows together.
+        scale: Quantity that bars are proportional to: predicted deviations (default), or these times the
+            misfit of the rows of the fit around each input, for which the model must be a run folder.
     """
 
     by: Annotated[str | None, {"choices": [name for name in BY if name]}] = None
@@ -29,7 +29,7 @@ class Options(SavingOptions, RowOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Calibrate, save and print."""
+    """Calibrate, save and print the result."""
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
     settings = {"by": args.by, "scale": args.scale}

@@ -27,8 +27,8 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
     Args:
         table: The table.
         names: The columns.
-        known: Labels that were there in the fit, whose kind these have. None: they are integers where
-            all of them are, see `label_numbers`.
+        known: Labels of the fit, whose type the result gets. None: integers if all labels are integers,
+            see `label_numbers`.
 
     Returns:
         Array [N, K] of text or numbers.
@@ -36,7 +36,7 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
     labels, kind = table.labels(names), np.array(known or [0]).dtype.kind
     if labels.dtype.kind != "U":
         return _spelled(labels, known) if kind == "U" else labels
-    if kind == "b":  # which formats without flags have as text
+    if kind == "b":  # formats without a boolean type have these as text
         words = np.char.lower(labels)
         if np.isin(words, ["false", "true"]).all():
             return words == "true"
@@ -45,18 +45,18 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
 
 
 def _spelled(labels: Array, known: Sequence[str]) -> Array:
-    """Labels that are no text as the model writes them: true and false in its letters."""
+    """Return labels that are not text as the model spells them, such as true and false."""
     spelled = {text.casefold(): text for text in known}
     words = [spelled.get(word.casefold(), word) for word in labels.astype(str).ravel().tolist()]
     return np.array(words).reshape(labels.shape)
 
 
 def coding_of(x: Table, options: FitOptions) -> Coding | None:
-    """Return the Coding that a fit to these inputs will have, or None where all are numbers.
+    """Return the Coding that a fit to these inputs will have, or None if all are numbers.
 
     Args:
         x: The inputs.
-        options: FitOptions: a model that the chains start from has chosen already.
+        options: FitOptions. If the chains start from a model, its coding is used.
     """
     if isinstance(options.initial_state, Ensemble):
         return options.initial_state.coding
@@ -70,15 +70,14 @@ def coding_of(x: Table, options: FitOptions) -> Coding | None:
 def feature_columns(
     ensemble: Ensemble, available: Sequence[str], source: str, *, apart: Collection[str] = ()
 ) -> list[str]:
-    """Names of the feature columns in a table.
+    """Return the names of the feature columns in a table.
 
-    They are the names saved with the model where the table has them. Where it has none of them,
-    or the model knows no names, all columns are taken in order, and there must be as many as the
-    model has inputs.
+    They are the names saved with the model if the table has them. If it has none of them, or the model has
+    no names, all columns are used in order, and their number must be that of the inputs of the model.
 
     Args:
         ensemble: Ensemble.
-        available: Names of the columns there are.
+        available: Names of the columns of the table.
         source: Name of the table, for messages.
         apart: Names of columns with another role.
 
@@ -106,12 +105,12 @@ def feature_columns(
 
 
 class ModelInputs:
-    """The columns of a table that are the inputs of a saved model, once `pick` has seen its names.
+    """Columns of a table that are the inputs of a saved model, known once `pick` was called.
 
     Attributes:
         features: Their names in the table, in the order of the model.
-        categories: Those that the model knows as text or flags; None where it knows numbers only.
-        gaps: Whether values may be missing; the model says in which columns.
+        categories: Names of columns that the model treats as text or flags; None if all are numbers.
+        gaps: Whether values may be missing; the model determines in which columns.
     """
 
     def __init__(self, ensemble: Ensemble, source: str, apart: Sequence[str] = ()) -> None:
@@ -129,7 +128,7 @@ class ModelInputs:
         self.categories: set[str] | None = None if ensemble.coding is None else set()
 
     def pick(self, available: Sequence[str]) -> list[str]:
-        """Names of the columns to read, out of those there are; see `feature_columns`."""
+        """Return the names of the columns to read out of those available; see `feature_columns`."""
         self.features = feature_columns(self._ensemble, available, self._source, apart=self._apart)
         if self.categories is not None:
             columns = zip(self.features, self._columns)
@@ -142,9 +141,9 @@ class ModelInputs:
         return read_table(path, self.pick, labels, categories=categories, gaps=self.gaps)
 
     def of(self, table: Table) -> Table:
-        """Return the features under the names that the model knows them by.
+        """Return the features under their names in the model.
 
-        As a Table, so that messages can name the lines of the file.
+        They are a Table, so that messages can name the lines of the file.
         """
         x, names = table.select(self.features), self._ensemble.column_names
         return x if names is None else x.renamed(names)
@@ -161,7 +160,7 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
 
     Args:
         model: The model.
-        args: Arguments with data and `RoleOptions`; columns that these leave out are as in the fit.
+        args: Arguments with data and `RoleOptions`. Columns that are not given are those of the fit.
 
     Returns:
         (x [N, D], y [N, K], noise [N] or [N, K] or None) in original units; y of a classifier holds
@@ -187,7 +186,7 @@ def read_rows(model: SampledModel, args: argparse.Namespace) -> tuple[Table, Arr
 
 
 def known_columns(args: argparse.Namespace, has_counts: bool) -> list[str]:
-    """Names of the columns with known noise, or of counts with offsets, as asked for.
+    """Return the requested names of columns with known noise, or with offsets for counts.
 
     Raises:
         ValueError: For the option that does not go with the likelihood.
@@ -203,10 +202,10 @@ def known_columns(args: argparse.Namespace, has_counts: bool) -> list[str]:
 
 
 def as_noise(table: Table, names: Sequence[str]) -> Array | None:
-    """Known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
+    """Return the known standard deviations of the rows: [N] for one column, [N, K] for several, or None."""
     return one_as_vector(table.numbers(names)) if names else None
 
 
 def one_as_vector(values: Array) -> Array:
-    """Columns [N, K] of a table as they are, a single one as [N]."""
+    """Return the columns [N, K] of a table unchanged, or a single one as [N]."""
     return values[:, 0] if values.shape[1] == 1 else values

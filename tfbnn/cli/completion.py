@@ -1,7 +1,7 @@
-"""Print what makes a shell complete commands, options, what these may be, and names of files.
+"""Print a script that lets a shell complete commands, options, their values and file names.
 
-Needs the package shtab (tfbnn[completion]), and nothing once it is printed: make it anew after an
-update.
+Printing needs the package shtab (tfbnn[completion]), the script itself needs nothing. Print it anew after
+an update.
 
 examples:
   tfbnn completion bash > ~/.local/share/bash-completion/completions/tfbnn
@@ -23,7 +23,7 @@ class Options:
     """Options of the command.
 
     Attributes:
-        shell: Shell that is to complete.
+        shell: Shell for which the script is made.
     """
 
     shell: Annotated[str, {"flags": (), "choices": ["bash", "zsh", "tcsh"]}]
@@ -32,23 +32,23 @@ class Options:
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
     shtab = required("shtab", "Completion needs the package shtab", "completion")
-    from tfbnn.cli.app import parsers  # which imports this
+    from tfbnn.cli.app import parsers  # avoids a circular import
 
     program, _ = parsers()
     for action in all_actions(program):
         if isinstance(action, argparse._SubParsersAction):
-            for choice in action._choices_actions:  # zsh shows it, a paragraph otherwise
+            for choice in action._choices_actions:  # zsh would show the long description
                 action.choices[choice.dest].description = choice.help
         if isinstance(action.type, Words):
             action.choices = action.type.known
-        elif action.choices is None and action.nargs != 0:  # most are paths
+        elif action.choices is None and action.nargs != 0:  # most such values are paths
             vars(action)["complete"] = shtab.FILE
     print(shtab.complete(program, shell=args.shell))
     return DONE
 
 
 def all_actions(parser: Parser) -> Iterator[argparse.Action]:
-    """Arguments and options of a parser, and of those of its commands."""
+    """Yield the arguments and options of a parser, and of those of its commands."""
     yield from parser._actions
     for command in parser.commands.values():
         yield from all_actions(command)

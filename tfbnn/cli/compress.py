@@ -1,8 +1,8 @@
-"""Write a model with fewer draws, whose predictions change little, and say by how much they do.
+"""Write a model with fewer draws and nearly the same predictions, and print the change.
 
-Files are smaller and predictions faster. The draws are no Markov chain any more: 'tfbnn diagnose'
-refuses such a model. A calibration is dropped; calibrate the small model. Needs SciPy (tfbnn[fit])
-but for --method stride, and no TensorFlow.
+Files are smaller and predictions faster. The draws are no longer a Markov chain, so 'tfbnn diagnose'
+refuses such a model. An earlier calibration is dropped; calibrate the small model. Needs SciPy
+(tfbnn[fit]) except with --method stride, and no TensorFlow.
 
 example:
   tfbnn compress bnn.h5 -n 100 --reference points.csv -o small.h5
@@ -24,11 +24,11 @@ class Options(SavingOptions, ModelOptions):
     """Options of the command.
 
     Attributes:
-        num_draws: Draws to choose out of all chains; default: 100.
-        method: kernel_thinning (default) keeps mean, spread and quantiles at reference inputs; stride
+        num_draws: Number of draws to choose out of all chains; default: 100.
+        method: kernel_thinning (default) preserves mean, spread and quantiles at reference inputs; stride
             takes equally spaced draws.
-        reference: Inputs like those to come, 1000 of them or so, at which predictions are kept; other
-            columns are ignored; default: inputs of the fit that are saved with the model.
+        reference: About 1000 inputs like those of later predictions, at which predictions are preserved;
+            other columns are ignored; default: inputs of the fit that are saved with the model.
     """
 
     num_draws: Annotated[int, {"flags": ("-n", "--num-draws"), "type": int, "metavar": "N"}] = 100
@@ -42,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args)
     inputs = None if args.reference is None else read_inputs(model.posterior, args.reference)
     small = model.compress(args.num_draws, args.method, x_reference=inputs)
-    record = cast(Compression, small.compression)  # which `compress` leaves
+    record = cast(Compression, small.compression)  # `compress` sets it
     return save_and_tell(small, args, record.summary(), asdict(record))

@@ -1,7 +1,7 @@
-"""Helpers that the commands share: exit codes, printing, JSON, starting TensorFlow.
+"""Shared helpers of the commands: exit codes, printing, JSON, import of TensorFlow.
 
-No name in a file reaches a terminal as a command to it: what is said and printed is made plain, by
-`say` and by the standard output of `main`.
+No name in a file can act as a control sequence on a terminal: `say`, and the standard output that `main`
+sets up, remove control characters.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ DONE, FAILED, BAD_INPUT, DIAGNOSTICS_FAILED, STOPPED = 0, 1, 2, 3, 85
 
 def say(text: str) -> None:
     """Print to standard error, which is for people; standard output is for results."""
-    # RuntimeError: a signal's handler came while a line was being printed.
+    # RuntimeError is raised when a signal handler prints while a line is being printed.
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         print(without_controls(text), file=sys.stderr, flush=True)
 
@@ -28,7 +28,7 @@ def print_json(value: Any) -> None:
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow, and say so, as it takes seconds.
+    """Import TensorFlow, after a message, because it takes seconds.
 
     Raises:
         ImportError: When it cannot be imported, with the command that installs it.

@@ -1,6 +1,6 @@
-"""Fit a small network to cross sections that are computed on the spot, and show what comes after.
+"""Fit a small network to cross sections that are computed on the spot, and show the next steps.
 
-That is report, test, saved model, one prediction, figures. Takes some minutes on two cores.
+These are the report, a test, the saved model, one prediction and figures. Takes some minutes on two cores.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tfbnn.posterior.sampled_model import SampledModel
 # As large as the statistical error of a very short Monte Carlo run.
 _SMEARING = 0.2
 NUM_ROWS = 2000
-# A fit with nothing given compares networks first, and takes two minutes on this table.
+# Options of the fit. Without any, a fit compares networks first, and takes two minutes on this table.
 GIVEN = ("--layers", "50", "--num-burnin-steps", "300", "--num-results", "200")
 
 
@@ -31,14 +31,14 @@ class Options:
     """Options of the command.
 
     Attributes:
-        output: Default: tfbnn-demo.
+        output: Folder for the files of the demo, default: tfbnn-demo.
     """
 
     output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}] = "tfbnn-demo"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tell the story."""
+    """Run all steps of the demo."""
     began = time.perf_counter()
     names = "demo.h5", "train.csv", "test.csv", "report.html"
     path, train, test, page = (os.path.join(args.output, name) for name in names)
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(folder: str, model: str) -> None:
-    """Refuse a folder with files of somebody's own, which may have the names of the demo's."""
+    """Refuse a folder with other files, which may have the names of the demo's files."""
     if os.path.isdir(folder) and os.listdir(folder):
         if not os.path.isfile(model):
             raise ValueError(
@@ -78,7 +78,7 @@ def _refuse_others(folder: str, model: str) -> None:
 
 
 def smear(exact: Dataset) -> Dataset:
-    """Return the table with the errors of a short Monte Carlo run, the same at every call."""
+    """Return the table with the errors of a short Monte Carlo run; deterministic."""
     generator = np.random.default_rng(0)
     factors = np.exp(_SMEARING * generator.standard_normal(len(exact)))
     return dataclasses.replace(exact, y=exact.y * factors)
@@ -99,7 +99,7 @@ def _show_data(data: Dataset, train: str, test: str) -> None:
 
 
 def _fit(train: str, target: str, path: str) -> int:
-    """Fit with nothing given but the lengths of the chains; return the exit code."""
+    """Fit with only the layers and the lengths of the chains given; return the exit code."""
     _heading("2. The network, sampled (the long part)")
     _paragraph(
         "Each sampled network fits as well as the noise allows; where they differ, the prediction is "
@@ -115,8 +115,8 @@ def _fit(train: str, target: str, path: str) -> int:
 
 
 def _command(*words: str) -> int:
-    """Show a command, and run it; return the exit code."""
-    from tfbnn.cli.app import run_command  # which imports this
+    """Show a command and run it; return the exit code."""
+    from tfbnn.cli.app import run_command  # avoids a circular import
 
     print(f"$ {shlex.join(['tfbnn', *words])}", flush=True)
     code = run_command(words)

@@ -1,8 +1,8 @@
-"""Say what a saved model is good for.
+"""Diagnose a saved model: give a verdict on its use.
 
-First comes a verdict, what is wrong and what to do next, then convergence of its chains, of their
-predictions first, and how it agrees with its training rows. Give the
-folder of a run that goes on to diagnose the draws that it has committed so far.
+The verdict comes first, with the problems and the next steps. Then come the convergence of the chains,
+of their predictions first, and the agreement with the training rows. For the folder of a run that is
+still going on, the draws that it has committed so far are diagnosed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ class Options(StrictOptions, JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose and print."""
+    """Diagnose the model and print the result."""
     model = load_model(args)
     diagnosis, origin, width = model.diagnose(), model.posterior.provenance, text_width()
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins
@@ -41,6 +41,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def verdict(diagnosis: Diagnosis | None, strict: bool) -> int:
-    """Return the exit code after a diagnosis, which is None where there were too few draws for one."""
+    """Return the exit code for a diagnosis. The diagnosis is None if there were too few draws."""
     failed = diagnosis is None or diagnosis.verdict != USABLE
     return DIAGNOSTICS_FAILED if strict and failed else DONE

@@ -1,6 +1,6 @@
 """Score the predictions of a saved model on rows with known targets.
 
-These are errors, log predictive density, and coverage, the share of rows within 1 to 5 predicted
+The scores are errors, log predictive density, and coverage, the share of rows within 1 to 5 predicted
 standard deviations (noise included). A classifier gets accuracy, Brier score, calibration error and log
 predictive density. Use rows that the fit has not seen.
 """
@@ -21,14 +21,15 @@ class Options(JsonOptions, ErrorBarOptions, RoleOptions):
     """Options of the command.
 
     Attributes:
-        data: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
+        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+            from standard input.
     """
 
     data: Annotated[str, argument("DATA")]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate and print."""
+    """Evaluate the model and print the scores."""
     model = load_model(args)
     x, y, noise = read_rows(model, args)
     calibrated = False if args.uncalibrated else "auto"
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         weights = {"chain_weights": model.posterior.chain_weights, "weighting": note}
         print_json(scores | weights | {"calibration": told})
     else:
-        # Observed against nominal coverage comes last.
+        # The scores end with observed against nominal coverage.
         lines = [_line(*row) for row in score_rows(scores)]
         names = args.target or model.posterior.provenance.target_names or ()
         if len(names) > 1:

@@ -1,9 +1,9 @@
 """Write mean and standard deviation of the function for programs without this package.
 
-An ONNX file needs the package onnx (tfbnn[onnx]), a TensorFlow SavedModel tfbnn[fit]; the name given
-with -o says which. Input is x [N, D], float64, the network's inputs in their order (tfbnn info lists
-those of columns of text); outputs are mean and stddev [N, K] in original units, and of a calibrated
-model lower, median and upper: the median and the central 68.27 % with noise.
+The name given with -o selects the format. An ONNX file needs the package onnx (tfbnn[onnx]), a
+TensorFlow SavedModel needs tfbnn[fit]. The input is x [N, D], float64: the network's inputs in their
+order (tfbnn info lists those of text columns). The outputs are mean and stddev [N, K] in original units.
+A calibrated model also has lower, median and upper: the median and the central 68.27 % with noise.
 
 examples:
   tfbnn export bnn.h5 -o bnn.onnx
@@ -34,7 +34,7 @@ class Options(JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export and print."""
+    """Export the model and print a summary."""
     path: str = args.output
     ending = ending_of(path)
     check_output(path, ONNX if ending else FOLDER, [args.model])

@@ -1,18 +1,18 @@
 r"""Sample the posterior of a Bayesian neural network given a table of features and targets.
 
 All columns other than targets and noise are features, unless --features or --ignore name some.
-Columns of text become an input of 0 and 1 for each of their values, one for two values; the model
-knows these values, and refuses others. Text that differs in every row names rows and is left out.
+A text column becomes one input of 0 and 1 for each of its values, or a single one for two values. The
+model accepts only these values. Text that differs in every row is taken for row names and left out.
 With --missing indicator, missing values (empty cells, NA, NaN) become inputs of their own.
 With --likelihood bernoulli or categorical the target holds class labels: integers or text. The
-first line of tables in text (.csv .tsv .txt .dat, also .gz) names the columns; lines that begin with # are
-comments, but may name them too.
-Ctrl-C or SIGTERM stops the run; what was sampled until then is saved. With --output FOLDER draws go to
-the folder as they come, and 'tfbnn resume FOLDER' goes on, also after a kill. Without, a run that takes
-more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model.
+first line of a text table (.csv .tsv .txt .dat, also .gz) names the columns. Lines that begin with # are
+comments, but may name the columns too.
+Ctrl-C or SIGTERM stops the run and saves the draws so far. With --output FOLDER draws are written to
+the folder during the run, and 'tfbnn resume FOLDER' continues it, even after a kill. Otherwise a run
+that takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model.
 
 examples:
-  tfbnn fit train.csv --target xsec_fb -o bnn.h5     # what is not given is chosen; the report says why
+  tfbnn fit train.csv --target xsec_fb -o bnn.h5     # all else is chosen; the report gives the reasons
   tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \
       --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \
@@ -47,7 +47,7 @@ from tfbnn.system.words import warn
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, fit, report and save."""
+    """Read the table, fit, report and save."""
     of_counts = not is_auto(args.likelihood) and OPTIONS[args.likelihood].has_counts
     targets, noise = args.target, known_columns(args, of_counts)
     given = fit_arguments(args) | kernel_argument(args)
@@ -76,19 +76,19 @@ def run(args: argparse.Namespace) -> int:
     import_tensorflow()
 
     def parts(rows: Table) -> tuple[Table, Array, Array | None]:
-        """(x, y, noise or None); x is a Table, so that its names are remembered."""
+        """Return (x, y, noise or None). x is a Table, so that its column names are kept."""
         y = read_labels(rows, label_names, classes) if classes else rows.numbers(targets)
         return rows.select(features), one_as_vector(y), as_noise(rows, noise)
 
     options, groups = replace(asked, output=folder), _groups(args, table)
     held = None if held_out is None else parts(held_out)
     go_on = partial(model.fit_data, *parts(table), options, held, groups)
-    del table  # what the fit needs of it is apart, and there may be a million rows
+    del table  # the fit has its own copy, and the table may have a million rows
     return run_to_the_end(model, go_on, folder, args)
 
 
 def _groups(args: argparse.Namespace, table: Table) -> Array | None:
-    """Labels of rows that belong together, or None."""
+    """Return the labels of rows that belong together, or None."""
     return None if args.groups is None else table.labels([args.groups])[:, 0]
 
 
@@ -114,7 +114,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
         needed=observed,
         gaps=True,
     )
-    # Refuses columns that are not there, or hold no numbers.
+    # This call refuses columns that are missing or not numeric.
     table.numbers([name for name in apart if name not in (*grouping, *table.texts)])
     if features is None:
         features = [name for name in table.columns if name not in apart]
@@ -130,7 +130,7 @@ def _read(args: argparse.Namespace, label_names: Sequence[str]) -> tuple[Table, 
 
 
 def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
-    """Return the features but text that differs in every row: of new rows nobody would know any."""
+    """Return the features without text columns that differ in every row: no new row would match them."""
     words = [name for name in features if name in table.words - table.categories]
     names = [
         name
@@ -153,7 +153,7 @@ def training_and_held_out(
     label_names: Sequence[str],
     groups: Array | None = None,
 ) -> tuple[Table, Table | None]:
-    """(Training table, validation table or None)."""
+    """Split the table into (training table, validation table or None)."""
     if args.validation is not None:
         apart = [*args.target, *args.noise_column, *args.offset_column]
         return table, read_table(
@@ -165,13 +165,13 @@ def training_and_held_out(
     count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
     order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
     groups = np.arange(len(table)) if groups is None else groups
-    # Whole groups, about as many rows: one group at least, and not all.
+    # Hold out whole groups with about that many rows: at least one group, and not all.
     sizes = Counter(groups[order].tolist())
     ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
     chosen = [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))] if count else []
     kept_back = np.isin(groups, chosen)
-    # A held-out value that no training row has would be refused: nothing was learned of it. A missing
-    # one is such a value, too.
+    # A held-out row whose text, label or missing entry occurs in no training row would be refused, because
+    # the fit has learned nothing about it. Such rows stay in the training table.
     words = [name for name in names if name in table.words]
     numbers = [name for name in names if name in table.columns and name not in words]
     labels = [table.labels([name])[:, 0] for name in label_names]

@@ -1,7 +1,7 @@
-"""The options of `tfbnn fit`, and the model and arguments that they stand for.
+"""The options of `tfbnn fit`, and the model and arguments that they describe.
 
-Those of the fit, of pretraining and of kernels are made of the signature of `fit_posterior` and of the
-dataclasses: a new one is there as soon as they have it.
+Options of the fit, of pretraining and of kernels are made from the signature of `fit_posterior` and
+from dataclasses. A new argument or field therefore becomes an option by itself.
 """
 
 import argparse
@@ -44,37 +44,38 @@ from tfbnn.spec.network_spec import DTYPES, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
 
-# Priors of all weights, by their names here.
+# Priors of all weights, by their names on the command line.
 _PRIORS: dict[str, type[WeightPrior]] = {
     "normal": Normal,
     "laplace": Laplace,
     "hierarchical": HierarchicalNormal,
 }
-# Arguments of `fit_posterior` that are options of their own here, or none.
+# Arguments of `fit_posterior` with separate options here, or without any.
 _OTHERWISE = ("kernel", "pretraining", "initial_state", "callbacks")
 FIT_ARGUMENTS = [
     name
     for name in inspect.signature(BayesianMLP.fit_posterior).parameters
     if name in FitOptions.__dataclass_fields__ and name not in _OTHERWISE
 ]
-# With those that a user's code makes known later.
+# A view, so that it includes likelihoods that a user's code registers later.
 _LIKELIHOODS: ChainMap[str, Any] = ChainMap(likelihoods.OPTIONS, {AUTO: None})
 _COLUMNS = {"type": comma_list, "metavar": "A,B,..."}
 
 
 class _Data:
-    """Rows.
+    """Columns and source of the training rows.
 
     Attributes:
-        data: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
-        target: Target; may be repeated.
-        categories: Features that are names although they look like numbers, such as years; columns of
-            text are categories anyhow.
+        data: Training rows: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard
+            input.
+        target: Target column; may be repeated.
+        categories: Features that are categories although they look like numbers, such as years; text
+            columns are always categories.
         noise_column: Known standard deviation of each row, in the units of the target; may be repeated,
             once per target.
         offset_column: Logarithm of the exposure of each row of counts; may be repeated, once per target.
-        groups: Labels of rows that belong together, such as subjects; no feature; rows of one label are
-            held out and left out together, so that error bars hold for new ones.
+        groups: Labels of rows that belong together, such as subjects; not a feature; rows of one label are
+            held out and left out together, so that error bars hold for new groups.
     """
 
     data: Annotated[str, argument("DATA")]
@@ -89,7 +90,7 @@ class _Features:
     """Columns that are inputs.
 
     Attributes:
-        features: Default: all other columns of numbers, text and flags.
+        features: Columns to use as inputs; default: all other columns of numbers, text and flags.
         ignore: Columns to leave out.
     """
 
@@ -98,11 +99,11 @@ class _Features:
 
 
 class _HeldOut:
-    """Rows that are not fitted.
+    """Rows that are held out of the fit.
 
     Attributes:
         validation: Table of validation rows.
-        validation_fraction: Hold out this share of the rows.
+        validation_fraction: Share of the rows to hold out.
     """
 
     validation: Annotated[str | None, {"metavar": "FILE"}] = None
@@ -110,7 +111,7 @@ class _HeldOut:
 
 
 def _kernel_words(*others: str) -> Words:
-    """Return the names of kernels, and others; names of their classes will do as well."""
+    """Return the names of kernels, and others. Names of kernel classes are accepted too."""
     known = Words((*others, *available()))
     return Words(known.known, lambda text: text if kernel_named(text) else known(text))
 
@@ -156,23 +157,23 @@ def _batch_size(text: str) -> int | None:
 
 
 class _Network:
-    """The model; what is not given, `BayesianMLP` has defaults for.
+    """Options of the model. The defaults of `BayesianMLP` apply to options that are not given.
 
     Attributes:
         layers: Widths of the hidden layers, for example 20,20; inf for infinite width; 'none' for a linear
-            model; auto (default): by held-out rows.
-        activation: Default tanh; or one per hidden layer: tanh,relu.
+            model; auto (default): chosen by held-out rows.
+        activation: Activation function, default tanh; or one per hidden layer: tanh,relu.
         parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
             is given.
         prior: Prior of all weights: normal, laplace, hierarchical, or auto (default).
         prior_scale: Scale of a normal (default) or Laplace prior, default 1.
-        likelihood: Noise model; heteroscedastic: the network also gives the noise; bernoulli, categorical:
-            the target holds two, several class labels. auto (default): gaussian, heteroscedastic or
-            student_t, by held-out rows; gaussian where layers are given.
+        likelihood: Noise model; heteroscedastic: the network also predicts the noise; bernoulli,
+            categorical: the target holds two, several class labels; auto (default): gaussian,
+            heteroscedastic or student_t, chosen by held-out rows; gaussian if layers are given.
         noise_scale: Standard deviation of the noise on the transformed scale: a number, one per target
             with commas, or learned (default).
         x_transform: log10 and standardize with commas, or none; default standardize.
-        y_transform: log10 and standardize with commas, or none; default auto: by the targets.
+        y_transform: log10 and standardize with commas, or none; default auto: chosen by the targets.
         dtype: float32 (default) or float64.
     """
 
@@ -193,7 +194,7 @@ class _Start:
 
     Attributes:
         no_pretraining: Start from draws of the prior.
-        initial_state: Where the chains start, without pretraining: a number, for random weights of that
+        initial_state: Starts of the chains, without pretraining: a number, for random weights of that
             size, or the file of a fitted model with the same layers, likelihood and transforms.
         batch_size: Rows per step, default 32; 0 or full: all.
     """
@@ -235,7 +236,7 @@ def add_kernel_options(group: Group) -> None:
         texts: dict[str, list[str]] = {}
         for owner, kernels in owners.items():
             texts.setdefault(described(owner.__doc__, name), []).extend(kernels)
-        # What TunedKernel declares, all have, or the kernel inside has it.
+        # All kernels have the settings of TunedKernel, or their inner kernel has them.
         about = "; ".join(
             text if TunedKernel in owners else f"{', '.join(kernels)}: {text}"
             for text, kernels in texts.items()
@@ -245,7 +246,7 @@ def add_kernel_options(group: Group) -> None:
 
 
 def _kernel_settings() -> dict[str, dict[type[Kernel], list[str]]]:
-    """For each setting the classes that declare it, each with the kernels that have it."""
+    """Return, for each setting, the classes that declare it, each with the kernels that have it."""
     found: dict[str, dict[type[Kernel], list[str]]] = {}
     for kernel_name, kernel in sorted(KERNELS.items()):
         for field in dataclasses.fields(kernel):
@@ -255,7 +256,7 @@ def _kernel_settings() -> dict[str, dict[type[Kernel], list[str]]]:
 
 
 def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
-    """{"kernel": settings}, or nothing where the kernel is to be chosen."""
+    """Return {"kernel": settings}, or an empty dict if the kernel is chosen automatically."""
     asked = given(args, _kernel_settings())
     if is_auto(args.kernel):
         for name in asked:
@@ -284,12 +285,12 @@ def kernel_argument(args: argparse.Namespace) -> dict[str, Kernel]:
 def make_model(
     args: argparse.Namespace, num_features: int, num_targets: int, num_classes: int = 0
 ) -> BayesianMLP:
-    """Return the `BayesianMLP` that the options describe.
+    """Make the `BayesianMLP` that the options describe.
 
     Args:
         args: Parsed options.
         num_features, num_targets: Numbers of columns.
-        num_classes: Number of different labels, for class likelihoods.
+        num_classes: Number of distinct labels, for class likelihoods.
     """
     names = ("activation", "parameterization", "x_transform", "y_transform", "dtype")
     scale, name = given(args, ["noise_scale"]), args.likelihood
@@ -317,7 +318,7 @@ def make_model(
 
 
 def has_classes(name: str) -> bool:
-    """Tell whether --likelihood names one of class labels."""
+    """Return whether --likelihood names a likelihood of class labels."""
     return not is_auto(name) and likelihoods.OPTIONS[name].has_classes
 
 

@@ -1,4 +1,4 @@
-"""Show what a model file holds: network, draws, transforms, and where it came from."""
+"""Show the contents of a model file: network, draws, transforms and origin."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from tfbnn.posterior import facts
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.stacking import weighting_note
 
-# What JSON has of an ensemble as it is, and as files have it.
+# Attributes of an ensemble that go into the JSON unchanged, and those in the form that files have.
 _PLAIN = (
     *("num_chains", "num_results", "chain_weights", "feature_names", "vector_target", "row_noise"),
     *("classes", "diagnostics"),
@@ -26,7 +26,7 @@ class Options(JsonOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print."""
+    """Print the contents."""
     model = load_model(args)
     if args.json:
         print_json(_contents(model.posterior))
@@ -57,7 +57,7 @@ def _contents(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def _lines(ensemble: Ensemble) -> Facts:
-    """Yield (label, text) of everything but the network."""
+    """Yield (label, text) of everything except the network."""
     yield from facts.draw_facts(ensemble)
     yield from facts.basin_facts(ensemble)
     yield from facts.calibration_facts(ensemble)

@@ -1,7 +1,7 @@
-"""Options of commands, made of classes: annotations say what values are, docstrings what they mean.
+"""Options of the commands, made from classes with annotations for values and docstrings for help.
 
-An option that stands for a field of a dataclass, such as `FitOptions`, is passed on only where it is
-given, so that defaults are those of the Python interface.
+An option for a field of a dataclass, such as `FitOptions`, is passed on only if it is given, so that
+the defaults are those of the Python interface.
 """
 
 import argparse
@@ -26,19 +26,19 @@ Group: TypeAlias = argparse._ActionsContainer
 
 @dataclass(frozen=True)
 class Words:
-    """A `type` of argparse that knows words: it makes a value of them, and shells complete them.
+    """A `type` for argparse that converts known words, which shells can complete.
 
     Attributes:
         known: The words.
-        make: Makes the value, of these words or of what else it may be; None (default): the value is
-            the word, and there are no others.
+        make: Function that makes the value from a word or another text. None (default): the value is the
+            word, and no other text is allowed.
     """
 
     known: tuple[str, ...]
     make: Callable[[str], Any] | None = None
 
     def __call__(self, text: str) -> Any:
-        """Return the value of a text. Raises argparse.ArgumentTypeError for one that has none."""
+        """Return the value of a text. Raise argparse.ArgumentTypeError for an invalid one."""
         if self.make is not None:
             try:
                 return self.make(text)
@@ -56,13 +56,13 @@ class Words:
 
 
 def comma_list(text: str) -> list[str]:
-    """Return the entries of "a,b,c"; none for "none" or ""."""
+    """Return the entries of "a,b,c"; an empty list for "none" or ""."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     return [] if entries == ["none"] else entries
 
 
 def number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
-    """Return the text as an int or a float; `wanted` says in the refusal what was expected."""
+    """Return the text as an int or a float; `wanted` is the expectation named in an error."""
     try:
         return kind(text)
     except ValueError:
@@ -73,7 +73,7 @@ def _auto_or_int(text: str) -> str | int:
     return text if text == AUTO else number(text, int, "auto or a whole number")
 
 
-# What argparse is told of the types that an annotation allows besides None; `fit_options` knows more.
+# Settings of argparse for the types of an annotation besides None; `fit_options` adds more.
 ARGUMENTS: dict[tuple[Any, ...], dict[str, Any]] = {
     (int,): {"metavar": "N", "type": int},
     (float,): {"metavar": "X", "type": float},
@@ -81,17 +81,17 @@ ARGUMENTS: dict[tuple[Any, ...], dict[str, Any]] = {
     (int, str): {"metavar": "N|auto", "type": Words((AUTO,), _auto_or_int)},
     get_args(StrPath): {"metavar": "PATH"},
 }
-# What the docstrings say of settings whose default is None, in a sentence of its own.
+# Beginning of the sentence in which docstrings explain the default None of a setting.
 _NONE = "None (default): "
 
 
 def argument(metavar: str, **more: Any) -> dict[str, Any]:
-    """Return the annotation of a value that is given by its place, not by an option."""
+    """Return the annotation of a positional argument."""
     return {"flags": (), "metavar": metavar, **more}
 
 
 def add_options(parser: argparse.ArgumentParser, command: ModuleType) -> None:
-    """Add the options of a command's module: those of its class Options, or of its `add_options`."""
+    """Add the options of a command's module, from its class Options or its `add_options`."""
     if hasattr(command, "Options"):
         add_fields(parser, command.Options)
     else:
@@ -105,7 +105,7 @@ def add_fields(
 
     Args:
         group: Parser or group.
-        owner: The class. Where a field is `Annotated` with a dict, argparse is told what that says.
+        owner: The class. A dict in an `Annotated` field is passed to argparse.
         names: The fields; by default all, those of base classes first.
         text: Docstring that describes them; by default that of the class that has the field.
     """
@@ -121,7 +121,7 @@ def add_fields(
 def add_option(
     group: Group, name: str, settings: dict[str, Any], text: str, default: Any = SUPPRESS
 ) -> None:
-    """Add an argument or option, which is required where the default is `...`."""
+    """Add an argument or option. It is required if the default is `...`."""
     flags = settings.pop("flags", (flag(name),))
     settings |= {"help": text.replace("%", "%%")}
     if default is not ...:
@@ -133,12 +133,12 @@ def add_option(
 
 
 def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
-    """Return the settings for argparse of a field that classes declare alike."""
+    """Return the settings for argparse of a field that all given classes declare in the same way."""
     annotation = get_type_hints(owners[0], include_extras=True)[name]
     if get_origin(annotation) is Annotated:
         return dict(annotation.__metadata__[0])
     (kinds,) = {_kinds(owner, name) for owner in owners}
-    if bool in kinds:  # of "auto" or a flag: "auto" is an option that is not given
+    if bool in kinds:  # "auto" is expressed by leaving the flag out
         off = all(getattr(owner, name) is False for owner in owners)
         return {"action": "store_true" if off else argparse.BooleanOptionalAction}
     if get_origin(kinds[0]) is Literal:
@@ -152,9 +152,9 @@ def argument_of(owners: Sequence[type], name: str) -> dict[str, Any]:
 
 
 def described(text: str | None, name: str) -> str:
-    """Return what a docstring says first of an argument or attribute, and what its default None means.
+    """Return the first sentence of an entry in a docstring, and the meaning of its default None.
 
-    In one line; python -OO has no docstrings.
+    The text is one line. It is empty under python -OO, which has no docstrings.
     """
     entry = rf"^    {name}: (.*(?:\n        .*)*)"
     found = re.search(entry, inspect.cleandoc(text or ""), re.MULTILINE)
@@ -166,7 +166,7 @@ def described(text: str | None, name: str) -> str:
 
 
 def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Return a dict of those of the options that were given."""
+    """Return a dict of the options that were given, out of those with these names."""
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
@@ -177,17 +177,17 @@ def _kinds(owner: type, name: str) -> tuple[Any, ...]:
     return tuple(kind for kind in members or (annotation,) if kind is not NoneType)
 
 
-# What several commands have.
+# Options that several commands share.
 
 
 class ModelOptions:
-    """The model that a command is about.
+    """Model that a command works on.
 
     Attributes:
-        model: File that 'tfbnn fit' or save() wrote; or the folder of a run, for the draws that it has
-            committed so far.
-        trusted: The model file is your own: read it in this process, whatever its size, 0.2 s faster;
-            default: a separate, restricted process parses it; run folders are always your own.
+        model: File that 'tfbnn fit' or save() wrote, or a run folder, for the draws that it has committed
+            so far.
+        trusted: Read the model file in this process, whatever its size, 0.2 s faster, because it is your
+            own; default: a separate, restricted process parses it; run folders must always be your own.
     """
 
     model: Annotated[str, argument("MODEL.h5")]
@@ -195,7 +195,7 @@ class ModelOptions:
 
 
 def load_model(args: argparse.Namespace) -> SampledNetwork:
-    """Return the model that the arguments of a `ModelOptions` name."""
+    """Load the model that the arguments of a `ModelOptions` name."""
     if args.trusted or os.path.isdir(args.model):
         return load(args.model, max_bytes=2**63)
     return load(args.model, untrusted=True)
@@ -217,7 +217,7 @@ class RoleOptions(ModelOptions):
 
 
 class RowOptions(RoleOptions):
-    """Rows that a command can do without.
+    """Rows that are optional for a command.
 
     Attributes:
         data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
@@ -231,7 +231,7 @@ class ErrorBarOptions:
     """Choice of error bars.
 
     Attributes:
-        uncalibrated: Error bars of the posterior, although the model is calibrated.
+        uncalibrated: Use the error bars of the posterior, although the model is calibrated.
     """
 
     uncalibrated: bool = False
@@ -258,7 +258,7 @@ class StrictOptions:
 
 
 class SavingOptions(JsonOptions):
-    """Place of a model that was made of another.
+    """Output of a command that makes a model from another one.
 
     Attributes:
         output: Model file to write.
@@ -268,10 +268,10 @@ class SavingOptions(JsonOptions):
 
 
 class ResultOptions(StrictOptions, JsonOptions):
-    """Place and verdict of a run.
+    """Output and verdict of a run.
 
     Attributes:
-        model_file: Where to save the fitted model.
+        model_file: File to save the fitted model to.
     """
 
     model_file: Annotated[str | None, {"flags": ("-o",), "metavar": "MODEL.h5"}] = None

@@ -1,7 +1,7 @@
-"""Check where commands may write before any work is done, so that nothing is lost by it.
+"""Check the output paths of commands before any work is done, so that no work is lost.
 
-An output never replaces an input, a model nothing but a model and a report nothing but a
-report; the ending of its name says what it is.
+An output never replaces an input. A model replaces only a model, and a report only a report. The ending
+of its name determines the kind of an output.
 """
 
 import argparse
@@ -29,8 +29,8 @@ class OutputKind(NamedTuple):
     """Kind of an output.
 
     Attributes:
-        name: In words.
-        endings: Those that a file of this kind may have; none of a folder.
+        name: Name in words.
+        endings: Allowed endings of a file; empty for a folder.
     """
 
     name: str
@@ -45,19 +45,18 @@ FOLDER = OutputKind("a folder of results")
 
 
 def check_output(path: str | None, kind: OutputKind, inputs: Iterable[str | None] = ()) -> None:
-    """Refuse a place for results where something would be lost, or where nothing can be written.
+    """Refuse an output path that would overwrite something needed, or that cannot be written.
 
     Args:
-        path: As given with -o; None and, for a table, "-" are no file.
-        kind: What is to be written there.
-        inputs: The command's files and run folders, among them one that is to be made; None and
-            "-" are none.
+        path: As given with -o; None and, for a table, "-" are not files.
+        kind: Kind of the output.
+        inputs: Files and run folders of the command, including one that is to be made. None and "-" are
+            ignored.
 
     Raises:
-        ValueError: When the ending is of another kind; when the path is an input, also by another
-            name of it or through a link, or lies in a run folder; when there is something there
-            that is not of the same kind.
-        OSError: When it could not be written.
+        ValueError: When the ending is of another kind; when the path is an input, also under another name
+            or through a link, or lies in a run folder; when the path exists and is not of the same kind.
+        OSError: When it cannot be written.
     """
     if path is None or (kind is TABLE and path == STREAM):
         return
@@ -80,7 +79,7 @@ def check_output(path: str | None, kind: OutputKind, inputs: Iterable[str | None
 
 @contextlib.contextmanager
 def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
-    """Yield what takes the rows of a table: of a file, a pipe or standard output (None, "-")."""
+    """Yield a writer for the rows of a table: to a file, a pipe or standard output (None, "-")."""
     if path is None or path == STREAM:
         yield csv_writer(data_output(), columns)
     elif is_device(path):
@@ -94,10 +93,10 @@ def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
 def save_and_tell(
     model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
 ) -> int:
-    """Save a model that was made of another, and print what was done.
+    """Save a model that was made from another one, and print what was done.
 
     Args:
-        model: What was made.
+        model: The new model.
         args: Arguments with `SavingOptions`.
         summary: Aligned lines, for people.
         record: The same as a dict.
@@ -114,7 +113,7 @@ def save_and_tell(
 
 
 def is_device(path: str) -> bool:
-    """Return whether there is a pipe or a device, which is written to and never replaced."""
+    """Return whether a path is a pipe or a device, which is written to and never replaced."""
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
@@ -154,4 +153,4 @@ def _is_in(path: str, other: str) -> bool:
         return True
     with contextlib.suppress(OSError):
         return os.path.samefile(path, other)
-    return False  # one of them is not there
+    return False  # one of them does not exist

@@ -1,4 +1,4 @@
-"""The parser of the command line: errors in two lines, which say what may have been meant."""
+"""The parser of the command line, with errors of two lines that suggest corrections."""
 
 import argparse
 import inspect
@@ -13,7 +13,7 @@ from tfbnn.system.words import did_you_mean
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Fills descriptions as argparse does, but leaves empty and indented lines as they are."""
+    """Fills descriptions as argparse does, but leaves empty and indented lines unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -24,14 +24,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors take two lines, not the whole usage; options are never guessed from their start."""
+    """Argument parser with errors of two lines and without abbreviated options."""
 
     def __init__(self, **settings: Any):
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **settings)
 
     @property
     def commands(self) -> dict[str, "Parser"]:
-        """The parsers of its own commands by their names, if it has any."""
+        """The parsers of its commands by name; empty without commands."""
         found = (act for act in self._actions if isinstance(act, argparse._SubParsersAction))
         return {name: parser for action in found for name, parser in action.choices.items()}
 
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(BAD_INPUT)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # Commands and choices; argparse itself makes suggestions from Python 3.14 on.
+        # Checks commands and choices. From Python 3.14 on, argparse itself makes suggestions.
         choices = [*map(str, action.choices or ())]
         if choices and value not in choices:
             raise argparse.ArgumentError(
@@ -51,36 +51,36 @@ class Parser(argparse.ArgumentParser):
 
 
 def flag(name: str) -> str:
-    """Return the option of a setting."""
+    """Return the command-line option of a setting."""
     return "--" + name.replace("_", "-")
 
 
 def texts_of(docstring: str | None) -> dict[str, Any]:
-    """Split a docstring for argparse: the description, and from the examples on the epilog."""
+    """Split a docstring for argparse into description and epilog, which begins at the examples."""
     description, example, rest = inspect.cleandoc(docstring or "").partition("\n\nexample")
     return {"description": description, "epilog": (example + rest).strip()}
 
 
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments.
+    """Parse the arguments.
 
     Args:
         parser: The parser of the program, or of one command.
         argv: Arguments after its name.
 
     Raises:
-        SystemExit: For a bad command line, after saying what is wrong with it, in the name of the
-            command that was given; and after --help.
+        SystemExit: For a bad command line, after printing the error in the name of the given command; and
+            after --help.
     """
     command, rest = parser, argv
     while named := set(command.commands).intersection(rest):
         place = min(map(rest.index, named))
         command, rest = command.commands[rest[place]], rest[place + 1 :]
-    # First, because an option that is misspelt may be missing as well.
+    # This is checked first, because a misspelt option may also be reported as missing.
     for text in [] if command is parser and command.commands else takewhile("--".__ne__, rest):
         _check_option(command, text.partition("=")[0])
     args, unknown = parser.parse_known_args(argv)
-    # For argparse a list of arguments ends at the first option.
+    # argparse ends a list of arguments at the first option.
     for action in command._actions:
         if not action.option_strings and action.nargs == "*":
             getattr(args, action.dest).extend(t for t in unknown if not t.startswith("-"))
@@ -99,7 +99,7 @@ def _check_option(command: Parser, name: str) -> None:
         here = flag(CALLED.get(asked, asked))
         meant = did_you_mean(here, options) if here in options else hint(asked)
         if asked in HINTS and here not in options:
-            from tfbnn.diagnostics.problem import on_command_line  # which --help need not wait for
+            from tfbnn.diagnostics.problem import on_command_line  # keeps --help fast
 
             meant = on_command_line(meant)
         command.error(f"unknown option {name}.{meant or did_you_mean(name, options)}")

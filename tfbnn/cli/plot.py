@@ -1,8 +1,8 @@
 """Draw figures of a saved model.
 
-These are convergence of the predictions, predictions along each input, and which inputs matter; with a
-table of rows also predictions against truth, pulls and coverage, of a classifier reliability. Needs
-Matplotlib (tfbnn[plots]).
+The figures show convergence of the predictions, predictions along each input, and relevance of the
+inputs. With a table of rows they also show predictions against truth, pulls and coverage, or reliability
+for a classifier. Needs Matplotlib (tfbnn[plots]).
 """
 
 import argparse
@@ -25,8 +25,8 @@ class Options(RowOptions):
     """Options of the command.
 
     Attributes:
-        output: Where to save.
-        format: Default: png.
+        output: Folder for the figures.
+        format: File format, default: png.
     """
 
     output: Annotated[str, {"flags": ("-o",), "metavar": "FOLDER"}]
@@ -54,7 +54,7 @@ def _figures(
     model: SampledModel,
     rows: tuple[Any, Array, Array | None] | None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, figure) of all that can be drawn."""
+    """Yield (name, figure) of all figures that can be drawn."""
     from tfbnn import plots
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)

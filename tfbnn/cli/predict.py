@@ -1,11 +1,10 @@
 r"""Predict mean and standard deviation for every row of a table.
 
-The columns are found by the names the model was fitted with; a table without any of them must have
-exactly the model's columns, in order. A classifier gives the most probable class, then for each
-class its probability and the standard deviation of that, for two classes of the second only. Text is
-worked through in pieces, so it may be of any length. What the encoding of standard output lacks is
-written as an escape (\xe9); files are UTF-8.
-Needs no TensorFlow.
+The columns are found by the names of the fit. A table without any of these names must have exactly the
+model's columns, in order. A classifier gives the most probable class, then the probability of each class
+with its standard deviation; for two classes, of the second class only. Text tables are read in pieces, so
+they may be of any length. Characters that the encoding of standard output lacks are written as escapes
+(\xe9); files are UTF-8. Needs no TensorFlow.
 """
 
 import argparse
@@ -52,25 +51,26 @@ class Options(ErrorBarOptions, ModelOptions):
     """Options of the command.
 
     Attributes:
-        points: Text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from standard input.
+        points: Rows to predict: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text from
+            standard input.
         output: File to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .parquet;
             default: CSV on standard output.
-        quantiles: Also these quantiles, for example 0.16,0.5,0.84.
-        include_noise: Spread of a new observation; without it, of the function alone.
+        quantiles: Also write these quantiles, for example 0.16,0.5,0.84.
+        include_noise: Predict the spread of a new observation; without it, that of the function alone.
         space: Units of the target (default), or the scale the network sees.
-        trust: Column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
-        unsampled: Predict with the networks of a run that ended before its first draw: their spread is
-            no error bar.
+        trust: Add a column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
+        unsampled: Predict with the networks of a run that ended before its first draw; their spread is
+            not an error bar.
         noise_column: Column with the known standard deviation of each row, for --include-noise after a
             fit with such a column; default: the name used in the fit.
         offset_column: Column with the logarithm of the exposure of each row of counts; default: the
-            name used in the fit, with --include-noise. Without it the mean is a rate.
+            name used in the fit, with --include-noise; without offsets the mean is a rate.
         keep: Repeat these columns of POINTS before the others, such as an id.
-        density: Also the predictive density of the targets in these columns, for --include-noise; of
-            a classifier the probability of these labels.
-        cdf: Also the predictive probability of at most the targets in these columns.
-        sample: Also so many draws of the target: of a new observation with --include-noise.
-        named: Name columns after the target where there is only one, too, such as xsec_fb_mean.
+        density: Also write the predictive density of the targets in these columns, for --include-noise;
+            for a classifier, the probability of these labels.
+        cdf: Also write the predictive probability of at most the targets in these columns.
+        sample: Also write this number of draws of the target; with --include-noise, of a new observation.
+        named: Name columns after the target even if there is only one, such as xsec_fb_mean.
     """
 
     points: Annotated[str, argument("POINTS")]
@@ -90,7 +90,7 @@ class Options(ErrorBarOptions, ModelOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict and write a table."""
+    """Predict the rows and write a table."""
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
     noise = known_columns(args, model.spec.has_counts)
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _distribution_names(args: argparse.Namespace, ensemble: Ensemble) -> list[str]:
-    """Names of the columns of `_distribution_values`, once the options are checked."""
+    """Return the names of the columns of `_distribution_values`, after checking the options."""
     spec, prefixes = ensemble.spec, target_prefixes(ensemble, args.named)
     given = {"--density": args.density, "--cdf": args.cdf, "--sample": args.sample}
     used = [option for option, value in given.items() if value]
@@ -178,7 +178,7 @@ def _distribution_names(args: argparse.Namespace, ensemble: Ensemble) -> list[st
 def _distribution_values(
     args: argparse.Namespace, of_rows: Any, table: Table, classes: Any, seed: int
 ) -> list[Array]:
-    """Density, distribution function and draws of some rows, [n, columns] each."""
+    """Return density, distribution function and draws of some rows, [n, columns] each."""
 
     def in_shape(names: Sequence[str]) -> Array:
         return table.numbers(names) if classes is None else read_labels(table, names, classes)
@@ -198,7 +198,10 @@ def _distribution_values(
 def _pieces(
     path: str, ensemble: Ensemble, numbers: Sequence[str], labels: Sequence[str]
 ) -> Iterator[tuple[Iterator[tuple[Table, Table]], int | None]]:
-    """Yield (iterator over successive rows: their inputs, and all columns that are read; its length if known)."""
+    """Yield (iterator over pieces of the table, number of pieces if known).
+
+    A piece is (inputs of some rows, all columns read of these rows).
+    """
     others = [name for name in labels if name not in {*(ensemble.column_names or ()), *numbers}]
     inputs = ModelInputs(ensemble, path, [*numbers, *others])
 

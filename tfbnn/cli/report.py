@@ -1,9 +1,9 @@
 """Write a report as one HTML page that needs nothing but itself.
 
-It has the verdict and what to do next, what was fitted, convergence, relevance of the inputs,
-calibration, basins, settings; with a table of rows with known targets also scores, pulls and coverage, of
-a classifier reliability. It opens offline in any browser, light or dark, and on a phone. Needs Matplotlib
-and Jinja2 (tfbnn[plots]).
+It shows the verdict and the next steps, the model, convergence, relevance of the inputs, calibration,
+basins and settings. With a table of rows with known targets it also shows scores, pulls and coverage, or
+reliability for a classifier. It opens offline in any browser, light or dark, and on a phone. Needs
+Matplotlib and Jinja2 (tfbnn[plots]).
 
 example:
   tfbnn report bnn.h5 test.csv -o report.html
@@ -26,7 +26,7 @@ class Options(RowOptions):
     """Options of the command.
 
     Attributes:
-        output: File to write, which replaces nothing but an earlier report; default: report.html.
+        output: File to write, which replaces only an earlier report; default: report.html.
     """
 
     output: Annotated[str, {"flags": ("-o",), "metavar": "REPORT.html"}] = "report.html"
@@ -35,7 +35,7 @@ class Options(RowOptions):
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
     check_output(args.output, PAGE, [args.model, args.data])
-    # Other commands need not wait until what makes figures is imported.
+    # Imported here, so that other commands do not wait for the plotting modules.
     from tfbnn.plots.page.making import write_report
     from tfbnn.plots.page.subject import KnownRows, Subject
 

@@ -1,7 +1,7 @@
-"""Go on with a run that was stopped or killed, or add draws to one that is finished.
+"""Continue a run that was stopped or killed, or add draws to one that is finished.
 
-All that is needed is in its run folder. The draws are those of a run that nothing interrupted, bit by
-bit. A folder that 'tfbnn fit' made by itself, MODEL.h5.run, is removed once -o MODEL.h5 is saved.
+The run folder holds everything needed. The draws are those of an uninterrupted run, bit by bit. A folder
+that 'tfbnn fit' made by itself, MODEL.h5.run, is removed once -o MODEL.h5 is saved.
 
 example:
   tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour
@@ -33,13 +33,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         text = described(resume.__doc__, name)
         if text:
             add_option(parser, name, argument_of([FitOptions], name), text)
-        else:  # as in a fit
+        else:  # the docstring of `resume` refers to `fit_posterior`
             add_fit_arguments(parser, [name])
     add_fields(parser, ResultOptions)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Go on, report and save."""
+    """Continue the run, report and save."""
     check_output(args.model_file, MODEL, [args.folder])
     if RunFolder.find(args.folder) is None:
         raise ValueError(f"There is no run in {args.folder}. Begin one: tfbnn fit --output.")

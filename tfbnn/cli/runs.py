@@ -1,4 +1,4 @@
-"""Ends of `tfbnn fit` and `tfbnn resume`: saved, reported, stopped, failed."""
+"""The ends of `tfbnn fit` and `tfbnn resume`: save, report, stop or fail."""
 
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ from tfbnn.run.report import Run
 from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.signals import signals_held
 
-# A minute, where the machine is three times as slow, or as busy, as estimates suppose.
+# This is a minute on a machine that is three times slower, or busier, than estimates assume.
 _LONG_SECONDS = 20.0
 
 
@@ -34,11 +34,11 @@ def run_to_the_end(
 ) -> int:
     """Run, save and report.
 
-    A signal stops the run. Once it is over, or is stopping, the rest is done however often one asks
-    to stop: a model that is saved has cost more than anybody waits for it.
+    A signal stops the run. Once the run is over or is stopping, saving and reporting ignore further signals,
+    because they take much less time than the run did.
 
     Args:
-        model: The model that the run is of.
+        model: The model of the run.
         go_on: Function that samples and returns the Run.
         folder: The run folder, or None.
         args: Arguments with model_file, json and strict.
@@ -47,7 +47,7 @@ def run_to_the_end(
         The exit code.
 
     Raises:
-        ChainError: After saving what the other chains have.
+        ChainError: After saving the draws of the other chains.
     """
     with signals_held(lambda: say("Stopping; saving the draws so far.")) as hold:
         try:
@@ -68,10 +68,10 @@ def run_to_the_end(
             _save(model, folder, args)
             if is_own_folder(folder, args.model_file):
                 _remove(folder)
-        else:  # it was out of time, and the report says how to go on
+        else:  # the time limit was reached, and the report says how to continue
             _save_stopped(model, folder, args)
         if folder is not None and RunFolder.around(folder) is None:
-            folder = None  # it is removed, or the run ended in the search for its starts
+            folder = None  # it was removed, or the run ended in the search for its starts
         interface = Interface(True, folder, args.model_file, command=getattr(args, "fitted_by", ""))
         if args.json:
             print_json(run.to_dict(interface))
@@ -97,9 +97,9 @@ def _save(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -
 
 
 def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Namespace) -> None:
-    """Save what a run has kept that did not come to its end, and say so."""
+    """Save the draws of a run that ended early, with a message."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the model warns that its run was stopped: said below
+        warnings.simplefilter("ignore")  # the model's warning of the stop is printed below
         kept = _with_draws(model, folder)
         if kept is None:
             say("Stopped before anything was kept; nothing is saved.")
@@ -115,7 +115,7 @@ def _save_stopped(model: SampledNetwork, folder: str | None, args: argparse.Name
 
 
 def _with_draws(model: SampledNetwork, folder: str | None) -> SampledNetwork | None:
-    """Return the model, or what its run folder has committed where a stop came before it had anything."""
+    """Return the model, or if it has no draws the one that its run folder has committed, or None."""
     with contextlib.suppress(NotFittedError):
         model.posterior  # noqa: B018
         return model
@@ -135,24 +135,24 @@ def _say_how_to_go_on(folder: str | None, args: argparse.Namespace) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove a run folder that is no longer needed, if there is one."""
+    """Remove a run folder that is no longer needed, if it exists."""
     try:
         RunFolder.remove(folder)
     except (FileNotFoundError, RunLockedError):
-        pass  # there is none, or another process needs it
+        pass  # it does not exist, or another process uses it
     except (OSError, RunFolderError) as error:
         say(f"{folder} is no longer needed, and could not be removed: {error}")
 
 
 def own_folder(model_file: str, seconds: float) -> str | None:
-    """Return the folder for a run, which can be made and is not there yet, or None where it keeps none.
+    """Return a new folder for a run, after checking that it can be made. None if the run keeps none.
 
     Args:
-        model_file: Where the model will be saved.
-        seconds: How long the run will take, see `estimated_fit_seconds`.
+        model_file: File to which the model will be saved.
+        seconds: Estimated seconds of the run, see `estimated_fit_seconds`.
 
     Raises:
-        ValueError: When a stopped run is there: it is not for a new one to remove it.
+        ValueError: When the folder holds a stopped run, which a new run must not remove.
         RunLockedError: When another process is about to begin a run there.
     """
     folder = f"{model_file}.run"
@@ -170,7 +170,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
     except RunLockedError:
         raise
     except (RunFolderError, OSError) as error:
-        # Such as a file system without locks.
+        # One cause is a file system without locks.
         say(f"No run folder is kept, so a stopped run cannot be resumed: {error}")
         return None
     say(f"This may take more than a minute: draws are kept in {folder} until the model is saved.")
@@ -178,7 +178,7 @@ def own_folder(model_file: str, seconds: float) -> str | None:
 
 
 def is_own_folder(folder: str | None, model_file: str | None) -> TypeGuard[str]:
-    """Return whether a run folder belongs to a model file, and goes with its run's end."""
+    """Return whether a run folder belongs to a model file, so that it is removed when the run ends."""
     if folder is None or model_file is None:
         return False
     return os.path.realpath(folder) == os.path.realpath(f"{model_file}.run")

@@ -1,8 +1,8 @@
-"""Write a model whose chains are weighted by how well they predict held-out rows together.
+"""Write a model whose chains are weighted to predict held-out rows best together.
 
 This is stacking, for chains that do not mix, on rows that the fit has not seen. Every later prediction
-and score uses the weights. The mixture is not the posterior, and reports say so. A calibration is
-dropped; calibrate the stacked model. Needs no TensorFlow.
+and score uses the weights. The mixture is not the posterior, and reports say so. An earlier calibration
+is dropped; calibrate the stacked model. Needs no TensorFlow.
 
 example:
   tfbnn stack bnn.h5 validation.csv -o stacked.h5
@@ -22,7 +22,7 @@ class Options(SavingOptions, RoleOptions):
     """Options of the command.
 
     Attributes:
-        data: Rows with known targets; text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
+        data: Rows with known targets: text with a header such as CSV, NPZ, HDF5 or Parquet; '-': text
             from standard input.
     """
 

@@ -1,4 +1,4 @@
-"""Fits on a cluster, by Dask (the extra `cluster`)."""
+"""Fits on a cluster with Dask (the extra `cluster`)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Chains as tasks on a cluster, tried again where a worker or its storage failed."""
+"""Run chains as tasks on a cluster, and repeat them when a worker or its storage fails."""
 
 import contextlib
 import os
@@ -26,14 +26,14 @@ from tfbnn.storage.run.folder import STOP, RunFolder
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
-# The folder has news once per commit.
+# Shortest interval between two reads of the folder, which changes once per commit.
 _LOOK_SECONDS = 2.0
-# How often a chain group is tried again that got no further; one that did starts the count anew.
+# Number of attempts without progress after which a chain group fails; progress resets the count.
 _MOST_IN_VAIN = 5
 
 
 class Cluster:
-    """Advances chains as tasks on a Dask cluster, a chain group each."""
+    """Advances chains as tasks on a Dask cluster, one task per chain group."""
 
     def __init__(self, client: Any) -> None:
         """Make a Cluster.
@@ -44,25 +44,26 @@ class Cluster:
         self._client = client
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
-        """Return that of the run in the folder, or of a worker; tasks compare it with theirs."""
+        """Return the environment of the run in the folder, or of a worker. Tasks compare it with theirs."""
         folder = RunFolder.find(str(options.output))
         if folder is not None:
             return read_config(folder).environment
         return dict(self._client.submit(tasks.environment, pure=False).result())
 
     def executor(self, program: Program, store: Store, clock: Clock) -> Executor:
-        """Return the tasks of the chain groups of a program."""
+        """Return the executor that runs the chain groups of a program as tasks."""
         return Tasks(program.plan, self._client, cast(FolderStore, store), clock)
 
 
 class Tasks(Executor):
-    """Runs a task for each group of a run in a folder, again where its worker or storage failed.
+    """Runs each chain group of a run in a folder as a task, and repeats a task whose worker failed.
 
-    Whatever ends it, none of them is at work afterwards, unless the cluster is gone or a second
-    interrupt comes while tasks commit. Where the scheduler is gone, `run` raises ConnectionError.
+    A task is also repeated if the storage failed. However the run ends, no task is at work afterwards,
+    unless the cluster is gone or a second interrupt comes while tasks commit. If the scheduler is gone,
+    `run` raises ConnectionError.
 
     Attributes besides those of an Executor:
-        repeated: Counter of (group, what ended an attempt that was followed by another).
+        repeated: Counter of (group, error name of an attempt that was followed by another).
     """
 
     def __init__(self, plan: Plan, client: Any, store: FolderStore, clock: Clock) -> None:
@@ -71,10 +72,9 @@ class Tasks(Executor):
         Args:
             plan: Plan of the run.
             client: distributed.Client.
-            store: FolderStore of a run that has begun. The file whose existence asks tasks to stop,
-                also where the scheduler cannot reach them, is in its folder, under a name that no
-                other call has.
-            clock: Clock of the run here; the chain groups commit the seconds of their phases.
+            store: FolderStore of a run that has begun. A file in its folder asks tasks to stop, even if
+                the scheduler cannot reach them. The name of this file is unique to this call.
+            clock: Clock of the run in this process. The chain groups commit the seconds of their phases.
         """
         super().__init__(plan)
         self._client, self._clock, self._folder = client, clock, store.folder
@@ -86,15 +86,15 @@ class Tasks(Executor):
         self._began, self._last_look = time.perf_counter(), time.monotonic()
         self.look()
         self._before = Seconds.committed(list(self.counters.values()))
-        # Attempts in a row that got no further, and transitions that the last of them reached.
+        # Attempts in a row without progress, and the transitions that the last of them reached.
         self._in_vain = Counter[int]()
         self._reached = {group: one.transition for group, one in self.counters.items()}
 
     @property
     def seconds(self) -> Seconds:
-        """The phases by what chain groups have committed; all else that has passed here is startup.
+        """Seconds of the run: the phases as committed by the chain groups, and the other time as startup.
 
-        That is what workers need to import and to compile, one beside the other.
+        Workers spend this startup time on imports and compilation, in parallel.
         """
         self.look()
         here, groups = self._clock.seconds, Seconds.committed(list(self.counters.values()))
@@ -103,7 +103,7 @@ class Tasks(Executor):
         return replace(here, startup=here.startup + waited, **groups.phases)
 
     def has_room(self) -> bool:
-        # Else the client is looking for the scheduler.
+        # Otherwise the client is trying to reach the scheduler.
         return bool(self._client.status == "running")
 
     def start(self, group: int) -> None:
@@ -125,14 +125,14 @@ class Tasks(Executor):
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
-            seconds = self.seconds  # which looks
+            seconds = self.seconds  # this reads the folder too
             phase = "warmup" if self.warms_up() else "sampling"
             yield from self.event(phase, seconds.phases[phase])
 
     def look(self) -> None:
-        """Read what the chain groups have committed."""
+        """Read the commits of the chain groups."""
         for group in self.counters:
-            # The task that has this group says what is wrong.
+            # The task of this group reports such an error.
             with contextlib.suppress(OSError, RunFolderError):
                 if (found := self._folder.checkpoint(group)) is not None:
                     self.counters[group] = Counters.from_json(found.counters)
@@ -140,7 +140,7 @@ class Tasks(Executor):
     def stop(self) -> bool:
         """Cancel tasks that no worker has, and wait until the others have stopped.
 
-        Those that cannot be waited for keep the sign, and stop when they see it.
+        Tasks that cannot be waited for stop when they see the stop file, which is kept for them.
         """
         try:
             if self.running:
@@ -152,17 +152,17 @@ class Tasks(Executor):
                         del self.running[future]
                         future.cancel()
                 time.sleep(_POLL_SECONDS)
-                list(self._unfinished())  # not tried again: what that would mend is no failure
+                list(self._unfinished())  # not tried again, because the run is stopping anyway
         except KeyboardInterrupt:
             return True
-        if not self.running:  # that may look for it
+        if not self.running:  # otherwise a task may still look for the file
             Path(self._sign).unlink(missing_ok=True)
         return False
 
     def _unfinished(self) -> Iterator[tuple[int, Exception | None]]:
-        """Yield (number of the group, error) of attempts that are over before the group is where it was to go.
+        """Yield (number of the group, error) of attempts that ended before the group was finished.
 
-        There is no error where the worker closed in good order, or was asked to stop.
+        The error is None if the worker closed normally, or was asked to stop.
         """
         for future in [future for future in self.running if future.status != "pending"]:
             group = self.running.pop(future)
@@ -197,6 +197,6 @@ class Tasks(Executor):
 
 
 def _is_passing(error: Exception) -> bool:
-    """Return whether another attempt may do better."""
+    """Return whether another attempt may succeed."""
     killed = required("distributed.scheduler").KilledWorker
     return isinstance(error, (killed, CancelledError, OSError, RunLockedError))

@@ -1,4 +1,4 @@
-"""`fit`: the chains of a run as tasks on a cluster."""
+"""`fit`: run the chains of a fit as tasks on a cluster."""
 
 from dataclasses import fields
 from typing import Any
@@ -12,7 +12,7 @@ from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import hint
 from tfbnn.spec.rows import known_of_rows
 
-# Fields of FitOptions that are no arguments here.
+# Fields of FitOptions that are not among the options of `fit`.
 _OTHERS = {"output", "column_names", "began"}
 
 
@@ -31,12 +31,12 @@ def fit(
 ) -> Run:
     """Sample the posterior given the rows (x, y) on a cluster, chain by chain.
 
-    As `BayesianMLP.fit_posterior`, whose draws these are, bit by bit where an operation of
-    TensorFlow has one thread, as on workers it has (as many as OMP_NUM_THREADS says, which Dask
-    sets to 1). The process that calls finds the starts; then each chain is a task (chains that share
-    a program are one). Everything tasks need and make is in the run folder, and little but its path
-    in Dask's graph. What a task has committed outlives it: a chain whose worker was killed, or
-    reached the end of its lifetime, goes on elsewhere from its last commit.
+    The draws are those of `BayesianMLP.fit_posterior`, bit by bit if each TensorFlow operation uses one
+    thread there too. Workers use as many threads as OMP_NUM_THREADS says, which Dask sets to 1. The calling
+    process finds the starts. Then each chain is a task; chains that share a program are one task. The run
+    folder holds everything that tasks need and write. Dask's graph holds little more than its path. Draws
+    that a task has committed are kept: if its worker is killed, or reaches the end of its lifetime, another
+    worker continues the chain from its last commit.
 
     Args:
         model: BayesianMLP.
@@ -49,22 +49,23 @@ def fit(
         options: missing, kernel, num_chains, num_results, until, max_seconds, num_burnin_steps,
             num_steps_between_results, pretraining, initial_state, likelihood_power, effort,
             calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
-            `fit_posterior`, defaults too. The kernel cannot be a callable; commit_interval is what the
-            loss of a worker can cost; callbacks are called here, once per commit_interval and after
-            what was committed.
+            `fit_posterior`, with the same defaults. The kernel cannot be a callable. The loss of a worker
+            costs at most commit_interval. Callbacks are called in this process, once per
+            commit_interval, with the committed state.
 
     Returns:
         A `Run`; the draws are in `model.posterior`.
 
     Raises:
-        ImportError: Without Dask.
+        ImportError: When Dask is not installed.
         TypeError, ValueError: For unusable data or settings, before a task is submitted.
         StartError, RunFolderError: As in `fit_posterior`.
-        ChainError: When a chain failed: an error of its own, or five attempts in a row that
+        ChainError: When a chain failed: by an error of its own, or after five attempts in a row that
             committed nothing. The draws of the others are in `model.posterior`.
-        ConnectionError: When the scheduler is gone. Call again with a new client and resume=True.
-        KeyboardInterrupt: On SIGINT or SIGTERM, when all tasks have committed; draws kept so far
-            are in `model.posterior`. A second one does not wait for the tasks.
+        ConnectionError: When the connection to the scheduler is lost. Call again with a new client and
+            resume=True.
+        KeyboardInterrupt: On SIGINT or SIGTERM, after all tasks have committed. The draws so far are in
+            `model.posterior`. A second signal does not wait for the tasks.
     """
     if own := [name.rpartition(":")[2] for name in model.asked.own_names]:
         raise ValueError(

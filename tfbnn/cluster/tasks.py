@@ -1,6 +1,6 @@
-"""Tasks of a Dask worker. Nothing but paths, numbers and short texts travels in the task graph.
+"""Tasks of a Dask worker. The task graph contains only paths, numbers and short texts.
 
-Every task may be run several times, also at the same time: the lease of its folder lets one in, the
+A task may be run several times, even at the same time. The lease of its folder admits one of them; the
 others wait until it has finished or died.
 """
 
@@ -16,7 +16,7 @@ _LEASE_SECONDS = 1.0
 
 
 def required(name: str) -> ModuleType:
-    """Return the module of Dask of that name.
+    """Import a module of Dask by its name.
 
     Raises:
         ImportError: When Dask is not installed.
@@ -25,7 +25,7 @@ def required(name: str) -> ModuleType:
 
 
 def environment() -> dict[str, Any]:
-    """`tfbnn.engine.basis.seeds.describe_environment` of the worker."""
+    """Return `tfbnn.engine.basis.seeds.describe_environment` of the worker."""
     from tfbnn.engine.basis.compile import limit_threads
     from tfbnn.engine.basis.seeds import describe_environment
 
@@ -36,18 +36,18 @@ def environment() -> dict[str, Any]:
 def advance(
     path: str, run_id: str, group: int, commit_interval: float, num_results: int | None, stop: str
 ) -> bool:
-    """Advance a chain group of a run as soon as no other task has its lease, see `advance_group`.
+    """Advance a chain group of a run once no other task holds its lease, see `advance_group`.
 
     Args:
         path: The run folder.
         run_id: Its identity.
         group: Number of the group.
         commit_interval: As in `fit_posterior`.
-        num_results: Draws per chain to go on to; None: as many as the run may have.
+        num_results: Draws per chain at which to end; None: as many as the run may have.
         stop: File whose existence asks the task to stop.
 
     Returns:
-        Whether the group is there; it is not when the worker is closing or the task was stopped.
+        Whether the group reached this number. False if the worker is closing or the task was stopped.
     """
     from distributed import Status, get_worker
 
@@ -78,7 +78,7 @@ def advance(
 
 
 def _check_run(path: str, run_id: str) -> None:
-    """Refuse a folder at `path` that is not the one that the caller sees."""
+    """Check that the folder at `path` holds the run of the client."""
     from tfbnn.storage.run.folder import RunFolder
 
     try:

@@ -1,1 +1,1 @@
-"""Data that users pass in: labels, transforms, tables, and the checks of them."""
+"""Data that users pass in: labels, transforms, tables and their checks."""

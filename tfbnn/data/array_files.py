@@ -1,4 +1,4 @@
-"""Tables of named arrays, as NPY, NPZ, HDF5 and Parquet files hold them. Nothing is ever unpickled."""
+"""Tables of named arrays in NPY, NPZ, HDF5 and Parquet files. Nothing is ever unpickled."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,8 +10,8 @@ from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
-# (name, array), or None for what is no array of numbers, text or booleans; text is of str, never of
-# bytes. Names may come twice.
+# (name, array) pairs, with None for anything but numbers, text and booleans. Text is str, never bytes.
+# Names may occur twice.
 Arrays = list[tuple[str, Array | None]]
 
 
@@ -19,8 +19,8 @@ def read_numpy(path: str) -> Arrays:
     """Read an NPY file, mapped for reading, or an NPZ file; each field of one array is a column.
 
     Raises:
-        ValueError: When it is none, of objects, which are pickles, encrypted, damaged, or too large for
-            the memory.
+        ValueError: If it is neither, holds objects, which are pickles, is encrypted or damaged, or
+            is too large for the memory.
     """
     is_npz = not path.lower().endswith(".npy")
     try:
@@ -37,7 +37,7 @@ def read_numpy(path: str) -> Arrays:
             return [("column", decoded(file))]
         return [(name, decoded(file[name])) for name in file.dtype.names]
     except Exception as error:
-        # Whatever a damaged or crafted file provokes is a fault of the file.
+        # Any error that a damaged or crafted file provokes is a fault of the file.
         kind, function = ("NPZ", "savez") if is_npz else ("NPY", "save")
         raise ValueError(
             f"{path} is not a readable {kind} file ({error}). Write it with numpy.{function}."
@@ -45,7 +45,7 @@ def read_numpy(path: str) -> Arrays:
 
 
 def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
-    """One array, or None for one of objects, which is a pickle, and for a member that is no array."""
+    """Load one array; None for objects, which are a pickle, and for a member that is no array."""
     try:
         array = file[name]
         return decoded(array) if isinstance(array, np.ndarray) else None
@@ -54,20 +54,20 @@ def _load_plain(file: Mapping[str, Array], name: str) -> Array | None:
 
 
 def decoded(array: Array) -> Array:
-    """Return an array with text in place of bytes of UTF-8.
+    """Decode UTF-8 bytes of an array to text; return other arrays unchanged.
 
     Raises:
-        ValueError: For other bytes.
+        ValueError: For bytes that are not UTF-8.
     """
     return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
 
 
 def read_parquet(path: str) -> Arrays:
-    """Return the columns of a Parquet file; missing values are NaN, or None among text.
+    """Read the columns of a Parquet file; missing values are NaN, or None among text.
 
     Raises:
         ImportError: Without pyarrow.
-        ValueError: When it is none.
+        ValueError: If the file is no Parquet file.
     """
     need = f"Reading {path} needs pyarrow"
     pyarrow = required("pyarrow", need, "parquet", "convert the table to CSV")
@@ -80,22 +80,22 @@ def read_parquet(path: str) -> Arrays:
 
 
 def from_arrow(table: Any) -> Arrays:
-    """Return the columns of a table of pyarrow, None for those without numbers and text."""
+    """Return the columns of a pyarrow table, with None for those without numbers or text."""
     return [(name, _of_arrow(column)) for name, column in zip(table.column_names, table.columns)]
 
 
 def _of_arrow(column: Any) -> Array | None:
     """Return one column as an array: numbers, booleans, or objects that are text, dates or None.
 
-    A dictionary is what pandas makes of categories: integers in it are names, and so are text here.
+    pandas writes categories as a dictionary. Integers in it are names, and become text here.
     """
     from pyarrow import types
 
     kind = column.type
-    if types.is_temporal(kind):  # dates are named and refused, not used
+    if types.is_temporal(kind):  # dates are not used, but refused by name
         return np.array(column.to_pylist(), dtype=object)
     if types.is_decimal(kind):
-        # Each number by itself, as Python rounds it; missing ones become NaN.
+        # Python rounds each number; missing ones become NaN.
         return np.array(column.to_pylist(), dtype=np.float64)
     is_category = types.is_dictionary(kind)
     text = kind.value_type if is_category else kind
@@ -109,7 +109,7 @@ def _of_arrow(column: Any) -> Array | None:
 
 
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
-    """Return a Table of named arrays."""
+    """Build a Table from named arrays."""
     labels, written = wanted.labels, [name for name, _ in arrays]
     kinds = "iufbUO" if wanted.may_be_text else "iuf"
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
@@ -141,7 +141,7 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
 
 
 def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:
-    """Return a column as float64; refuse other than finite numbers, and NaN unless some may be missing."""
+    """Return a column as float64; refuse infinity, and NaN unless values may be missing."""
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{path}, column {name}: expected numbers, but {TEXT_ADVICE}.")
     numbers = np.asarray(array, dtype=np.float64)
@@ -155,7 +155,7 @@ def _numbers(path: str, name: str, array: Array, may_lack: bool) -> Array:
 
 
 def _columns_of(name: str, array: Array | None, kinds: str) -> list[tuple[str, Array]]:
-    """Return the columns in an array of one of these kinds, or in a matrix of numbers; none for others."""
+    """Return (name, column) for a column of these kinds, or for each in a matrix of numbers."""
     if array is not None and array.ndim == 1 and array.dtype.kind in kinds:
         return [(name, array)]
     if array is not None and array.ndim == 2 and array.dtype.kind in "iuf":

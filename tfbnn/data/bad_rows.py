@@ -1,4 +1,4 @@
-"""Places of bad rows: by number, and in the file and column it was read from, where known."""
+"""Errors about bad rows, which give the row's number, and its file, line and column where known."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,10 @@ class BadRowError(ValueError):
 
     Args:
         argument: What the user calls the rows: "y", "validation x".
-        found: What is wrong, without the place.
+        found: What is wrong, without the position.
         advice: What to do.
         row: Number of the first bad row, from 0.
-        column: Number of its column, or None where there is but one.
+        column: Number of its column, or None if there is only one.
 
     Attributes:
         argument, row, column: As above.
@@ -43,11 +43,11 @@ class BadRowError(ValueError):
 def places_named(
     x: Any = None, validation_x: Any = None, *, names: Sequence[str] | None = None
 ) -> Iterator[None]:
-    """Let a BadRowError from the body say where in the user's tables its row is.
+    """Add the position in the user's tables to a BadRowError that the body raises.
 
     Args:
-        x: What was passed as x, whose rows are those of y and noise_scale too.
-        validation_x: The same for arguments that begin with "validation"; else they are of x.
+        x: What was passed as x; its rows are those of y and noise_scale too.
+        validation_x: The same for arguments that begin with "validation". None: they use `x` too.
         names: Names of the inputs; None (default): those of the columns of x.
     """
     try:

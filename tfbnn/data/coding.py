@@ -1,18 +1,21 @@
 """Columns that are not numbers: text, categories and flags of a frame as inputs of a network.
 
-A column of text with more than two values becomes one input of 0 and 1 for each of them, and none is
-left out as a reference: a prior that treats inputs alike then treats values alike, while with a
-reference two other values would differ more, a priori, than either does from it. Two values need a
-single input, as a prior that is even in the weights says the same of both, whichever is the 1
-(`drop="if_binary"` of scikit-learn's OneHotEncoder). So do flags, which keep the name of their column.
+A column of text with more than two values becomes one input of 0 and 1 for each value. No value is
+left out as a reference: a prior that treats inputs alike then treats values alike. With a
+reference, two other values would differ more, a priori, than either does from the reference. Two
+values need a single input, because a prior that is even in the weights is the same for both,
+whichever is the 1 (`drop="if_binary"` of scikit-learn's OneHotEncoder). Flags are coded in the same
+way, and keep the name of their column.
 
 "standardize" divides the inputs of one column by one scale, the root mean square of their standard
-deviations, so that a step from 0 to 1 is as long for each. Divided by its own, an input that is 1 in
-one row of a thousand would be 32 there, and the prior would expect the largest effects of the rarest
-values. Where all values are as frequent, and for a single input, it is what "standardize" always does.
+deviations, so that a step from 0 to 1 is as long for each. Divided by its own standard deviation,
+an input that is 1 in one row of a thousand would be 32 there, and the prior would expect the
+largest effects of the rarest values. If all values are equally frequent, and for a single input,
+the result is that of the usual "standardize".
 
-Where a fit takes missing values, the category "missing" of a column of text is a value as the others; of
-numbers the median stands for them, and a second input is 1 there and 0 elsewhere.
+If a fit takes missing values, a column of text gets the category "missing", a value like the
+others. In a column of numbers the median replaces them, and a second input is 1 there and 0
+elsewhere.
 """
 
 from __future__ import annotations
@@ -39,21 +42,21 @@ NUMBERS, FLAGS, TEXTS = "numbers", "flags", "texts"
 MOST_VALUES = 100
 
 _FLAGS = {"false": 0, "true": 1, "0": 0, "1": 1}
-# The category, and the flag, of rows where a value is missing.
+# Name of the category, and of the flag, of rows with a missing value.
 MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the user's table, and what the network gets of it.
+    """One column of the user's table, and the inputs that it becomes.
 
     Attributes:
         name: Its name.
         kind: NUMBERS, FLAGS or TEXTS.
-        values: Of TEXTS the values that were there in the fit, sorted; else none.
-        fill: What stands for a missing value: of TEXTS the category MISSING, which is one of its
-            values; else a number, with a second input that is 1 where it stands. None: it may not
-            be missing, as it never was in the fit.
+        values: For TEXTS the values that occurred in the fit, sorted; else empty.
+        fill: Replacement of a missing value: for TEXTS the category MISSING, which is one of its
+            values; else a number, with a second input that is 1 where it is used. None: values may
+            not be missing, because none was in the fit.
     """
 
     name: str
@@ -63,7 +66,7 @@ class Column:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of its inputs: "colour=red", or that of the column, and "age=missing" of its flag."""
+        """Names of its inputs, such as "colour=red", "age" or "age=missing"."""
         if self.kind != TEXTS:
             return (self.name,) if self.fill is None else (self.name, f"{self.name}={MISSING}")
         shown = self.values[1:] if len(self.values) == 2 else self.values
@@ -71,42 +74,42 @@ class Column:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Values that it may hold: of FLAGS both of them, of NUMBERS nothing."""
+        """Values that the column may hold: both of them for FLAGS, none for NUMBERS."""
         return ("False", "True") if self.kind == FLAGS else self.values
 
     @property
     def codes(self) -> Array:
-        """The inputs [number of words, number of inputs] that each of its `words` becomes."""
+        """Inputs [number of words, number of inputs] of each of its `words`."""
         return self.encoded(np.array(self.words, dtype=object), "words")
 
     def __str__(self) -> str:
-        """Return the column with its values, for people."""
+        """Return the column with its values, for messages."""
         known = {NUMBERS: "", FLAGS: " (true or false)", TEXTS: f" ({', '.join(self.values)})"}
         may_lack = self.kind != TEXTS and self.fill is not None
         return self.name + known[self.kind] + (f" (or {MISSING})" if may_lack else "")
 
     @property
     def brief(self) -> str:
-        """The same with the number of its values."""
+        """Text as of `str`, with the number of values in place of the values."""
         return f"{self.name} ({len(self.values)} values)" if self.kind == TEXTS else str(self)
 
     def encoded(self, entries: Array, argument: str) -> Array:
-        """Its inputs [N, number of them], float64.
+        """Encode the entries of the column as float64 inputs [N, number of inputs].
 
         Args:
-            entries: Of the column [N].
+            entries: Entries of the column [N].
             argument: What the user calls the table, for messages.
 
         Raises:
             TypeError: For text among NUMBERS.
-            BadRowError: For a value that was not there in the fit, or is missing.
+            BadRowError: For a value that did not occur in the fit, or is missing.
         """
         what = f"column {self.name!r} of {argument}"
         if self.fill is not None and self.kind != TEXTS:
             if entries.dtype.kind in "Mm":
-                as_float_array(entries, what)  # which says what to do about dates
+                as_float_array(entries, what)  # raises, with advice about dates
             lacks = lacking(entries)
-            entries = entries.astype(object) if self.kind == FLAGS else entries  # maybe texts
+            entries = entries.astype(object) if self.kind == FLAGS else entries  # may be text
             filled = np.where(lacks, self.fill, entries)
             return np.column_stack([replace(self, fill=None).encoded(filled, argument), lacks])
         if self.kind == NUMBERS:
@@ -130,7 +133,7 @@ class Column:
 
     @classmethod
     def from_json(cls, entry: Any) -> Column:
-        """Rebuild what `to_json` wrote; ValueError for anything else."""
+        """Rebuild a column that `to_json` wrote; raise ValueError for anything else."""
         try:
             column = cls(entry["name"], entry["kind"], tuple(entry["values"]), entry.get("fill"))
             values, fill, is_text = column.values, column.fill, column.kind == TEXTS
@@ -167,12 +170,12 @@ class Column:
 
 
 def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list[str]:
-    """Return the entries of a column [N] as text, without blanks around.
+    """Return the entries of a column [N] as text, without blanks around it.
 
     Args:
         entries: The entries.
         what, argument: What messages call the column and the table.
-        fill: What stands for a missing entry; None: BadRowError.
+        fill: Replacement of a missing entry; None raises BadRowError.
     """
     words = [word or fill for word in _words(entries)]
     if None in words:
@@ -183,20 +186,26 @@ def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list
 
 
 def lacking(entries: Array) -> Array:
-    """Find missing values among the entries of a column [N]: a mask."""
+    """Return a mask of the missing values among the entries of a column [N]."""
     if entries.dtype.kind in "OUT":
         return np.array([not word for word in _words(entries)], bool)
     return np.isnan(entries) if entries.dtype.kind == "f" else np.zeros(len(entries), bool)
 
 
 def _words(entries: Array) -> list[str]:
-    """Return the entries as text, "" for missing ones: also for "nan", which NaN becomes that was made text."""
+    """Return the entries as text, "" for missing ones.
+
+    The text "nan" counts as missing, because it may be a converted NaN.
+    """
     words = ("" if is_missing(entry) else _text(entry) for entry in entries.tolist())
     return ["" if word.casefold() == "nan" else word for word in words]
 
 
 def _text(entry: Any) -> str:
-    """Return an entry as text; whole numbers as integers, as pandas makes 2016.0 of 2016 beside a NaN."""
+    """Return an entry as text, and whole numbers as integers.
+
+    pandas turns 2016 into 2016.0 if the column has a NaN.
+    """
     if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
         entry = int(entry)
     return str(entry).strip()
@@ -207,7 +216,7 @@ class Coding:
     """Coding of the columns of a user's table as inputs of a network.
 
     Attributes:
-        columns: In their order; at least one of them is no single input of numbers.
+        columns: Columns in their order; at least one is not a plain column of numbers.
     """
 
     columns: tuple[Column, ...]
@@ -229,7 +238,7 @@ class Coding:
 
     @property
     def places(self) -> Iterator[tuple[Column, slice]]:
-        """The columns, each with the places of its inputs."""
+        """The columns, each with the slice of its inputs."""
         start = 0
         for column in self.columns:
             inputs = slice(start, start + len(column.input_names))
@@ -238,13 +247,13 @@ class Coding:
 
     @property
     def coded(self) -> tuple[Column, ...]:
-        """The columns that hold no numbers, or may lack some."""
+        """The columns that hold no numbers, or may have missing ones."""
         return tuple(
             column for column in self.columns if column.kind != NUMBERS or column.fill is not None
         )
 
     def encoded(self, x: Any, argument: str) -> Array:
-        """Return the inputs [N, D], in original units, of a frame with these columns in this order.
+        """Encode a frame with these columns in this order as inputs [N, D], in original units.
 
         Args:
             x: The frame.
@@ -252,7 +261,7 @@ class Coding:
 
         Raises:
             TypeError: For text in a column of numbers.
-            ValueError: For values that were not there in the fit, missing ones, NaN and infinity;
+            ValueError: For values that did not occur in the fit, missing ones, NaN and infinity;
                 with column, row and, where it is known, the line of the file.
         """
         pairs = zip(self.columns, frame_columns(x))
@@ -260,26 +269,29 @@ class Coding:
         return as_matrix(np.concatenate(inputs, axis=1), argument, names=self.input_names)
 
     def even(self, pipeline: Pipeline) -> Pipeline:
-        """Return the pipeline with one scale for all inputs of a column of text, see above."""
+        """Return the pipeline with one scale for all inputs of a column of text.
+
+        The docstring of the module gives the reason.
+        """
         steps = (self._evened(s) if isinstance(s, Standardize) else s for s in pipeline.steps)
         return Pipeline(tuple(steps))
 
     def _evened(self, step: Standardize) -> Standardize:
         scale = np.array(step.scale)
         for column, inputs in self.places:
-            # Measured on 32 made tables of 300 rows with 12 values by Zipf's law, four chains of 250
-            # draws: of values with three rows or less the squared error of the mean fell from 0.28 to
-            # 0.19 (by 0.08 +- 0.05) and the log density rose by 0.08 +- 0.05, of others neither
-            # changed; R-hat fell from 1.14 to 1.10 (by 0.040 +- 0.015).
+            # Measured on 32 generated tables of 300 rows with 12 values by Zipf's law, four chains of
+            # 250 draws: for values with three rows or fewer, the squared error of the mean fell from
+            # 0.28 to 0.19 (by 0.08 +- 0.05) and the log density rose by 0.08 +- 0.05. For other values
+            # neither changed. R-hat fell from 1.14 to 1.10 (by 0.040 +- 0.015).
             if column.kind == TEXTS and len(column.input_names) > 1:
                 scale[inputs] = np.sqrt(np.mean(scale[inputs] ** 2))
         return replace(step, scale=tuple(scale.tolist()))
 
     def check_network(self, num_inputs: int, transforms: tuple[str, ...], argument: str) -> None:
-        """Refuse a network with another number of inputs, and a logarithm of 0 and 1.
+        """Refuse a network with another number of inputs, and a logarithm of inputs of 0 and 1.
 
         Args:
-            num_inputs: That of the network.
+            num_inputs: Number of inputs of the network.
             transforms: Names in its `x_transform`.
             argument: What the user calls the frame, for messages.
         """
@@ -298,12 +310,12 @@ class Coding:
             )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """JSON-able, as model files and run folders hold it."""
+        """Return a JSON-able list, as model files and run folders hold it."""
         return [column.to_json() for column in self.columns]
 
     @classmethod
     def from_json(cls, entries: Any) -> Coding:
-        """Rebuild what `to_json` wrote; TypeError or ValueError for anything else."""
+        """Rebuild what `to_json` wrote; raise TypeError or ValueError for anything else."""
         if not isinstance(entries, list):
             raise TypeError(f"coding must be a list of columns, found {entries!r:.99}.")
         coding = cls(tuple(map(Column.from_json, entries)))
@@ -330,17 +342,17 @@ class Inputs(NamedTuple):
 
 
 def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> Inputs:
-    """Return the inputs in what a user passes.
+    """Convert what a user passes to inputs of a network.
 
     Args:
-        x: Anything array-like; a frame has the columns of the fit alone, in their order.
+        x: Anything array-like; a frame has only the columns of the fit, in their order.
         argument: What the user calls it, for messages.
         num_inputs: D.
-        coding: That of the fit, or None. A nameless array has coded numbers already, or the columns of
-            the fit where all of them hold numbers.
+        coding: Coding of the fit, or None. An array without names holds coded numbers already, or
+            the columns of the fit if all of them hold numbers.
 
     Raises:
-        TypeError, ValueError: As `as_matrix` and `Coding.encoded`.
+        TypeError, ValueError: As in `as_matrix` and `Coding.encoded`.
     """
     names = distinct_names(x, argument)
     if coding is None:

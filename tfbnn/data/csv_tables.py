@@ -1,16 +1,17 @@
-"""Tables in text, such as CSV, read row by row, so that any length passes at constant memory.
+"""Tables in text, such as CSV, read row by row at constant memory, whatever their length.
 
-The first lines decide what separates the cells and where the header is, by a rule without guesses:
+The first lines decide what separates the cells and where the header is, by fixed rules:
 
 - Lines that begin with "#" are comments, and blank lines are skipped.
-- The first other line is the header. But where it holds a number, and the comment before it has as
+- The first other line is the header. But if it holds a number, and the comment before it has as
   many names, that comment is the header: `numpy.savetxt` writes it so.
-- The separator is the one out of semicolon, tab and comma that splits that line into the most
-  cells; the first of these where they tie, as names may have commas: "mass; xsec (fb, LO)". A line
-  with none of them is separated by white space, unless the row after it is a single word: then it
-  is the name of the only column.
+- The separator is the one of semicolon, tab and comma that splits that line into the most cells. In
+  a tie the first of these is taken, because names may have commas: "mass; xsec (fb, LO)". A line
+  with none of them is separated by white space, unless the row after it is a single word: then the
+  line is the name of the only column.
 
-Cells may be quoted, and then hold separators; line ends too, unless white space separates cells.
+Cells may be quoted, and may then hold separators. They may also hold line ends, unless white space
+separates the cells.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ WHITE_SPACE = " "
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", WHITE_SPACE: "white space"}
 _CHARACTERS = [separator for separator in SEPARATORS if separator != WHITE_SPACE]
 _QUOTED = re.compile('"[^"]*"')
-# The separator is not known where an empty file ends.
+# A tab is not among them, because it may be the separator.
 _BLANKS = " \r\n"
 
 
@@ -45,10 +46,10 @@ Lines = Sequence[Line]
 
 
 class CsvRows:
-    """The rows of an open table, read as they are iterated over: (line number, cells).
+    """The rows of an open table, read while they are iterated over: (line number, cells).
 
-    A line of empty cells is a row. A blank line is none, but in a table of one column it may be a
-    row without its value, and is refused unless no row follows.
+    A line of empty cells is a row. A blank line is not a row. In a table of one column, however, it
+    may be a row without its value, and is refused unless no row follows.
 
     Attributes:
         source: Name of the file, for messages.
@@ -57,7 +58,7 @@ class CsvRows:
 
     def __init__(self, stream: Iterable[str], source: str) -> None:
         self.source = source
-        # Numbers of the line that was read last, from 1, and of the last blank one since the row before.
+        # Number of the last line read, from 1, and of the last blank line since the previous row.
         self._number, self._blank = 0, 0
         lines = iter(stream)
         # A spreadsheet's byte order mark survives on standard input.
@@ -65,7 +66,7 @@ class CsvRows:
             (line.removeprefix("\ufeff") for line in itertools.islice(lines, 1)), lines
         )
         self._is_between_rows, self._comment = True, ""
-        # What stands between cells; None until the header is read.
+        # Separator of the cells; None until the header is read.
         self._separator: str | None = None
         with self._readable():
             self.columns = self._header()
@@ -92,7 +93,7 @@ class CsvRows:
             yield self._number, cells
 
     def _physical_lines(self) -> Iterator[str]:
-        """Yield lines, of those between rows neither comments nor blank ones."""
+        """Yield lines, without comments and blank lines between rows."""
         while (line := next(self._lines, None)) is not None:
             self._number += 1
             if self._is_between_rows and line[:1] in "# \t\r\n" and self._is_no_row(line):
@@ -101,7 +102,7 @@ class CsvRows:
             yield line
 
     def _rows(self) -> Iterator[list[str]]:
-        """Yield the cells of every row from here on."""
+        """Yield the cells of every row from the current line on."""
         lines = self._physical_lines()
         reader: Iterator[list[str]] = (split(line, WHITE_SPACE) for line in lines)
         if self._separator != WHITE_SPACE:
@@ -123,18 +124,18 @@ class CsvRows:
             ) from error
 
     def numbers(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> Array:
-        """Return the named columns of some rows.
+        """Return the named columns of some rows as numbers.
 
         Args:
             lines: List of (line number, cells), as iterated.
             names: Column names.
-            may_lack: Names of those whose numbers may be missing.
+            may_lack: Names of columns whose numbers may be missing.
 
         Returns:
-            Array [len(lines), len(names)], float64; NaN for missing ones.
+            Array [len(lines), len(names)], float64; NaN for missing numbers.
 
         Raises:
-            ValueError: If a column is missing or there twice, or a cell is not a finite number.
+            ValueError: If a column is missing or occurs twice, or a cell is not a finite number.
         """
         places = column_places(names, self.columns, self.source)
         picked = [[cells[place] for place in places] for _, cells in lines]
@@ -154,7 +155,7 @@ class CsvRows:
             lines, names, may_lack: As in `numbers`; missing texts are "".
 
         Raises:
-            ValueError: If a column is missing or there twice, or a cell is empty.
+            ValueError: If a column is missing or occurs twice, or a cell is empty.
         """
         found = self.cells(lines, names)
         for name in names:
@@ -169,7 +170,7 @@ class CsvRows:
         return found
 
     def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
-        """Return the named columns of some rows as `texts` does, empty cells too."""
+        """Return the named columns of some rows as `texts` does, but allow empty cells."""
         places = column_places(names, self.columns, self.source)
         return {
             name: np.array([cells[place].strip() for _, cells in lines])
@@ -179,7 +180,7 @@ class CsvRows:
     def _odd_numbers(
         self, lines: Lines, names: Names, places: list[int], may_lack: Collection[str]
     ) -> Array:
-        """`numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
+        """Read `numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
         values = np.full((len(lines), len(names)), np.nan)
         for row, (line, cells) in enumerate(lines):
             for column, (name, place) in enumerate(zip(names, places)):
@@ -235,7 +236,10 @@ class CsvRows:
 
 
 def separator_of(line: str) -> str:
-    """Return what separates the cells of a line, see above; a comma where there is a single word."""
+    """Return the separator of the cells of a line; a comma for a single word.
+
+    The docstring of the module gives the rules.
+    """
     bare = _QUOTED.sub("x", line)
     best = max(_CHARACTERS, key=bare.count)
     if best in bare:
@@ -244,7 +248,7 @@ def separator_of(line: str) -> str:
 
 
 def split(line: str, separator: str) -> list[str]:
-    """Return the cells of one line."""
+    """Split one line into cells."""
     if separator == WHITE_SPACE and '"' not in line:
         return line.split()
     if separator == WHITE_SPACE:
@@ -257,11 +261,11 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
     """Open a table in text as `CsvRows`, for use in a `with` statement.
 
     Args:
-        path: File name, of a compressed file where it ends in .gz; or "-" for standard input.
+        path: File name, of a compressed file if it ends in .gz; or "-" for standard input.
 
     Raises:
-        FileNotFoundError: When there is no such file.
-        ValueError: When it has no header, or is no text of UTF-8, or standard input is closed.
+        FileNotFoundError: If there is no such file.
+        ValueError: If it has no header or is not UTF-8 text, or if standard input is closed.
     """
     if path == "-":
         if sys.stdin is None:
@@ -278,19 +282,19 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
 
 
 class Writer(Protocol):
-    """A function that takes the next rows of a table."""
+    """A function that writes the next rows of a table."""
 
     def __call__(self, values: Any, labels: Sequence[Array] = ()) -> None:
-        """Take numbers [n, M], and columns [n] of any kind each, which stand before them."""
+        """Write numbers [n, M], preceded by label columns [n] of any kind."""
 
 
 def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
-    """Return what writes the rows of a table to a stream, the names of the columns before the first.
+    """Return a function that writes rows of a table to a stream, with the header before the first.
 
     Args:
         stream: Open for writing.
-        columns: L + M names.
-        separator: What stands between cells.
+        columns: L + M names, of labels and of numbers.
+        separator: Separator of the cells.
     """
     writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
     head = [columns]
@@ -313,7 +317,7 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
 
 
 def _remedy(cell: str, lines: Lines, place: int) -> str:
-    """Say what to do about a cell that holds no number."""
+    """Return advice about a cell that holds no number."""
     if is_number(cell.replace(",", "")):
         return "write decimal points, and no commas between digits, in the whole column alike"
     if cell.strip() and not any(is_number(decimal(cells[place])) for _, cells in lines):

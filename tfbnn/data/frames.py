@@ -1,8 +1,8 @@
-"""Data frames: their columns are found by name, and their names are worth keeping.
+"""Data frames: their columns are found by name, and their names are kept.
 
-A frame is anything with `columns` that NumPy makes an array of and that gives some of its columns
-as `frame[[label, ...]]`: those of pandas and polars, and the tables of this package. `plain_frame`
-makes such tables of pyarrow's.
+A frame is anything with `columns` that NumPy can convert to an array and that returns some of its
+columns as `frame[[label, ...]]`: frames of pandas and polars, and the tables of this package.
+`plain_frame` converts tables of pyarrow to such tables.
 """
 
 from collections import Counter
@@ -20,15 +20,15 @@ _MOST_SHOWN = 10
 
 
 def plain_frame(value: Any, what: str) -> Any:
-    """Return a table of pyarrow as a `Table`; other values as they are.
+    """Convert a pyarrow table to a `Table`; return other values unchanged.
 
     Args:
         value: What the user passed.
         what: What messages call it.
 
     Raises:
-        TypeError: For a column that holds neither numbers nor text, and a frame without rows of its own,
-            which a LazyFrame of polars is.
+        TypeError: For a column that holds neither numbers nor text, and for a LazyFrame of polars,
+            which has no rows of its own.
     """
     if type(value).__name__ == "LazyFrame":
         raise TypeError(
@@ -59,10 +59,10 @@ def rows_of(values: Any, rows: slice) -> Any:
 
 
 def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> None:
-    """Refuse rows that are labelled as those of x are, but stand in another order.
+    """Refuse rows with the same labels as those of x in another order.
 
     Args:
-        x: Inputs as the user passed them, of which only frames of pandas have labels.
+        x: Inputs as the user passed them; only frames of pandas have labels.
         value: Targets or noise.
         what, argument: What messages call the value and x.
     """
@@ -78,7 +78,7 @@ def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> No
 
 
 def column_names(value: Any) -> tuple[str, ...] | None:
-    """Column names of a data frame as a tuple of strings, or None for anything without names."""
+    """Return the column names of a data frame as strings, or None for anything without names."""
     columns = getattr(value, "columns", None)
     if columns is None or callable(columns):
         return None
@@ -86,7 +86,7 @@ def column_names(value: Any) -> tuple[str, ...] | None:
 
 
 def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
-    """Return `column_names`; ValueError for two columns of one name, of which none could be found again.
+    """Return `column_names`; raise ValueError if two columns have the same name.
 
     Args:
         value: What the user passed.
@@ -103,13 +103,14 @@ def select_columns(
     """Return the expected columns of a frame, in this order.
 
     Args:
-        value: What the user passed. What has no names is given back as it is.
+        value: What the user passed. A value without names is returned unchanged.
         expected: Names of the columns that the model was fitted with, or None if it knows none.
         what: What messages call the value.
-        others: Whether others are expected, too; default False: they are ignored with a DataWarning.
+        others: Whether other columns are expected, too; default False: they are ignored with a
+            DataWarning.
 
     Raises:
-        ValueError: For a column that is missing, or there twice.
+        ValueError: For a column that is missing, or occurs twice.
     """
     value = plain_frame(value, what)
     names = column_names(value)
@@ -130,12 +131,13 @@ def select_columns(
 def targets_in_order(
     y: Any, noise_scale: Any, expected: tuple[str, ...] | None, name: str
 ) -> tuple[Any, Any]:
-    """Targets and their noise in the order of a fit, where the names of a frame tell it.
+    """Return targets and their noise in the order of a fit, if a frame has the names of the fit.
 
     Args:
-        y: Targets that the user passed; in their own order where they have no names, or others.
-        noise_scale: Their noise, by the same names, or a column for each of y as they were passed.
-        expected: Names of the targets in the fit, or None: the order is that of y.
+        y: Targets that the user passed. They keep their order if they have no names, or others.
+        noise_scale: Their noise, with the same names, or with a column for each column of y as
+            passed.
+        expected: Names of the targets in the fit, or None to keep the order of y.
         name: Prefix of what messages call them.
     """
     y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}noise_scale")
@@ -153,7 +155,7 @@ def targets_in_order(
 
 
 def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
-    """Yield for each column of a frame whether its type is that of categories, and its entries [N]."""
+    """Yield (whether its type is that of categories, entries [N]) for each column of a frame."""
     if isinstance(value, Table):
         yield from zip((name in value.categories for name in value.columns), value.values.T)
         return
@@ -166,21 +168,21 @@ def frame_columns(value: Any) -> Iterator[tuple[bool, Array]]:
 
 
 def are_numbers(value: Any) -> bool:
-    """Tell whether a frame holds nothing but numbers by the types of its columns alone."""
+    """Tell from the types of its columns alone whether a frame holds nothing but numbers."""
     if isinstance(value, Table):
         return not value.words
     kinds = getattr(value, "dtypes", None)
     if kinds is None:
         return np.asarray(value).dtype.kind in "iuf"
-    # Types of polars have no kind, and are looked at one by one.
+    # Types of polars have no kind, so their columns are examined one by one.
     return all(getattr(kind, "kind", "O") in ("i", "u", "f") for kind in kinds)
 
 
 def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str, list[str]]:
-    """Return what `Provenance.column_names` can say of a fit to targets y: the names of a frame or series.
+    """Return the `target_names` of `Provenance.column_names` for targets y of a frame or series.
 
-    Numbers, as pandas counts columns without names, are no names; neither are those of arrays in
-    files and graphs. In the order that `targets_in_order` puts them into.
+    Numbers are not names, because pandas numbers columns without names; nor are the names of arrays
+    in files and graphs. The names are in the order of `targets_in_order`.
     """
     labels = getattr(y, "columns", None)
     if labels is None and hasattr(y, "to_numpy"):
@@ -192,11 +194,11 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
 
 
 def _in_order(names: tuple[str, ...], expected: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the expected names where they are these, in whatever order; else these."""
+    """Return `expected` if it has the same names in any order, else `names`."""
     return names if expected is None or sorted(expected) != sorted(names) else expected
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Names or labels for a message, the first ten of them."""
+    """Join the first ten names or labels for a message."""
     text = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return f"{text}, .." if len(names) > _MOST_SHOWN else text

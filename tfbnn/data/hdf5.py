@@ -1,8 +1,8 @@
-"""Plain datasets of HDF5 files: those that neither name other files nor declare more than they hold.
+"""Plain datasets of HDF5 files, which neither name other files nor declare more than they hold.
 
 HDF5 files can name other files (links, external storage, virtual datasets), declare sizes that no
-memory holds, and call filters loaded from libraries. Model files, which allow less
-(`tfbnn.storage.format.allow_list`), and tables both ask here before they read anything.
+memory holds, and call filters loaded from libraries. The checks here come before anything is read
+from model files, which allow less (`tfbnn.storage.format.allow_list`), and from tables.
 """
 
 import math
@@ -21,21 +21,24 @@ STANDARD_FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER3
 # h5py has LZF built in.
 _TABLE_FILTERS = (*STANDARD_FILTERS, h5z.FILTER_LZF)
 _LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
-# A text of any length is stored as its length, 4 bytes, and where it is: an address and a number.
+# A text of any length is stored as its length (4 bytes) and its location: an address and a number.
 _REFERENCE_BYTES = 4 + 8 + 4
-# What texts of one reading may take: each may be as long as the file, whatever others are.
+# Memory for texts that are read at once: each may be as long as the file.
 _TEXT_BYTES = 2**30
 
 
 def is_hard_link(group: h5g.GroupID, name: bytes) -> bool:
-    """Tell whether an entry of a group is in the file, rather than a path to somewhere else."""
+    """Check whether an entry of a group is in the file, rather than a path to somewhere else."""
     return bool(group.links.get_info(name).type == h5l.TYPE_HARD)
 
 
 def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
-    """Say why reading a dataset would reach beyond its file and these filters, or None. Ask it first."""
+    """Return why reading a dataset would reach beyond its file and these filters, or None.
+
+    Call it before any other check.
+    """
     plist = dataset.get_create_plist()
-    # First of all: even asking a virtual dataset for its shape opens other files.
+    # This check is first: even asking a virtual dataset for its shape opens other files.
     if plist.get_layout() not in _LAYOUTS or plist.get_external_count():
         return "must be a plain dataset of this file, found external storage or a virtual dataset"
     found = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
@@ -46,7 +49,7 @@ def reach_fault(dataset: h5d.DatasetID, filters: Collection[int]) -> str | None:
 
 
 def size_fault(dataset: h5d.DatasetID) -> str | None:
-    """Say why a dataset, whose shape is known to be simple, does not hold what it declares, or None."""
+    """Return why a dataset does not hold what it declares, or None; its shape must be simple."""
     plist, shape = dataset.get_create_plist(), dataset.get_space().get_simple_extent_dims()
     kind = dataset.get_type()
     is_reference = isinstance(kind, h5t.TypeStringID) and kind.is_variable_str()
@@ -68,14 +71,14 @@ def size_fault(dataset: h5d.DatasetID) -> str | None:
 
 
 def read_hdf5(path: str, texts: bool = False) -> Arrays:
-    """Return the datasets of the root group of an HDF5 file, None for what is no column.
+    """Read the datasets of the root group of an HDF5 file, with None for those that are no columns.
 
     Args:
         path: The file.
-        texts: Whether columns may be of text and booleans, too, or of numbers only (default).
+        texts: Whether columns may be of text and booleans, too; default False: only of numbers.
 
     Raises:
-        ValueError: When it is none, or an entry is a link, or a dataset not kept whole in it.
+        ValueError: If it is no HDF5 file, an entry is a link, or a dataset is not completely in it.
     """
     try:
         with h5py.File(path, "r") as file:
@@ -117,10 +120,10 @@ def _holds_columns(dataset: h5d.DatasetID, texts: bool) -> bool:
 
 
 def _read(dataset: h5py.Dataset, size: int) -> Array:
-    """Return the array of a dataset in a file of `size` bytes.
+    """Read the array of a dataset in a file of `size` bytes.
 
-    Texts of any length lie in the file by themselves, and any number of entries may name one of
-    them: so they are read a few at a time, until they are more than the file can hold.
+    Texts of any length are stored separately, and any number of entries may refer to one of them.
+    They are therefore read a few at a time, and refused once they are longer than the file.
     """
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is not None:

@@ -1,6 +1,6 @@
-"""Class labels: text, integers or booleans of the user, and the class numbers 0, 1, .. inside.
+"""Class labels (text, integers or booleans of the user) and their class numbers 0, 1, ..
 
-The number of a label is its place in `classes`, a tuple of plain Python values in their order.
+The number of a label is its index in `classes`, a sorted tuple of plain Python values.
 """
 
 from typing import Any
@@ -47,15 +47,16 @@ def as_labels(
     )
     if array.dtype.kind == "f":
         return _whole_numbers(array, name, advice)
-    # Hashes may need the last bit of 64.
+    # Labels that are hashes may need all 64 bits.
     return _as_int64(array, name) if array.dtype.kind in "iu" else array
 
 
 def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
-    """Return the classes that training labels [N, K] stand for.
+    """Determine the classes from training labels [N, K].
 
-    Labels that are class numbers already, out of 0 .. num_classes - 1, or booleans for two classes,
-    need not all occur. Others must be exactly `num_classes` different ones, of a single target.
+    Labels that are class numbers already (0 .. num_classes - 1), and booleans for two classes, need
+    not all occur. Other labels must have exactly `num_classes` different values, in a single
+    target.
 
     Returns:
         Tuple of `num_classes` labels in order.
@@ -83,7 +84,7 @@ def learn_classes(labels: Array, num_classes: int, name: str) -> Classes:
 
 
 def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
-    """Class numbers of labels [N, K]: float64 [N, K].
+    """Convert labels [N, K] to class numbers, float64 [N, K].
 
     Raises:
         ValueError: For a label that is not one of the classes.
@@ -100,13 +101,13 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
 
 
 def group_numbers(labels: Any, num_rows: int) -> Array | None:
-    """Give a number to rows that belong together: labels [N], text or integers, numbered as they first occur.
+    """Number the groups of rows with labels [N], text or integers, in order of first occurrence.
 
     Returns:
-        Array [N] of 0 .. G - 1, whatever the labels are called, or None of None.
+        Array [N] of 0 .. G - 1, which does not depend on the names of the labels; None for None.
 
     Raises:
-        TypeError, ValueError: For labels of other kinds, missing ones, and another number of them.
+        TypeError, ValueError: For labels of other kinds, missing labels, or another number of them.
     """
     if labels is None:
         return None
@@ -119,12 +120,12 @@ def group_numbers(labels: Any, num_rows: int) -> Array | None:
 
 
 def label_array(classes: Classes) -> Array:
-    """Return the labels [M] that class numbers pick from: text, int64, uint64 or bool, all exact."""
+    """Return the labels [M] of the class numbers as text, int64, uint64 or bool, all exact."""
     return _from_objects(np.array(classes, dtype=object), "classes")
 
 
 def check_classes(classes: Classes, num_classes: int) -> None:
-    """Refuse classes that `learn_classes` cannot have given, with a ValueError."""
+    """Raise ValueError for classes that `learn_classes` cannot have returned."""
     kinds = {type(label) for label in classes}
     sound = len(kinds) == 1 and kinds <= {str, int, bool}
     if not sound or len(set(classes)) != len(classes) or len(classes) != num_classes:
@@ -137,7 +138,7 @@ def check_classes(classes: Classes, num_classes: int) -> None:
 def _plain_array(value: Any, name: str) -> Array:
     array = as_rectangle(value, name, "labels")
     if array.dtype.kind == "T" or (array.dtype.kind in "Uiuf" and not hasattr(value, "dtype")):
-        array = np.asarray(value, dtype=object)  # a list that mixes kinds shows: NumPy converts
+        array = np.asarray(value, dtype=object)  # NumPy would convert a list of mixed kinds
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind not in "biufU":
@@ -153,7 +154,7 @@ def _from_objects(array: Array, name: str) -> Array:
     for classes, dtype in (((str,), str), ((bool, np.bool_), bool)):
         if all(issubclass(kind, classes) for kind in kinds):
             return array.astype(dtype)
-    # time spans of NumPy are integers to Python
+    # timedelta64 is a subclass of the integers of NumPy
     others = (bool, np.bool_, np.timedelta64)
     numbers = (int, float, np.integer, np.floating)
     if any(issubclass(kind, others) or not issubclass(kind, numbers) for kind in kinds):
@@ -168,7 +169,7 @@ def _from_objects(array: Array, name: str) -> Array:
 
 
 def _as_int64(array: Array, name: str) -> Array:
-    """Integers in 64 bits, with a sign where that fits; ValueError where neither does."""
+    """Convert integers to 64 bits, signed if they fit; raise ValueError if they fit neither."""
     low, high = int(array.min()), int(array.max())
     for dtype in (np.int64, np.uint64):
         limits = np.iinfo(dtype)

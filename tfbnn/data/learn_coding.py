@@ -1,4 +1,4 @@
-"""Columns of a training table that hold text, categories or flags, and which values."""
+"""Learning of the columns with text, categories or flags in a training table, and their values."""
 
 from collections import Counter
 from typing import Any, Literal, TypeAlias
@@ -31,25 +31,29 @@ from tfbnn.data.validation import (
 )
 from tfbnn.system.arrays import Array
 
-# What a fit does about missing values.
+# Treatment of missing values in a fit.
 Missing: TypeAlias = Literal["refuse", "indicator"]
 REFUSE: Missing = "refuse"
 
 
 def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
-    """Learn how the columns of a frame are coded; None where they all hold numbers, and without names.
+    """Learn how the columns of a frame are coded.
 
     Args:
         x: Anything array-like.
         argument: What the user calls it, for messages.
-        missing: "refuse" (default), or "indicator": a column of numbers with missing values gets their
-            median in place of them and a second input that is 1 there, a column of text one more
-            category. Columns of an array without names are called x0, x1, ... then.
+        missing: "refuse" (default), or "indicator". With the latter, a column of numbers with
+            missing values gets their median in place of them, and a second input that is 1 there; a
+            column of text gets one more category. Columns of an array without names are then called
+            x0, x1, ...
+
+    Returns:
+        Coding; None if all columns hold numbers, or have no names.
 
     Raises:
         TypeError: For a column of dates, or one that mixes text with something else.
-        ValueError: For two columns of one name, missing values that are refused, or a column of text
-            whose values are too many or look like numbers or dates.
+        ValueError: For two columns of one name, missing values that are refused, or a column of
+            text whose values are too many or look like numbers or dates.
     """
     refuse_units(x, argument)
     x = plain_frame(x, argument)
@@ -77,7 +81,7 @@ def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
 
 
 def _with_names(x: Any, argument: str) -> Any:
-    """Make a Table of an array of numbers without names where values are missing."""
+    """Convert an array of numbers without names to a Table, if values are missing."""
     if distinct_names(x, argument) is not None:
         return x
     array = as_rectangle(x, argument, "numbers")
@@ -89,7 +93,7 @@ def _with_names(x: Any, argument: str) -> Any:
 
 
 def _refuse_missing(x: Any, names: tuple[str, ...], argument: str) -> None:
-    """Refuse missing values, naming all columns that have some."""
+    """Refuse missing values, with the names of all columns that have some."""
     columns = {name: entries for name, (_, entries) in zip(names, frame_columns(x))}
     gaps = {name: lacking(entries) for name, entries in columns.items()}
     counts = {name: int(mask.sum()) for name, mask in gaps.items() if mask.any()}
@@ -125,14 +129,14 @@ def _learn_column(name: str, entries: Array, is_category: bool, argument: str) -
 
 
 def _kind_of(entries: Array, what: str) -> str:
-    """Find what a column without missing values holds: NUMBERS, FLAGS or TEXTS; refuse dates."""
+    """Return the kind of a column without missing values: NUMBERS, FLAGS or TEXTS; refuse dates."""
     if entries.dtype.kind == "b":
         return FLAGS
     if entries.dtype.kind not in "OUTMm":
         return NUMBERS
     kinds = {type(entry) for entry in entries.tolist() if not is_missing(entry)}
     if entries.dtype.kind in "Mm" or any(issubclass(kind, DATES) for kind in kinds):
-        as_float_array(entries, what)  # which says what to do about dates
+        as_float_array(entries, what)  # raises, with advice about dates
     is_text = [issubclass(kind, str) for kind in kinds]
     if any(is_text) and not all(is_text):
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -146,7 +150,7 @@ def _kind_of(entries: Array, what: str) -> str:
 
 
 def _check_values(values: list[str], num_rows: int, what: str, is_category: bool) -> None:
-    """Refuse what is no set of categories."""
+    """Refuse text values that are not a set of categories."""
     numbers = [value for value in values if is_number(decimal(value))]
     if numbers and not is_category:
         raise ValueError(

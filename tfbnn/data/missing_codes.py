@@ -1,4 +1,4 @@
-"""Numbers that stand for missing values, such as -999, among those of a column."""
+"""Codes for missing values, such as -999, among the numbers of a column."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from tfbnn.system.words import warn
 
 _NINES = [float(f"{10**digits - 1}.{tail}") for digits in range(3, 11) for tail in ("0", "9", "99")]
 _SIZES = [99.9, 99.99, 2.0**31 - 1, 1e10, 1e15, 9.96921e36, *np.power(10.0, range(20, 39)), *_NINES]
-# Columns with more of them have values of many sizes, such as powers of ten.
+# A column with more of them has values of many sizes, such as powers of ten.
 _MOST_CODES = 3
-# As float32, in which many files hold them.
+# In float32, the dtype of many files.
 _CODES = np.array([-99, -32768, 32767, -(2.0**31), *_SIZES, *np.negative(_SIZES)], np.float32)
 
 
 def are_codes(values: Array) -> Array:
-    """Mark values [...] that are in common use as codes for missing ones."""
+    """Mark values [...] that are in common use as codes for missing values."""
     with np.errstate(over="ignore"):
         found: Array = np.isin(np.asarray(values, np.float32), _CODES)
     return found
@@ -27,11 +27,11 @@ def are_codes(values: Array) -> Array:
 def warn_of_codes(
     values: Array, what: str, advice: str, names: Sequence[str] | None = None
 ) -> None:
-    """Warn of numbers that look like codes for missing values, by column and count.
+    """Warn about numbers that look like codes for missing values, by column and count.
 
-    Such numbers are in common use as codes, occur twice or more in a column, and lie further from its other
-    numbers than these do from each other. What is closer may be measured: counts up to 999, a detector that
-    saturates at 9999.
+    Such numbers are in common use as codes, occur at least twice in a column, and lie further from
+    its other numbers than these do from each other. Closer numbers may be measured: counts up to
+    999, or a detector that saturates at 9999.
 
     Args:
         values: [N, D].

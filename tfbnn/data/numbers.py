@@ -1,4 +1,4 @@
-"""Numbers in text: plain decimal notation, for cells and, stricter, for labels.
+"""Numbers in text: plain decimal notation, for cells and, more strictly, for labels.
 
 Python's float() takes more: "1_000", digits of every script, "nan". In a table these are names.
 """
@@ -13,13 +13,13 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
-# One way to write each integer, so that two texts are never one label: no 007, +1 or 1e2.
+# Each integer is written in one way, so that two texts are never one label: no 007, +1 or 1e2.
 _LABEL = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?")
 _MAX_DIGITS = 20  # of 2**64 - 1
-_LONGEST = 60  # of a number with its unit, or a date
+_LONGEST = 60  # characters of a number with its unit, or of a date
 # Fortran's double precision: 1.5D+03. It always writes a point, which codes such as 12D3 lack.
 _FORTRAN = re.compile(r"([+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+))[dD]([+-]?[0-9]+)")
-# What pandas has for missing values besides None and NaN; nobody imports it here.
+# Types of missing values in pandas besides None and NaN; pandas is not imported here.
 _MISSING_TYPES = {"NAType", "NaTType"}
 _MISSING_WORDS = {"", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"}
 
@@ -30,7 +30,8 @@ _OTHER = re.compile(
     rf"(?P<before>{_SYMBOL}?)\s*{_NUMBER}(?:\s*(?:\+/?-|\u00b1)\s*[0-9.,]+)?"
     rf"(?:\s*(?P<behind>{_SYMBOL})|(?P<blank>\s*)(?P<unit>[^\W\d_]{{1,6}}(?:/[^\W\d_]{{1,6}})?))?"
 )
-# Two digits for a year with slashes alone, as 20.04.10 may be a version; 2010-21 is a season, no month.
+# A year has two digits only between slashes, because 20.04.10 may be a version. 2010-21 is a season,
+# not a month.
 _DATE = re.compile(
     r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])|[0-9]{4}([./-])[0-9]{1,2}\1[0-9]{1,2}"
     r"|[0-9]{1,2}([./-])[0-9]{1,2}\2[0-9]{4}|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2})(?:[T ].*)?"
@@ -38,7 +39,7 @@ _DATE = re.compile(
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a finite number: "-1", "0.5", ".5", "1e-3", blanks around it or none."""
+    """Check whether a text is a finite number: "-1", "0.5", ".5" or "1e-3", maybe with blanks."""
     if not only_plain_floats(text):
         return False
     try:
@@ -48,20 +49,23 @@ def is_number(text: str) -> bool:
 
 
 def decimal(text: str) -> str:
-    """Return a number in Fortran's notation, such as 1.5D+03, with an e for its D; other texts as they are."""
+    """Replace the D of a Fortran number, such as 1.5D+03, by e; return other texts unchanged."""
     match = _FORTRAN.fullmatch(text.strip())
     return text if match is None else "{}e{}".format(*match.groups())
 
 
 def is_missing(entry: Any) -> bool:
-    """Tell whether an entry of a column is None, NaN, NA or NaT."""
+    """Check whether an entry of a column is None, NaN, NA or NaT."""
     if isinstance(entry, (float, np.floating)):
         return math.isnan(entry)
     return entry is None or type(entry).__name__ in _MISSING_TYPES
 
 
 def is_gap(cell: str, is_text: bool = False) -> bool:
-    """Tell whether a cell says that nothing is there: empty, NA, NaN, null; in a column of numbers, none."""
+    """Check whether a cell stands for a missing value: empty, NA, NaN, null.
+
+    In a column of numbers, "none" does as well.
+    """
     word = cell.strip().casefold()
     return word in _MISSING_WORDS and not (is_text and word == "none")
 
@@ -72,10 +76,11 @@ def told(texts: Iterable[str]) -> list[str]:
 
 
 def is_other_notation(texts: Collection[str]) -> bool:
-    """Tell whether there are texts, and all are dates, or numbers in another notation.
+    """Check whether there are texts, and all are dates, or numbers in another notation.
 
-    Such as 10%, $100, 1.100,00 or 100+-2. With a unit, as 100 GeV, they are three numbers at least, as two
-    may be names (2WD, 4WD), and units without a blank before are the same (not 1st, 2nd, 3rd).
+    Examples are 10%, $100, 1.100,00 and 100+-2. Numbers with a unit, such as 100 GeV, must be at
+    least three, because two may be names (2WD, 4WD). Units without a blank before them must all be
+    the same (not 1st, 2nd, 3rd).
     """
     if not texts or any(len(text) > _LONGEST for text in texts):
         return False
@@ -89,24 +94,25 @@ def is_other_notation(texts: Collection[str]) -> bool:
 
 
 def only_plain_floats(text: str) -> bool:
-    """Tell whether float() takes nothing in a text, or in many joined, that `is_number` does not.
+    """Check that float() takes nothing in a text, or in many joined, that `is_number` refuses.
 
-    But for "nan", "inf" and what overflows, which show in the result.
+    Exceptions are "nan", "inf" and numbers that overflow, which show in the result.
     """
     return text.isascii() and "_" not in text
 
 
 def label_numbers(texts: Iterable[str]) -> Array | None:
-    """Class labels as the numbers that they are all written as, or None where they are texts.
+    """Convert class labels to the numbers that they are written as; return None for text.
 
-    Numbers are written without leading zeros, plus signs and exponents, such as 10, -3 or 2.0. What
-    differs as text must differ as a number, and integers have at most 64 bits: else all stay text.
+    Numbers are written without leading zeros, plus signs and exponents, such as 10, -3 or 2.0.
+    Labels that differ as text must differ as numbers, and integers must fit into 64 bits; otherwise
+    all stay text.
 
     Args:
         texts: Labels, N of them.
 
     Returns:
-        Array [N] of int64 or uint64, exact; of float64 where some are not whole; or None.
+        Array [N] of int64 or uint64, exact; of float64 if some are not whole; or None.
     """
     texts = list(texts)
     values = {text: _label_number(text) for text in set(texts)}

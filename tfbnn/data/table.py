@@ -1,4 +1,4 @@
-"""Tables in memory: named columns of numbers, text, flags and class labels; and what is wanted of a file."""
+"""Tables in memory, with named columns of numbers, text, flags and labels; and read requests."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,10 +22,10 @@ TEXT_ADVICE = (
 def column_places(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
-    """Return indices of the named columns of a table; one pass over its columns, however many.
+    """Return the indices of the named columns of a table, in one pass over its columns.
 
     Raises:
-        ValueError: If a column is missing or there twice.
+        ValueError: If a column is missing or occurs twice.
     """
     places = {column: place for place, column in enumerate(columns)}
     missing = [name for name in names if name not in places]
@@ -47,23 +47,23 @@ def column_places(
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns, of finite numbers unless text was asked for; NaN where one is missing.
+    """Named columns, of finite numbers unless text was requested; missing numbers are NaN.
 
-    A table passes for a data frame where tfbnn takes one: it has `columns`, and NumPy converts it
+    A table can be passed wherever tfbnn takes a data frame: it has `columns`, and NumPy converts it
     to its values. So `model.fit_posterior(table.select(names), ...)` remembers the names.
 
     Attributes:
         columns: Column names, M of them.
-        values: Array [N, M], float64; of objects where some columns are among `words`.
+        values: Array [N, M], float64; of objects if some columns are among `words`.
         source: Where it was read, for messages.
         texts: Columns of labels as they are written, dict name -> array [N] of text, integers or
             booleans.
-        lines: Line of each row in a text file [N], from 1; of other files its number, from 0; or
+        lines: Line of each row in a text file [N], from 1; in other files its number, from 0; or
             None.
         unit: What `lines` counts: "line" or "row".
-        left_out: Names of columns that the file has, but without numbers or without a name.
+        left_out: Names of columns of the file without numbers or without a name.
         words: Names of columns that hold text or flags, as they are written, or integers.
-        categories: Those of `words` that are to be coded even where they look like numbers.
+        categories: Names among `words` that are coded even if they look like numbers.
     """
 
     columns: tuple[str, ...]
@@ -80,7 +80,7 @@ class Table:
     def of_columns(
         cls, columns: Mapping[str, Array], categories: Collection[str] = (), **others: Any
     ) -> "Table":
-        """Return a Table of arrays [N] by their names, those of text, flags and categories as `words`."""
+        """Build a Table from arrays [N] by name; text, flags and categories are its `words`."""
         words = frozenset(
             name
             for name, array in columns.items()
@@ -100,10 +100,10 @@ class Table:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def select(self, names: Names) -> "Table":
-        """Return the table with these columns only, in this order.
+        """Return the table with only these columns, in this order.
 
         Raises:
-            ValueError: If a column is not there.
+            ValueError: If a column does not exist.
         """
         self._refuse([name for name in names if name in self.left_out])
         kind = "columns" if self.words else "columns of numbers"
@@ -114,7 +114,7 @@ class Table:
         return replace(self, columns=tuple(names), values=values, words=words)
 
     def renamed(self, names: Names) -> "Table":
-        """Return the table whose columns are called so, in their order."""
+        """Return the table with these names of its columns, in their order."""
         new = dict(zip(self.columns, names))
         words, categories = (
             frozenset(new[name] for name in found & new.keys())
@@ -126,7 +126,7 @@ class Table:
         """Return these columns as numbers [N, len(names)], float64.
 
         Raises:
-            ValueError: If a column is not there, or holds no numbers.
+            ValueError: If a column does not exist, or holds no numbers.
         """
         self._refuse([name for name in names if name in self.words])
         return self.select(names).values
@@ -135,15 +135,15 @@ class Table:
         """Return the entries of one column [N]."""
         return self.select([name]).values[:, 0]
 
-    __getitem__ = select  # as frames have it
+    __getitem__ = select  # as in data frames
 
     def labels(self, names: Names) -> Array:
-        """Return these columns as labels [N, K]: as they are written, or numbers where they are not.
+        """Return these columns as labels [N, K]: as they are written, or else as numbers.
 
         Columns of text and flags that were read as features are text here.
 
         Raises:
-            ValueError: If a column is not there.
+            ValueError: If a column does not exist.
         """
         words = {name: self.column(name).astype(str) for name in names if name in self.words}
         written = {**words, **self.texts}
@@ -152,16 +152,16 @@ class Table:
         return self.numbers(names)
 
     def _refuse(self, names: Names) -> None:
-        """Refuse columns without numbers where numbers are needed."""
+        """Refuse the named columns, which hold no numbers."""
         for name in names:
             raise ValueError(f"{self.source}, column {name}: expected numbers, but {TEXT_ADVICE}.")
 
     def line_of(self, row: int) -> str | None:
-        """Say where a row was read, for messages; None if that is not known."""
+        """Return where a row was read, for messages, or None if that is not known."""
         return None if self.lines is None else f"{self.source}, {self.unit} {self.lines[row]}"
 
     def take(self, rows: Array | slice) -> "Table":
-        """Return the table with these rows only: indices, a mask or a slice."""
+        """Return the table with only these rows: indices, a mask or a slice."""
         return replace(
             self,
             values=self.values[rows],
@@ -170,12 +170,12 @@ class Table:
         )
 
 
-# Names of the columns to read, or what picks them from the names there are; None for all.
+# Names of the columns to read, or a function that picks them from the available names; None for all.
 Choice = Names | Callable[[tuple[str, ...]], Names] | None
 
 
 class Wanted(NamedTuple):
-    """Wishes for a table: the arguments of `read_table`."""
+    """Requested columns and properties of a table: the arguments of `read_table`."""
 
     columns: Choice
     labels: Names
@@ -186,17 +186,17 @@ class Wanted(NamedTuple):
     gaps: bool = False
 
     def chosen(self, available: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of the columns to read that are no labels."""
+        """Return the names of the columns to read that are no labels."""
         asked = self.columns(available) if callable(self.columns) else self.columns
         names = available if asked is None else asked
         apart = {*self.labels, *self.without}
         return tuple(name for name in names if name not in apart)
 
     def may_lack(self, name: str) -> bool:
-        """Tell whether values of a column may be missing."""
+        """Check whether values of a column may be missing."""
         return self.gaps and name not in self.needed
 
     @property
     def may_be_text(self) -> bool:
-        """Tell whether a column may hold text or flags and be no label."""
+        """True if columns other than labels may hold text or flags."""
         return self.texts or self.categories is not None

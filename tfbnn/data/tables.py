@@ -1,8 +1,8 @@
-"""Read and write tables of named columns, by the endings of files: text such as CSV, and arrays.
+"""Reading and writing of tables of named columns; the ending of the file gives the format.
 
-Files are data only: nothing is ever unpickled. To work through a table in text of any length at
-constant memory, see `tfbnn.data.csv_tables`. What is written comes piece by piece, and the file gets its
-name only once it is complete; formats other than text keep the rows until the end.
+Files are data only: nothing is ever unpickled. For a table in text of any length, read row by row
+at constant memory, see `tfbnn.data.csv_tables`. Rows are written piece by piece, and the file gets
+its name only once it is complete. Formats other than text keep the rows in memory until the end.
 """
 
 import contextlib
@@ -39,41 +39,40 @@ def read_table(
     needed: Names = (),
     gaps: bool = False,
 ) -> Table:
-    """Read a table; the end of the file's name says in which format.
+    """Read a table; the ending of the file's name gives the format.
 
-    `.csv`, `.tsv`, `.txt`, `.dat`, no ending, each also with `.gz` behind, or "-" for standard
-    input: text, whose separator and header are found as `tfbnn.data.csv_tables` says. `.npz`,
-    `.h5`, `.hdf5`: every one-dimensional array (HDF5: of the root group) is a column of its name;
-    the columns of a two-dimensional array `x` are called x_0, x_1 and so on. `.npy`: the same of one
-    array, called "column", or of its fields; it is mapped, so that no second copy of it is made on
-    the way. `.parquet`, `.pq`:
-    needs the extra `parquet`.
+    `.csv`, `.tsv`, `.txt`, `.dat` and no ending, each also with `.gz`, or "-" for standard input,
+    are text. Its separator and header are found as `tfbnn.data.csv_tables` describes. In `.npz`,
+    `.h5` and `.hdf5` files, every one-dimensional array (HDF5: of the root group) is a column of
+    its name; the columns of a two-dimensional array `x` are called x_0, x_1 and so on. In a `.npy`
+    file the same holds for one array, called "column", or for its fields; the file is mapped, so
+    that no second copy is made. `.parquet` and `.pq` need the extra `parquet`.
 
-    Columns without any number (names, dates, flags) or without a name (the index that pandas
-    writes) are left out, unless they are asked for, or `texts`.
+    Columns without any number (names, dates, flags) are left out, unless they are requested or
+    `texts` is set. So are columns without a name (the index that pandas writes).
 
     Args:
         path: File name, or "-".
-        columns: Names of the columns to read, in this order; others are not even looked at. Or a
-            function that picks them from the tuple of names there are. None (default) reads all
+        columns: Names of the columns to read, in this order; others are not even parsed. Or a
+            function that picks them from the tuple of available names. None (default) reads all
             that hold numbers and have a name, and warns of others.
         labels: Names of columns that hold class labels: any text, integers or booleans.
         without: Names of columns that are not read.
-        categories: Names of columns that are read as they are written, as text, even where they
+        categories: Names of columns that are read as they are written, as text, even if they
             look like numbers; the function in `columns` may add some. None (default): no column.
-        texts: Whether columns that hold text and no number, or flags, are read so, too.
-        needed: Names of columns that have to be there, which is looked at before anything else.
-        gaps: Whether values of others than those may be missing: NaN among numbers, None or "" among
-            text. In text files one is missing where a cell is empty, NA, n/a, NaN or null, and a number
-            where it is none.
+        texts: Whether columns of text without any number, and flags, are read as text, too.
+        needed: Names of columns that must exist; this is checked before anything else.
+        gaps: Whether values of other columns may be missing: NaN among numbers, None or "" among
+            text. In text files, a value is missing if its cell is empty, NA, n/a, NaN or null; a
+            number is also missing if its cell is "none".
 
     Returns:
         Table.
 
     Raises:
-        FileNotFoundError: When there is no such file.
+        FileNotFoundError: If there is no such file.
         ImportError: For Parquet without pyarrow.
-        ValueError: For a table that cannot be read, a column that is missing or there twice, no
+        ValueError: For a table that cannot be read, a column that is missing or occurs twice, no
             rows, or a value that is not a finite number; with file, line and column.
 
     Warns:
@@ -112,9 +111,9 @@ def table_of(
     words: Collection[str] = (),
     **others: Any,
 ) -> Table:
-    """Return a Table of columns of some rows of a table in text.
+    """Build a Table from columns of some rows of a table in text.
 
-    `words` and `categories` are as they are written, `may_lack` as in `CsvRows.numbers`.
+    `words` and `categories` are kept as they are written; `may_lack` is as in `CsvRows.numbers`.
     """
     of_words = [name for name in names if name in words or name in categories]
     of_numbers = [name for name in names if name not in of_words]
@@ -126,7 +125,7 @@ def table_of(
 
 
 def is_csv(path: StrPath) -> bool:
-    """Tell whether `read_table` takes a file name for that of a table in text."""
+    """Check whether `read_table` takes a file name for that of a table in text."""
     return ending_of(path) in _TEXT
 
 
@@ -169,7 +168,7 @@ def _warn_of_header(rows: CsvRows) -> None:
 
 
 def _has_number(lines: Lines, place: int) -> bool:
-    """Tell whether a column is to be read: numbers with decimal commas are, so that they are refused."""
+    """Check whether a column has a number. Decimal commas count, so that they are refused later."""
     cells = (decimal(cells[place]) for _, cells in lines)
     return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
@@ -186,24 +185,25 @@ def _read_arrays(path: str, wanted: Wanted) -> Table:
 
 
 def ending_of(path: StrPath) -> str:
-    """Return the ending of a file's name in small letters, with what stands before .gz: ".csv.gz"."""
+    """Return the ending of a file's name in lower case, with the part before .gz: ".csv.gz"."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
     return os.path.splitext(stem)[1] + ending if ending == _GZ else ending
 
 
 @contextlib.contextmanager
 def table_writer(path: StrPath, columns: Names, comments: Names = ()) -> Iterator[Writer]:
-    """Yield what takes the rows of a table that is then at `path`.
+    """Yield a function that writes the rows of a table to `path`.
 
     Args:
         path: File name with one of `ENDINGS`.
         columns: Names of the columns.
-        comments: Lines for its head: comments of text, metadata "comments" of Parquet; NPZ has no place.
+        comments: Lines for the head of the file: comments in text, metadata "comments" in Parquet;
+            NPZ files hold none.
 
     Raises:
         ImportError: For Parquet without pyarrow.
-        ValueError: For names that the format cannot hold: before any row is asked for.
-        OSError: When the file cannot be written.
+        ValueError: For names that the format cannot hold, before any row is written.
+        OSError: If the file cannot be written.
     """
     ending = ending_of(path)
     if ending in _WRITTEN:
@@ -216,7 +216,7 @@ def table_writer(path: StrPath, columns: Names, comments: Names = ()) -> Iterato
     write = _WHOLE[ending]
     if write is _write_parquet:
         required("pyarrow", f"Writing {os.fspath(path)} needs pyarrow", "parquet")
-    # Names that would fall together, or name no array of their own in the file.
+    # Names that would collide, or name no array of their own in the file.
     twice = [name for name in columns if columns.count(name) > 1]
     odd = [name for name in columns if not name or set("/\0") & set(name)]
     bad = twice or (odd if write is not _write_parquet else [])
@@ -233,7 +233,7 @@ def table_writer(path: StrPath, columns: Names, comments: Names = ()) -> Iterato
 
 
 def _write_npz(stream: BinaryIO, columns: dict[str, Array], comments: Names) -> None:
-    # numpy.savez takes no column of the name "file".
+    # numpy.savez cannot take a column with the name "file".
     with zipfile.ZipFile(stream, "w") as archive:
         for name, column in columns.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

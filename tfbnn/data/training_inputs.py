@@ -1,8 +1,8 @@
-"""Range of the training inputs, and trust levels of others by it.
+"""Range of the training inputs, and trust levels of new inputs relative to it.
 
-The levels of that are GAMBIT's trust levels: fine, questionable, do not trust. They are about the
-inputs alone, on the scale the network sees, and no statement about the error there; data with holes
-or on a curved surface have more "inside" than is covered.
+The levels are GAMBIT's trust levels: fine, questionable, do not trust. They judge only the inputs,
+on the scale the network sees, and make no statement about the error there. If the data have holes
+or lie on a curved surface, more is "inside" than is covered.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ INSIDE, EDGE, OUTSIDE = 1, 0, -1
 # How far beyond the training data the edge reaches, as a share of each input's range and of the
 # largest distance. A network still interpolates a little past its last row; 10 % is convention.
 MARGIN = 0.1
-# A D x D matrix of more inputs than this would outweigh the draws.
+# With more inputs, a D x D matrix would be larger than the draws.
 MAX_COVARIANCE_INPUTS = 1000
 
-# The training distances that are kept: their 99 % quantile and the largest.
+# Quantiles of the training distances that are kept: 99 % and the largest.
 _LEVELS = (0.99, 1.0)
-# Least variance of a direction in units of the mean one, for inputs that depend on each other.
+# Least variance of a direction, relative to the mean variance, for inputs that depend on each other.
 _LEAST_VARIANCE = 1e-6
 
 
@@ -33,8 +33,8 @@ class TrainingInputs:
     Attributes:
         low, high: Smallest and largest value of each input [D].
         mean: Mean of each input [D].
-        covariance: Mean product of deviations from the mean [D, D]; of more than 1000 inputs the
-            variances alone [D, 1].
+        covariance: Mean product of deviations from the mean [D, D]; for more than 1000 inputs only
+            the variances [D, 1].
         distances: The 99 % quantile and the largest of the training inputs' own `distance` [2].
     """
 
@@ -45,17 +45,17 @@ class TrainingInputs:
     distances: Array
 
     def distance(self, x: Array) -> Array:
-        """Mahalanobis distance from the mean of the training inputs: x [N, D] -> [N].
+        """Compute the Mahalanobis distance from the mean of the training inputs: x [N, D] -> [N].
 
-        Directions in which inputs hardly vary, as they depend on each other, count as if the
-        variance (of inputs scaled to variance 1) was 1e-6 there. Constant inputs do not count:
-        their range says more.
+        Some directions hardly vary, because inputs depend on each other. They count as if the
+        variance (of inputs scaled to variance 1) was 1e-6 there. Constant inputs do not count; the
+        check of their range covers them.
         """
         return _distance(self.mean, self._whitening, x)
 
     @property
     def whitening_matrix(self) -> Array:
-        """Matrix [D, D] whose product with a deviation from the mean has the distance as its length."""
+        """Matrix [D, D] that maps a deviation from the mean to a vector of length `distance`."""
         scales, matrix = self._whitening
         return np.diag(scales) if matrix is None else (scales[:, None] * matrix).T
 
@@ -69,7 +69,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
 
     Args:
         x: Inputs [N, D] on the scale the network sees, float64.
-        weights: How many rows each stands for [N]; default one.
+        weights: Number of rows that each row stands for [N]; default one.
 
     Returns:
         TrainingInputs.
@@ -91,7 +91,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
             f"{np.abs(x).max():.3g} after its transform. Use x_transform='standardize'."
         )
     distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
-    # One of the distances themselves, so that the share of rows within is not less than it says.
+    # The quantile is one of the distances, so that at least the stated share of rows lies within it.
     if weights is None:
         distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
     else:
@@ -103,7 +103,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
 
 
 def _products(deviation: Array, weights: Array | None) -> Array:
-    """Return sums over rows of the products of deviations [N, D]: [D, D], of many inputs of squares [D, 1]."""
+    """Sum products of deviations [N, D] over rows: [D, D], or squares [D, 1] of many inputs."""
     if weights is not None:
         deviation = deviation * np.sqrt(weights)[:, None]
     if deviation.shape[1] > MAX_COVARIANCE_INPUTS:
@@ -113,22 +113,24 @@ def _products(deviation: Array, weights: Array | None) -> Array:
 
 
 def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
-    """Trust levels of transformed inputs.
+    """Compute trust levels of transformed inputs.
 
-    Inside: no input is beyond its range, and the Mahalanobis distance from the mean is within the
-    99 % quantile of the training inputs' own, as the corners of the box are empty where inputs
-    are correlated. Outside: some input is beyond its range by more than 10 % of that range, or the
-    distance is more than 10 % beyond the largest of the training inputs. Else at the edge.
+    - Inside: no input is beyond its range, and the Mahalanobis distance from the mean is within the
+      99 % quantile of the training inputs' own. The distance matters because the corners of the box
+      are empty if inputs are correlated.
+    - Outside: some input is beyond its range by more than 10 % of that range, or the distance is
+      more than 10 % beyond the largest of the training inputs.
+    - Edge: everything else.
 
-    So about 1 % of new rows like the training rows are at the edge by their distance, about
-    2 D / N of them because N rows do not reach the ends of the range, and hardly any is outside.
+    About 1 % of new rows like the training rows are at the edge by their distance, and about 2 D /
+    N of them because N rows do not reach the ends of the range. Hardly any is outside.
 
     Args:
         training_inputs: TrainingInputs.
         x: Inputs [N, D] on the scale the network sees.
 
     Returns:
-        Integers [N].
+        Integers [N]: INSIDE, EDGE or OUTSIDE.
     """
     low, high = training_inputs.low, training_inputs.high
     beyond = np.maximum(low - x, x - high)
@@ -140,7 +142,7 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
 
 
 def _whitening_factors(covariance: Array) -> tuple[Array, Array | None]:
-    """Factors of deviations from the mean: (scales [D], matrix [D, D] or None)."""
+    """Compute factors of deviations from the mean: (scales [D], matrix [D, D] or None)."""
     only_variances = covariance.shape[0] != covariance.shape[1]
     variances = covariance[:, 0] if only_variances else np.diagonal(covariance)
     varied = variances > 0

@@ -1,6 +1,6 @@
 """Elementwise transforms of inputs and targets, with inverse and Jacobian, in float64.
 
-A `Pipeline` is what the names in `x_transform` and `y_transform` become once they have seen data.
+A `Pipeline` holds the transforms named in `x_transform` or `y_transform`, fitted to data.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
 from tfbnn.system.words import did_you_mean, warn
 
-# (kind, *names of tensors or numbers) -> name of the result.
+# Adds an ONNX operation: (kind, *names of tensors or numbers) -> name of the result.
 Operation = Callable[..., str]
 Names = Sequence[str] | None
-# Every transform by its name.
+# All transforms by their names.
 TRANSFORMS: dict[str, type[Transform]] = {}
 
 
 @dataclass(frozen=True)
 class Transform(ABC):
-    """One elementwise transform wherever it is computed.
+    """An elementwise transform for NumPy and ONNX.
 
     Its fields are what it learns from data: tuples with an entry for every column.
 
-    `forward` takes rows [N, D] and `inverse` values [..., K]; but in graphs `inverse` has the rows
-    innermost, [S, K, N]: op(kind, *inputs) adds an operation of the ONNX standard and gives the
-    result, as in `tfbnn.posterior.onnx`.
+    `forward` takes rows [N, D] and `inverse` values [..., K]. In ONNX graphs, the inverse has the
+    rows innermost, [S, K, N]. There op(kind, *inputs) adds an operation of the ONNX standard and
+    returns its result, as in `tfbnn.posterior.onnx`.
 
     Attributes:
-        name: What `x_transform` and `y_transform` call it, and files; of every subclass.
+        name: Name in `x_transform`, `y_transform` and files; every subclass has one.
         is_affine: Whether it only shifts and rescales, so that moments carry over exactly.
     """
 
@@ -48,7 +48,7 @@ class Transform(ABC):
 
     @classmethod
     def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
-        """Return the transform for the training rows [N, K].
+        """Fit the transform to the training rows [N, K].
 
         Args:
             values: The rows.
@@ -61,16 +61,16 @@ class Transform(ABC):
         return transform
 
     def check_domain(self, values: Array, argument: str) -> None:
-        """Refuse values [N, K] for which the transform does not exist."""
-        del values, argument  # by default it exists for all
+        """Refuse values [N, K] for which the transform is not defined."""
+        del values, argument  # by default it is defined for all
 
     def to_json(self) -> dict[str, Any]:
-        """Its name and the lists of what it has learned."""
+        """Return its name and lists of what it has learned."""
         return {"name": self.name} | {key: list(value) for key, value in vars(self).items()}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
-        """Rebuild what `to_json` wrote, checked; by default of a transform that learns nothing."""
+        """Rebuild and check what `to_json` wrote; by default the transform has learned nothing."""
         del entry
         return cls()
 
@@ -134,7 +134,7 @@ class Standardize(Transform):
     @classmethod
     def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
         with np.errstate(over="ignore", invalid="ignore"):
-            # Rounding must not leave a constant column anything but zeros.
+            # Rounding must not turn a constant column into anything but zeros.
             is_constant = (values == values[0]).all(axis=0)
             mean = np.where(is_constant, values[0], values.mean(axis=0))
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
@@ -183,9 +183,10 @@ class Standardize(Transform):
         return op("Mul", op("Add", op("Mul", t, scale), mean), unit)
 
     def _in_units(self) -> tuple[Array, Array, Array]:
-        """(powers of two next to the scales, means and scales in these units), which is exact.
+        """Return (powers of two next to the scales, means and scales in these units), all exact.
 
-        onnxruntime leaves out a sum with what it takes for zero: a mean below the range of float32.
+        onnxruntime leaves out the addition of a number that it takes for zero, such as a mean below
+        the range of float32.
         """
         mean, scale = np.array(self.mean), np.array(self.scale)
         unit = np.ldexp(1.0, np.frexp(scale)[1] - 1)
@@ -194,26 +195,26 @@ class Standardize(Transform):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Transforms applied one after the other to arrays [..., K], columns kept apart."""
+    """Transforms applied one after the other to arrays [..., K], to each column separately."""
 
     steps: tuple[Transform, ...] = ()
 
     def forward(self, y: Array) -> Array:
-        """Original units -> the scale the network sees."""
+        """Transform values from original units to the scale the network sees."""
         for step in self.steps:
             y = step.forward(y)
         return y
 
     def inverse(self, t: Array) -> Array:
-        """Return the scale the network sees -> original units."""
+        """Transform values from the scale the network sees to original units."""
         for step in reversed(self.steps):
             t = step.inverse(t)
         return t
 
     def mean_of_normal(self, t: Array, scale: Array) -> Array | None:
-        """Mean of `inverse(t + noise)` over normal noise of these standard deviations.
+        """Compute the mean of `inverse(t + noise)` over normal noise of these standard deviations.
 
-        None where it has no closed form, which it has with one logarithm.
+        The mean has a closed form with at most one logarithm; otherwise None is returned.
         """
         spread: Array | None = np.broadcast_to(scale, t.shape)
         for step in reversed(self.steps):
@@ -229,7 +230,7 @@ class Pipeline:
         return t
 
     def derivative(self, y: Array) -> Array:
-        """Return d forward(y) / dy, elementwise, at `y` in original units; the shape of `y`."""
+        """Compute d forward(y) / dy, elementwise, at `y` in original units."""
         product = np.ones_like(y)
         for step in self.steps:
             product = product * step.derivative(y)
@@ -243,7 +244,7 @@ class Pipeline:
 
     @property
     def is_affine(self) -> bool:
-        """Tell whether the inverse only shifts and rescales, so that moments carry over exactly."""
+        """True if the inverse only shifts and rescales, so that moments carry over exactly."""
         return all(step.is_affine for step in self.steps)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -251,7 +252,7 @@ class Pipeline:
 
     @classmethod
     def from_json(cls, entries: list[dict[str, Any]]) -> Pipeline:
-        """Return the pipeline written by `to_json`. Raises ValueError or TypeError for anything else."""
+        """Rebuild what `to_json` wrote; raise ValueError or TypeError for anything else."""
         unknown = [entry["name"] for entry in entries if entry["name"] not in TRANSFORMS]
         if unknown:
             raise ValueError(f"unknown transform {unknown[0]!r}")
@@ -259,7 +260,7 @@ class Pipeline:
 
 
 def parse_names(value: Any, argument: str) -> tuple[str, ...]:
-    """Turn None, a name or a list of names into a tuple of known transform names."""
+    """Convert None, a name or a list of names to a tuple of known transform names."""
     names = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
         raise TypeError(
@@ -290,7 +291,7 @@ def fit_pipeline(
         A `Pipeline`.
 
     Raises:
-        ValueError: When a transform does not exist for these values.
+        ValueError: If a transform is not defined for these values.
     """
     steps: list[Transform] = []
     for name in names:
@@ -308,7 +309,7 @@ def unfitted_pipeline(names: tuple[str, ...]) -> Pipeline | None:
 
 
 def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
-    """`forward` of a fitted pipeline; refuses values [N, K] for which it is not defined."""
+    """Apply a fitted pipeline; refuse values [N, K] for which it is not defined."""
     for step in pipeline.steps:
         step.check_domain(values, argument)
         values = by_rows(step.forward, values)
@@ -316,6 +317,6 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
 
 
 def _those(chosen: Array, columns: Names) -> str:
-    """Return the chosen columns, a mask, for messages: by name where they have names."""
+    """Return the columns of a mask as text for messages: by name if they have names."""
     places = np.flatnonzero(chosen).tolist()
     return f"[{listed(places if columns is None else [columns[place] for place in places])}]"

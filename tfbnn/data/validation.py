@@ -1,6 +1,6 @@
 """Checks of arguments: arrays first, then plain settings.
 
-Every message says what was expected, what came, and what to do.
+Every message says what was expected, what was received, and what to do.
 """
 
 import datetime
@@ -26,7 +26,7 @@ FILL_ADVICE = (
     "Drop or fill these rows (SimpleImputer of scikit-learn), or fit with missing='indicator', on the "
     "command line --missing indicator, to rows with such gaps."
 )
-# What entries are called that are no real numbers.
+# Types of entries that are no real numbers, with their names in messages.
 DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _NO_NUMBERS: dict[str, tuple[type, ...]] = {
     "strings": (str, bytes),
@@ -62,8 +62,8 @@ def as_matrix(
         names: Names of the columns, for messages; None (default): those of a frame.
 
     Returns:
-        Array [N, num_columns], float64, a copy that shares no memory with `value`, unless nobody
-        changes that, see `as_float_array`.
+        Array [N, num_columns], float64. It is a copy that shares no memory with `value`, except in
+        the cases that `as_float_array` names.
 
     Raises:
         TypeError: For values that are not real numbers, sparse matrices and masked arrays.
@@ -88,7 +88,7 @@ def as_matrix(
 
 
 def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
-    """Convert targets given as [N, K], or as [N] where K is 1, to a float64 matrix [N, K]."""
+    """Convert targets, [N, K], or [N] if K is 1, to a float64 matrix [N, K]."""
     array = as_columns(
         as_float_array(value, name),
         name,
@@ -102,7 +102,7 @@ def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
 def as_columns(
     array: Array, name: str, *, num_targets: int, content: str = "", advice: str
 ) -> Array:
-    """Return an array [N, K], or [N] where K is 1, as [N, K].
+    """Return an array, [N, K], or [N] if K is 1, as [N, K].
 
     Args:
         array: The array.
@@ -125,7 +125,7 @@ def as_columns(
     return array
 
 
-# Logarithm of an exposure that nobody has.
+# Logarithm of an exposure that is larger than any real one.
 _LARGEST_OFFSET = 50.0
 
 
@@ -161,7 +161,7 @@ def as_row_noise(
 
 
 def check_counts(values: Array, name: str) -> None:
-    """Refuse targets [N, K] that are no whole numbers, 0 or more."""
+    """Refuse targets [N, K] that are not whole numbers of at least 0."""
     bad = np.argwhere((values < 0) | (values != np.floor(values)))
     if len(bad):
         row, column = map(int, bad[0])
@@ -170,7 +170,7 @@ def check_counts(values: Array, name: str) -> None:
 
 
 def check_rows(**matrices: Array | None) -> None:
-    """Refuse arrays whose first dimensions differ; None is passed over."""
+    """Refuse arrays whose first dimensions differ; None is ignored."""
     rows = {name: len(matrix) for name, matrix in matrices.items() if matrix is not None}
     if len(set(rows.values())) > 1:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -180,7 +180,7 @@ def check_rows(**matrices: Array | None) -> None:
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as int, or raise when it is not an integer of at least `minimum`."""
+    """Return `value` as int; raise if it is not an integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, received {name}={value!r}.")
     if value < minimum:
@@ -197,7 +197,7 @@ def check_number(
     below: Limit = None,
     maximum: Limit = None,
 ) -> float:
-    """Return `value` as float, or raise when it is not finite or outside the open/closed range.
+    """Return `value` as float; raise if it is not finite, or is outside the range.
 
     Args:
         name: What the user calls it.
@@ -227,14 +227,14 @@ def check_number(
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return `value` as bool, or raise when it is neither True nor False."""
+    """Return `value` as bool; raise if it is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, received {name}={value!r}.")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return `value`, or raise when it is not one of `choices`."""
+    """Return `value`; raise if it is not one of `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
@@ -245,12 +245,14 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 
 
 def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeError:
-    """Return the error for what is no settings object: a name, a class, one of another library.
+    """Return the error for a value that is no settings object of these classes.
+
+    The value may be a name, a class, or an object of another library.
 
     Args:
         wanted: What was expected, up to the list of classes.
         classes: Names of the classes.
-        value: What came.
+        value: The value that was received.
     """
     names = sorted(classes)
     meant = did_you_mean(name_of(value), [f"{name}()" for name in names])
@@ -260,10 +262,11 @@ def unknown_settings(wanted: str, classes: Iterable[str], value: Any) -> TypeErr
 def as_float_array(
     value: Any, name: str, *, is_new: bool = False, names: Sequence[str] | None = None
 ) -> Array:
-    """Convert `value` of any shape to a float64 copy; raises TypeError unless it holds numbers.
+    """Convert `value` of any shape to a float64 copy; raise TypeError unless it holds numbers.
 
-    A million rows are not copied where nobody can change them: float64 of a file that NumPy has mapped
-    for reading (`np.load(path, mmap_mode="r")`), what is read from a dataset of h5py, and a `Table`'s.
+    Large data are not copied if nobody can change them: float64 data of a file that NumPy has
+    mapped for reading (`np.load(path, mmap_mode="r")`), data read from a dataset of h5py, and those
+    of a `Table`.
 
     Args:
         value: Anything array-like.
@@ -284,15 +287,17 @@ def as_float_array(
 
 
 def _has_no_other_owner(value: Any) -> bool:
-    """Tell whether nobody else writes in the array that NumPy makes of a value.
+    """Check whether nobody else writes in the array that NumPy makes of a value.
 
-    It is a new one of a dataset of h5py, and a `Table` keeps its own as it is.
+    For a dataset of h5py the array is new, and a `Table` never changes its own.
     """
     return hasattr(value, "read_direct") or isinstance(value, Table)
 
 
 def as_rectangle(value: Any, name: str, content: str) -> Array:
-    """Return the array of `value`; TypeError for what NumPy cannot make one of, or only of other things.
+    """Convert `value` to an array; raise TypeError if it is not array-like, or not plain.
+
+    Masked arrays, sparse matrices and numbers with units are not plain.
 
     Args:
         value: Anything array-like.
@@ -325,7 +330,7 @@ def as_rectangle(value: Any, name: str, content: str) -> Array:
 
 
 def has_text(array: Array) -> bool:
-    """Tell whether an array is of text, or a matrix of objects with some."""
+    """Check whether an array holds text, or is a matrix of objects with some text."""
     entries = array.flat if array.dtype.kind == "O" and array.ndim == 2 else ()
     return array.dtype.kind in "UST" or any(isinstance(entry, (str, bytes)) for entry in entries)
 
@@ -343,16 +348,19 @@ def _flags_as_numbers(array: Array) -> Array:
 
 
 def _is_masked(value: Any) -> bool:
-    """Tell whether a value, or a row or entry of nested lists, is masked: NumPy would unmask it."""
+    """Check whether a value, or a row or entry of nested lists, is masked.
+
+    NumPy would drop the mask.
+    """
     if isinstance(value, (list, tuple)):
         return any(map(_is_masked, value))
     return isinstance(value, np.ma.MaskedArray)
 
 
 def refuse_units(value: Any, name: str) -> None:
-    """Refuse what says that its numbers have a unit, which an array of them would not have."""
+    """Refuse a value whose numbers have a unit, which an array of them would lose."""
     unit = getattr(value, "unit", getattr(value, "units", None))
-    # Columns of a frame, and labels of a series, may be called so.
+    # A column of a frame, and a label of a series, may have the name "unit".
     is_frame = hasattr(value, "columns") or hasattr(value, "iloc")
     if unit is None or callable(unit) or is_frame or str(unit) in ("", "dimensionless"):
         return
@@ -363,7 +371,7 @@ def refuse_units(value: Any, name: str) -> None:
 
 
 def _where(places: Sequence[int], names: Sequence[str] | None) -> str:
-    """Return a place in an array as row and column, for messages."""
+    """Return the row and column of a position in an array, for messages."""
     column = f", column {places[1]}" if len(places) > 1 else ""
     name = f" ({names[places[1]]!r})" if names is not None and column else ""
     return f"row {places[0]}{column}{name}" if places else "it"
@@ -421,6 +429,6 @@ def _refuse_non_finite(
 
 
 def counted(counts: dict[Any, int]) -> str:
-    """Columns with a count for each, for messages, the first ten of them."""
+    """Join the first ten columns and their counts for a message."""
     text = ", ".join(f"{name!r} {count}" for name, count in list(counts.items())[:10])
     return f"{text}, .." if len(counts) > 10 else text

@@ -1,4 +1,4 @@
-"""A table to train on, of leading-order cross sections that ``neutralino_pairs`` computes on the spot."""
+"""A generated training table of leading-order cross sections, see ``neutralino_pairs``."""
 
 from typing import Any
 

@@ -27,11 +27,11 @@ identical particles and the flux give
 
 The Z width is left out; every threshold 2 |m| lies above mZ.
 
-The luminosity is a simple analytic one. The parton densities are of the classic form ``x f(x) = A x^a (1 - x)^b`` at one fixed scale
-of a few hundred GeV. Valence normalisations follow from the quark number sum rules, the other
-numbers were chosen by hand to look like a proton at that scale (and softened once, after
-a comparison with published next-to-leading order cross sections). There is no scale evolution
-and no fit: good for demonstrations and tests, nothing more.
+The luminosity is a simple analytic one. The parton densities have the classic form
+``x f(x) = A x^a (1 - x)^b`` at one fixed scale of a few hundred GeV. Valence normalisations follow
+from the quark number sum rules. The other numbers were chosen by hand to resemble a proton at that
+scale (and softened once, after a comparison with published next-to-leading order cross sections).
+There is no scale evolution and no fit: it is good for demonstrations and tests, nothing more.
 
 The luminosity of a quark flavour q at tau = shat / s is
 
@@ -55,13 +55,13 @@ from numpy.typing import ArrayLike
 from tfbnn.system.arrays import Array, row_slices
 
 # Range of the luminosity table. Below: shat of (13 GeV)^2 at 13 TeV, under every threshold in
-# use. Above: the luminosity has fallen by so many orders of magnitude that nothing is left.
+# use. Above: the luminosity has fallen by so many orders of magnitude that it is negligible.
 TAU_MIN = 1.0e-6
 TAU_MAX = 0.9
 
-# Points of the luminosity table in ln(tau), between which ln(L) is taken as linear in ln(tau), and
-# numbers of Gauss-Legendre nodes: of its convolution in ln(x), in the partonic energy, and in the
-# cosine of the scattering angle. More of any change no cross section by 2e-5.
+# Number of points of the luminosity table in ln(tau), with linear interpolation of ln(L) in between,
+# and numbers of Gauss-Legendre nodes: for its convolution in ln(x), for the partonic energy and for
+# the cosine of the scattering angle. A larger value of any of them changes no cross section by 2e-5.
 LUMINOSITY_POINTS = 2001
 CONVOLUTION_NODES, TAU_NODES, ANGLE_NODES = 48, 32, 12
 
@@ -97,7 +97,7 @@ class PartonDensity:
 
 
 def beta_function(a: float, b: float) -> float:
-    """Euler's beta function B(a, b) for positive a and b."""
+    """Compute Euler's beta function B(a, b) for positive a and b."""
     return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
 
 
@@ -112,14 +112,14 @@ SEA = PartonDensity(0.10, -0.36, 8.5)
 
 
 def gauss_legendre(count: int, lower: float, upper: float) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [lower, upper], each of shape [count]."""
+    """Compute Gauss-Legendre nodes and weights on [lower, upper], each of shape [count]."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     half = 0.5 * (upper - lower)
     return lower + half * (nodes + 1.0), half * weights
 
 
 def convolution(first: PartonDensity, second: PartonDensity, log_tau: Array) -> Array:
-    """Return the integral of ``first(x) second(tau/x) dln(x)`` over tau < x < 1.
+    """Compute the integral of ``first(x) second(tau/x) dln(x)`` over tau < x < 1.
 
     Args:
         first: Density of the parton with momentum fraction x.
@@ -140,8 +140,8 @@ def luminosity_table() -> tuple[Array, dict[Quark, Array]]:
     """Tabulate the luminosities (pure numbers, no unit) between TAU_MIN and TAU_MAX.
 
     Returns:
-        ln(tau), ascending [G], and for each kind of quark that a neutral current tells apart
-        ln(tau dL/dtau) [G], summed over its flavours.
+        ln(tau), ascending, shape [G]; and for each kind of quark that a neutral current tells apart
+        ln(tau dL/dtau), shape [G], summed over its flavours.
     """
     log_tau = np.linspace(math.log(TAU_MIN), math.log(TAU_MAX), LUMINOSITY_POINTS)
     sea_sea = convolution(SEA, SEA, log_tau)
@@ -214,7 +214,7 @@ def squark_couplings(mixing: Array, quark: Quark) -> tuple[Array, Array]:
 def squared_amplitude(
     s: Array, t: Array, mass: Array, z_product: Array, squark_coupling: Array, *, squark_mass: float
 ) -> Array:
-    """Squared amplitude of one quark chirality, summed over spins.
+    """Compute the squared amplitude of one quark chirality, summed over spins.
 
     Args:
         s: Partonic energy squared, GeV^2.
@@ -244,7 +244,7 @@ def squared_amplitude(
 def partonic_cross_section(
     s: Array, mass: Array, mixing: Array, quark: Quark, *, squark_mass: float
 ) -> Array:
-    """Cross section of q qbar -> chi10 chi10, both chiralities.
+    """Compute the cross section of q qbar -> chi10 chi10, summed over both chiralities.
 
     Args:
         s: Partonic energy squared, GeV^2, at or above the threshold; shape [...].
@@ -272,7 +272,7 @@ def partonic_cross_section(
 
 
 def pair_cross_section_fb(mass: ArrayLike, mixing: ArrayLike) -> Array:
-    """Cross section of pp -> chi10 chi10 at 13 TeV.
+    """Compute the cross section of pp -> chi10 chi10 at 13 TeV.
 
     Args:
         mass: Signed chi10 masses, GeV, shape [N].
@@ -303,7 +303,7 @@ def pair_cross_section_fb(mass: ArrayLike, mixing: ArrayLike) -> Array:
 def _chunk_cross_section_fb(
     mass: Array, mixing: Array, luminosity: tuple[Array, dict[Quark, Array]]
 ) -> Array:
-    """Return the integral over tau for a few rows; arguments as in pair_cross_section_fb."""
+    """Integrate over tau for a few rows; arguments as in `pair_cross_section_fb`."""
     threshold = np.log(4.0 * mass**2 / BEAM_ENERGY_GEV**2)[:, None]
     length = math.log(TAU_MAX) - threshold
     # ln(tau) is quadratic in the node, so that the square root in the velocity becomes smooth.

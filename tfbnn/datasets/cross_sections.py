@@ -1,20 +1,22 @@
-"""Inputs that carry the symmetries of gaugino pair production, as expressions over SLHA places.
+"""Inputs that respect the symmetries of gaugino pair production, as expressions over SLHA places.
 
-A spectrum states a cross section in a way that is not unique: the sign of a row of a mixing matrix is a
-convention, and so is the sign of a neutralino mass, which a factor i in its row would take away. A network
-of plain masses and mixings has to learn from rows that none of this matters. These inputs do not
-change under it. With massless quarks and real mixings the leading order depends on them and on the masses of squarks
-alone, and next to leading order QCD corrections keep its couplings. Add the masses of squarks and of the gluino
-where they vary.
+The parameters of a spectrum do not determine a cross section in a unique way. The sign of a row of
+a mixing matrix is a convention, and so is the sign of a neutralino mass, which a factor i in its
+row would remove. A network of plain masses and mixings has to learn from rows that these choices do
+not matter. The inputs below are invariant under them. With massless quarks and real mixings, the
+leading order depends only on them and on the masses of squarks. Next-to-leading order QCD
+corrections keep its couplings. Add the masses of squarks and of the gluino where they vary.
 
-- neutralinos i, k: the Z couples to Ni3 Nk3 - Ni4 Nk4, squarks to products of Ni1, Ni2 and Nk1, Nk2;
-- neutralino i, chargino j: the W couples to Ni2 Vj1 - Ni4 Vj2 / sqrt(2) and, of the other chirality,
-  Ni2 Uj1 + Ni3 Uj2 / sqrt(2), squarks to products of Ni1, Ni2 and Vj1, Uj1;
+- neutralinos i, k: the Z couples to Ni3 Nk3 - Ni4 Nk4, squarks to products of Ni1, Ni2 and
+  Nk1, Nk2;
+- neutralino i, chargino j: the W couples to Ni2 Vj1 - Ni4 Vj2 / sqrt(2) and, for the other
+  chirality, to Ni2 Uj1 + Ni3 Uj2 / sqrt(2), squarks to products of Ni1, Ni2 and Vj1, Uj1;
 - charginos i, j: photon and Z couple to Vi1 Vj1 and Ui1 Uj1, and so do squarks.
 
-Cross sections are of second order in the couplings, and change with their relative signs alone. So one of the
-couplings is taken to be positive, and where it is zero the others turn. Where the couplings to gauge bosons vanish
-cross sections fall by orders of magnitude, which the logarithms resolve.
+Cross sections are of second order in the couplings, so only relative signs matter. One of the
+couplings is therefore taken to be positive; where it crosses zero, the others change sign. Where
+the couplings to gauge bosons vanish, cross sections fall by orders of magnitude, which the
+logarithms resolve.
 
 References:
     H. E. Haber and G. L. Kane, Phys. Rept. 117 (1985) 75: couplings and conventions.
@@ -36,8 +38,8 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
         pair: PDG codes of the two particles; two charginos have opposite signs.
 
     Returns:
-        Dict name -> SLHA place or expression, as `tfbnn.hep.Process` takes it. Those that no other uses are
-        for the network.
+        Dict name -> SLHA place or expression, as `tfbnn.hep.Process` takes it. The network gets the
+        entries that no other entry uses.
 
     Raises:
         ValueError: For other particles.
@@ -66,7 +68,7 @@ def symmetries(pair: Sequence[int]) -> dict[str, str]:
 
 
 def _places(code: int) -> dict[str, str]:
-    """Mass and mixings of a particle, in GeV and without unit."""
+    """Return the SLHA places of the mass (GeV) and the mixings (no unit) of a particle."""
     if code in _NEUTRALINOS:
         i = _NEUTRALINOS[code]
         mixings = {f"N{i}{j}": f"NMIX {i} {j}" for j in (1, 2, 3, 4)}
@@ -133,5 +135,5 @@ def _charginos(i: int, j: int) -> dict[str, str]:
 
 
 def _sign(text: str) -> str:
-    """Return the sign of an expression, 1 where it is zero."""
+    """Return an expression for the sign of another one, 1 where that is zero."""
     return f"sign(sign({text}) + 0.5)"

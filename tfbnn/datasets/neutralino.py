@@ -1,7 +1,7 @@
 """A generated data set: pp -> chi10 chi10 at 13 TeV, leading order.
 
-Leading order with a simple luminosity, for demonstrations and tests, nothing more: do not
-quote these cross sections. What is real about the set is its structure. The target is a known
+It uses a simple luminosity and is for demonstrations and tests, nothing more: do not quote these
+cross sections. The structure of the set is realistic, though. The target is a known
 function of the signed mass and the mixings of the lightest neutralino, it spans many orders of
 magnitude, and it drops steeply where couplings cancel (a nearly pure higgsino has
 N13^2 = N14^2 and decouples from the Z).
@@ -38,11 +38,11 @@ MASS_RANGE_GEV = (50.0, 1000.0)
 TAN_BETA_RANGE = (2.0, 50.0)
 LIGHTEST_MASS_GEV = 50.0
 
-# Shares of the rows up to the last for training, and up to the last for validation.
+# Share of the rows up to the end of the training part, and up to the end of the validation part.
 _SHARES = (0.80, 0.80 + 0.05)
 
 # Parameters are drawn in blocks of a fixed size, so that the first rows of a set do not depend
-# on how many rows are asked for.
+# on the requested number of rows.
 ROWS_PER_BLOCK = 1024
 
 
@@ -162,7 +162,7 @@ def sample_parameters(
 
 
 def mass_matrix(m1: Array, m2: Array, mu: Array, tan_beta: Array) -> Array:
-    """Tree-level neutralino mass matrix in the basis (bino, wino, higgsino 1, higgsino 2).
+    """Compute the tree-level mass matrix in the basis (bino, wino, higgsino 1, higgsino 2).
 
     Higgsino 1 belongs to the Higgs doublet that gives mass to the down-type quarks.
 

@@ -1,1 +1,1 @@
-"""From rows and settings to an ensemble and the record of its run."""
+"""Fits of models: from rows and settings to an ensemble and the record of its run."""

@@ -1,4 +1,4 @@
-"""From draws to an ensemble: right after a fit, or out of a run folder; and going on with a run there.
+"""Make ensembles from draws, after a fit or from a run folder, and read runs to be resumed.
 
 Needs no TensorFlow.
 """
@@ -76,9 +76,9 @@ def make_ensemble(
 
 
 def _training_inputs(config: FitConfig) -> TrainingInputs:
-    """Return the summary of the training rows, and of those that a prior of earlier ones stands for.
+    """Return the summary of the training rows, and of the earlier rows that the prior contains.
 
-    It costs the eigenvectors of a covariance.
+    This computes the eigenvectors of a covariance.
     """
     x, earlier = config.transformed.train.x, config.spec.earlier
     if earlier is None:
@@ -88,7 +88,10 @@ def _training_inputs(config: FitConfig) -> TrainingInputs:
 
 
 def _divergent(result: Result, stride: int) -> int:
-    """Divergent transitions of the draws; of thinned ones that were cut about, by the share of all."""
+    """Return the number of divergent transitions of the draws.
+
+    It is approximate if draws were thinned and cut: the number of all transitions times the share kept.
+    """
     if stride == 1 and "diverging" in result.sample_stats:
         return int(np.sum(result.sample_stats["diverging"]))
     kept = result.draws.shape[1] * stride
@@ -97,7 +100,7 @@ def _divergent(result: Result, stride: int) -> int:
 
 
 def _digests(config: FitConfig) -> Array:
-    """Return digests of the rows of the fit, and of earlier fits that its prior stands for."""
+    """Return digests of the rows of the fit, and of the earlier fits that the prior contains."""
     digests, earlier = row_digests(config.rows), config.spec.earlier
     if earlier is None or earlier.digests is None:
         return digests
@@ -105,7 +108,7 @@ def _digests(config: FitConfig) -> Array:
 
 
 def is_pretrained(config: FitConfig) -> bool:
-    """Return whether the chains of a run start from networks that were fitted to its rows."""
+    """Return whether the chains of a run start from networks fitted to its rows."""
     settings = config.pretraining
     return settings is not None and bool(settings.epochs or settings.newton_iterations)
 
@@ -125,15 +128,15 @@ def without_chains(
     origin: str,
     mode: Array | None = None,
 ) -> Ensemble:
-    """Return the Ensemble of what no chain drew; whoever uses it is told so.
+    """Return an Ensemble whose networks were not drawn by chains; its provenance states this.
 
-    What a kernel would say of a draw is NaN, or nothing, there.
+    Statistics that only a kernel knows are NaN or 0.
 
     Args:
         config: FitConfig.
-        result: Result with draws [C, S, P], but of a run that sampled nothing.
-        log_prob: Log densities of the draws [C, S], NaN where nobody knows.
-        origin: What the draws are, see `Provenance.not_sampled`.
+        result: Result with draws [C, S, P] of a run that sampled nothing.
+        log_prob: Log densities of the draws [C, S], NaN if unknown.
+        origin: Text for `Provenance.not_sampled` on what the draws are.
         mode: As in `Ensemble`.
     """
     statistics: dict[str, Array] = {}
@@ -155,13 +158,13 @@ def define(
     stated: dict[str, Any],
     **others: Any,
 ) -> FitConfig:
-    """Return the FitConfig of a fit with nothing left open, which a file can hold.
+    """Return the FitConfig of a fit with all settings settled, checked to fit into a file.
 
     Args:
         chosen: Chosen.
         rows, validation: Rows of the fit; the latter may be None.
         sampling, environment, others: Fields of that name.
-        stated: What its Provenance says besides what every fit states.
+        stated: Entries of its Provenance besides those of every fit.
 
     Raises:
         ValueError: When no file could hold the model.
@@ -187,7 +190,7 @@ def define(
         ),
         **others,
     )
-    # What it would learn of the rows again, with the same warnings.
+    # Otherwise the transforms would be learned again, with the same warnings.
     config.__dict__["transformed"] = chosen.transformed
     _check_can_be_saved(config)
     return config
@@ -197,7 +200,7 @@ def _check_can_be_saved(config: FitConfig) -> None:
     """Refuse a run whose model no file could hold, before anything is sampled.
 
     Raises:
-        ValueError: Says what is too long or of the wrong kind.
+        ValueError: Names the part that is too long or of the wrong kind.
     """
     from tfbnn.storage.model.contents import check_can_be_written
 
@@ -211,7 +214,7 @@ def _check_can_be_saved(config: FitConfig) -> None:
 
 
 def ensemble_without_draws(config: FitConfig) -> Ensemble:
-    """Return the Ensemble of a run as it is known before there are draws."""
+    """Return the Ensemble of a run before it has draws."""
     nothing = np.empty(0)
     return Ensemble(
         **_described(config),
@@ -224,7 +227,7 @@ def ensemble_without_draws(config: FitConfig) -> Ensemble:
 
 
 def _described(config: FitConfig) -> dict[str, Any]:
-    """Fields of the Ensemble that are known before there are draws."""
+    """Return the fields of the Ensemble that are known before there are draws."""
     rows, validation, earlier = config.rows, config.validation, config.spec.earlier
     transformed = config.transformed
     seen = rows.x if validation is None else validation.x
@@ -245,20 +248,20 @@ def _described(config: FitConfig) -> dict[str, Any]:
 
 
 def measure_ladder(config: FitConfig, result: Result) -> Ladder | None:
-    """Return the Ladder of a PowerPosterior by its log likelihoods, or None without them."""
+    """Return the Ladder of a PowerPosterior from its log likelihoods, or None without them."""
     if result.rung_log_likelihood is None:
         return None
     return Ladder.measure(config.temperatures, result.rung_log_likelihood)
 
 
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
-    """Return the Ensemble of what a run has committed so far, and the training Rows.
+    """Return the Ensemble of the draws that a run has committed so far, and the training Rows.
 
     Draws are cut to those that every chain has.
 
     Args:
-        path: Run folder, of a run that is finished, was interrupted, or is going on.
-        custom: Classes of the caller's own that the model may have.
+        path: Folder of a run that is finished, interrupted or still running.
+        custom: User-defined classes that the model may have.
 
     Raises:
         RunFolderError: When the folder holds no run, or is damaged.
@@ -277,12 +280,12 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
                 "or go on with it: tfbnn resume."
             )
         arrays = to_arrays(make_ensemble(config, result, measure_ladder(config, result)))
-        # What is refused in a model file is refused here.
+        # This applies the checks of a model file.
         return from_arrays(arrays, custom=custom), config.rows
     except (NotFittedError, RunFolderError, MemoryError):
         raise
     except Exception as error:
-        # Whatever a crafted folder provokes is a fault of the folder.
+        # Any other error that a crafted folder causes is reported as a fault of the folder.
         raise RunFolderError(
             f"{folder.path!r} is not a run that can be loaded ({type(error).__name__}: {error})."
         ) from error
@@ -297,12 +300,12 @@ def read_run(
     custom: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[FitConfig, FitOptions]:
-    """Read the folder of a run as the arguments of a fit that goes on with it.
+    """Read the folder of a run as the arguments of a fit that continues it.
 
     Args:
         folder: The run folder.
         num_results, until, max_seconds, custom: As in `tfbnn.resume`.
-        options: Fields of FitOptions that decide no draw: commit_interval, verbose, callbacks.
+        options: Fields of FitOptions that do not affect the draws: commit_interval, verbose, callbacks.
     """
     from tfbnn.engine.kernels.registry import kernel_from_json
     from tfbnn.storage.run.folder import RunFolder

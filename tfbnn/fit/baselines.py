@@ -1,6 +1,7 @@
-"""Baselines in the same model: what a user gets without sampling, to hold the posterior against.
+"""Baselines in the same model, without sampling, to compare the posterior with.
 
-All begin with the search that finds the starts of chains, so that what they lack is sampling alone.
+All begin with the search that finds the starts of chains. They differ from a fit only by the missing
+sampling.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import folded
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
-# What the model says of itself wherever it is used.
+# Labels that every use of the model shows.
 _NETWORKS = {MAP: "one optimised network", ENSEMBLE: "{} networks from starts of their own"}
 _NORMAL = "fit_laplace: a normal distribution around one optimised network, linearised there"
 # The Gauss-Newton matrix and its factor take up to six times 8 P^2 bytes: 3 GB at this P.
@@ -58,14 +59,14 @@ class Baseline:
 
     Attributes:
         name: "fit_map", "fit_ensemble" or "fit_laplace".
-        label: What the model says of itself.
-        num_draws: Networks, or draws of the normal distribution, that predictions average over.
+        label: Description of the model, shown by every use of it.
+        num_draws: Number of networks, or draws of the normal distribution, that predictions average over.
         start: One line on how the networks were found.
         log_prob: Their log densities [C].
         seconds: Dict of wall-clock seconds: startup, compile, pretraining, rest.
-        rows: Agreement with the training rows, None where the fit was interrupted before.
+        rows: Agreement with the training rows; None if the fit was interrupted before.
         stopped: Whether it was stopped before its end.
-        history: What happened, as that of a `Run`; its phases are "pretraining" and "newton".
+        history: Recorded events, as in a `Run`; its phases are "pretraining" and "newton".
     """
 
     name: str
@@ -86,14 +87,14 @@ class Baseline:
         return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
 
     def _repr_html_(self) -> str:
-        """Return these lines, and the report on request, for a notebook."""
+        """Return the text of `repr`, and the report as a part to unfold, for a notebook."""
         return folded(repr(self), self.report(width=100))
 
     def report(self, *, width: int | None = None) -> str:
         """Return the report as text.
 
         Args:
-            width: Columns to break lines at, by default those of the terminal, else 100.
+            width: Line width in columns. Default: the width of the terminal, or 100 without one.
         """
         return "\n".join(label_lines(self._lines(), width or text_width()))
 
@@ -108,10 +109,10 @@ class Baseline:
 
 
 def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:
-    """Refuse what no baseline can be fitted with, before anything is computed.
+    """Refuse settings with which no baseline can be fitted, before anything is computed.
 
     Raises:
-        ValueError: Says what.
+        ValueError: Names the setting.
     """
     require_weights(spec, name)
     size, pretraining = spec.layout.num_parameters, options.pretraining
@@ -142,16 +143,16 @@ def fit_baseline(
         rows, validation: Rows; the latter may be None.
         name: MAP, ENSEMBLE or LAPLACE.
         options: FitOptions, with num_chains networks to find, and num_results draws of a normal
-            distribution; what it says of kernels, of warm-up and of folders plays no role.
+            distribution. Its settings of kernels, warm-up and folders are not used.
 
     Returns:
-        (Record, ensemble or, of a fit that was stopped, the networks as they were then, whether the
-        user asked to stop by a signal).
+        (Record, ensemble, whether the user asked to stop by a signal). If the fit was stopped, the
+        ensemble has the networks as they were then.
 
     Raises:
         TypeError, ValueError: When model and options do not go together.
         StartError: When the density is not finite at a network that was found.
-        KeyboardInterrupt: Before there is anything better than draws of the prior.
+        KeyboardInterrupt: When interrupted before a network is better than a draw of the prior.
     """
     began = time.perf_counter()
     config = _settle(spec, rows, validation, name, options)
@@ -187,14 +188,14 @@ def fit_baseline(
 
 
 class _Found(NamedTuple):
-    """Findings of the search.
+    """Result of the search.
 
     Attributes:
         data: Data of the training rows.
         starts: Starts, which are the networks here.
         log_prob: Their log densities [C].
         stopped: Whether a callback ended the search.
-        history: What happened.
+        history: Recorded events.
     """
 
     data: Any
@@ -246,7 +247,7 @@ def _settle(
 
 
 def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ensemble:
-    """Return the networks of the search, a chain each, so that all have one weight."""
+    """Return the Ensemble of the networks of the search, one chain each, so that all have equal weight."""
     theta = found.starts.theta
     if stopped or name == LAPLACE:
         label = f"{name}, stopped early: {counted(len(theta), 'optimised network')}"
@@ -257,7 +258,7 @@ def _networks(config: FitConfig, name: str, found: _Found, stopped: bool) -> Ens
 
 
 def _normal(config: FitConfig, found: _Found) -> Ensemble:
-    """Return the normal distribution around the network of the search: draws [1, S, P]."""
+    """Return the Ensemble of the normal distribution around the network: draws [1, S, P]."""
     from tfbnn.engine.density.laplace import laplace_draws
 
     spec, sampling, mode = config.spec, config.sampling, found.starts.theta[0]

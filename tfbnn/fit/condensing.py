@@ -1,12 +1,13 @@
-"""Chooses the rows of a fit that later fits shall remember, and how many others each stands for.
+"""Choose the rows of a fit that later fits keep, and the weight of each.
 
-The likelihood of all rows is a sum over rows, and a sum over some of them, each divided by the
-probability with which it was chosen, is it on average, for every network. It is nearly so for all
-networks that matter if rows are chosen by leverage, how many parameters a row determines: those that
-alone determine something are certain to be chosen. Weights are then moved by as little as makes some
-sums over rows exact: their number, their log likelihood at a network of each chain, and, where
-parameters are few beside the rows that are kept, its gradient and the Gauss-Newton matrix, with which
-the likelihood of a linear model is what it was.
+The likelihood of all rows is a sum over rows. A sum over some of the rows, each divided by the
+probability with which it was chosen, has the same mean for every network. It is close to the full sum
+for all relevant networks if rows are chosen by leverage, the number of parameters that a row
+determines. A row that alone determines something is then certain to be chosen. The weights are
+finally changed as little as possible to make some sums over rows exact: the number of rows, and their
+log likelihood at one network of each chain. If there are few parameters compared with the kept rows,
+the gradient and the Gauss-Newton matrix are exact too. This reproduces the likelihood of a linear
+model.
 
 References:
     Ma, Mahoney and Yu 2015, JMLR 16, 861, sampling by leverage. Huggins, Campbell and Broderick 2016,
@@ -34,16 +35,16 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 from tfbnn.system.words import warn
 
-# Outputs that are kept per parameter. With 2937 rows for 5-20-20-1 with 562 parameters two outputs each
+# Outputs kept per parameter. With 2937 rows for 5-20-20-1 with 562 parameters, two outputs per parameter
 # leave errors of some ten nats between draws of a chain, four leave two.
 _OUTPUTS_PER_PARAMETER = 4
-# Rows that are kept at least: as many as a fit can well afford, as nothing is lost where all are.
+# Fewest rows to keep. A fit can afford this number, and nothing is lost if all rows are kept.
 _FEWEST = 10_000
-# Numbers of all rows that are kept: 32 MB, of which a file's text makes 43.
+# Most numbers in the kept rows: 32 MB, or 43 MB as text in a file.
 _MOST_NUMBERS = 4e6
-# Share of the choice that goes by the number of rows alone, so that no weight is many times the mean.
+# Share of the probabilities that ignores leverage, so that no weight is many times the mean.
 _BY_NUMBER = 1 / 6
-# Sums that are made exact, per row that is kept: more would move the weights too far.
+# Most sums made exact, per kept row: more would move the weights too far.
 _SUMS_PER_ROW = 0.25
 _BLOCK_ROWS, _SMALL = 1024, 1e-10
 
@@ -51,20 +52,20 @@ _BLOCK_ROWS, _SMALL = 1024, 1e-10
 def condense(
     spec: NetworkSpec, rows: NetworkRows, draws: Array, chain_weights: Array, digests: Array
 ) -> EarlierRows:
-    """Return what a later fit shall remember of rows, and of those before them.
+    """Return the rows, with weights, that a later fit keeps of these rows and of earlier ones.
 
     Args:
         spec: NetworkSpec of the fit, whose own `earlier` is carried on.
-        rows: Its rows on the scale the network sees.
-        draws: Of each chain [C, S, P], the last of which count.
+        rows: Rows of the fit on the scale the network sees.
+        draws: Draws of each chain [C, S, P]. Only the last draws are used.
         chain_weights: [C].
-        digests: Of the rows and those before them.
+        digests: Digests of these rows and of earlier ones.
 
     Raises:
-        ValueError: Where a Gauss-Newton matrix is not finite and positive definite.
+        ValueError: When a Gauss-Newton matrix is not finite and positive definite.
 
     Warns:
-        UserWarning: Where there is no room for as many rows as parameters would need.
+        UserWarning: When there is no room for as many rows as the parameters need.
     """
     spec, table = replace(spec, dtype="float64"), all_rows(spec, rows)
     networks = draws[chain_weights > 0, -1].astype(np.float64)
@@ -78,7 +79,7 @@ def condense(
 
 
 def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
-    """Return how many rows are kept where there are more."""
+    """Return how many rows to keep if there are more."""
     outputs = _OUTPUTS_PER_PARAMETER * spec.num_parameters
     wanted = max(_FEWEST, -(-outputs // spec.num_outputs))
     room = int(_MOST_NUMBERS / (rows.x.shape[1] + 2 * rows.y.shape[1] + 1))
@@ -91,7 +92,7 @@ def _wanted(spec: NetworkSpec, rows: WeightedRows) -> int:
 
 
 def _some_of(rows: WeightedRows, spec: NetworkSpec, networks: Array, number: int) -> WeightedRows:
-    """About so many of the rows, whose weighted likelihood is about that of all."""
+    """Choose about `number` rows whose weighted likelihood approximates that of all rows."""
     leverages = sum(_leverages(spec, theta, rows) for theta in networks)
     by_number = np.mean(leverages) * rows.counts / np.mean(rows.counts)
     chances = _chances((1 - _BY_NUMBER) * leverages + _BY_NUMBER * by_number, number)
@@ -104,7 +105,7 @@ def _some_of(rows: WeightedRows, spec: NetworkSpec, networks: Array, number: int
 
 
 def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data) -> Array:
-    """Return the terms of every row whose sums shall be exact: [their number, n]."""
+    """Return the terms of each row whose sums are made exact: [number of sums, n]."""
     theta, num_rows = tf.constant(networks), int(rows.num_rows)
     log_likelihood = Potential(spec).row_log_likelihood(theta, rows).numpy()
     found = [np.ones([1, num_rows]), log_likelihood[:, :num_rows]]
@@ -114,21 +115,24 @@ def _terms(spec: NetworkSpec, networks: Array, with_curvature: bool, rows: Data)
 
 
 def _calibrated(few: WeightedRows, rows: WeightedRows, terms: Callable[[Data], Array]) -> Array:
-    """Weights of few rows, moved as little as makes sums of terms those of all rows."""
+    """Return the weights of few rows, changed so that their sums of terms equal those of all rows.
+
+    The change is the smallest possible.
+    """
     blocks = range(0, len(rows.x), _BLOCK_ROWS)
     parts = [rows.taken(slice(begin, begin + _BLOCK_ROWS)) for begin in blocks]
     wanted = sum(terms(part._replace(weights=None).data()) @ part.counts for part in parts)
     here = terms(few._replace(weights=None).data())
     lengths, directions = np.linalg.eigh((here * few.counts) @ here.T)
-    known = lengths > _SMALL * lengths[-1]  # others say the same twice
+    known = lengths > _SMALL * lengths[-1]  # the other directions are redundant
     missing = directions[:, known].T @ (wanted - here @ few.counts)
     moved = few.counts * (1.0 + here.T @ (directions[:, known] @ (missing / lengths[known])))
-    # A row cannot stand for less than none; hardly ever would one.
+    # A negative weight has no meaning. It hardly ever occurs; the weights then stay unchanged.
     return moved if moved.min() > 0 else few.counts
 
 
 def _chances(sizes: Array, number: int) -> Array:
-    """Chances in proportion to sizes [N], at most one, which add up to a number below N."""
+    """Return probabilities proportional to sizes [N], at most one, whose sum is `number` (below N)."""
     certain = np.zeros(len(sizes), bool)
     while True:
         others = np.where(certain, 0.0, sizes)
@@ -139,7 +143,7 @@ def _chances(sizes: Array, number: int) -> Array:
 
 
 def _places(chances: Array) -> Array:
-    """Places, rising, of rows chosen by their chances [N], as many as these add up to."""
+    """Choose rows by their probabilities [N], as many as these sum to. Return the sorted indices."""
     generator = seeds.generator(0, "condensing", 0)
     order = generator.permutation(len(chances))
     ends = np.cumsum(chances[order]) + generator.uniform()
@@ -147,7 +151,7 @@ def _places(chances: Array) -> Array:
 
 
 def _leverages(spec: NetworkSpec, theta: Array, rows: WeightedRows) -> Array:
-    """Return how many parameters each row determines, times its weight [N]."""
+    """Return the number of parameters that each row determines, times its weight [N]."""
     factor = factor_at(spec, theta, rows.data())
     if factor is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""From rows and settings to an ensemble and the record of its run."""
+"""Run a fit: from rows and settings to an ensemble and the record of its run."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def fit(
     keep: Keep,
     backend: Backend | None = None,
 ) -> tuple[Run, Result]:
-    """Pretrain, sample and diagnose, or go on with a run in its folder.
+    """Pretrain, sample and diagnose, or continue the run in a run folder.
 
     Args:
-        spec: NetworkSpec, as asked for: the ensemble has it with all that is open settled.
+        spec: NetworkSpec as requested. The spec of the ensemble has all open settings settled.
         rows: Training Rows.
         validation: Validation Rows, or None.
         options: FitOptions.
-        keep: Called with the Ensemble as soon as it exists: an interrupt or a warning that raises
-            must not lose it during the diagnosis. Called again with the diagnosis added, for which
-            an interrupted run has no time. Where no draw was kept, it is that of the pretrained
-            networks, which says so.
-        backend: Backend that advances the chains, by default on threads of this process.
+        keep: Called with the Ensemble as soon as it exists, so that an interrupt or a warning that
+            raises cannot lose it during the diagnosis. Called again with the diagnosis added, except
+            for an interrupted run, which is not diagnosed. If no draw was kept, the Ensemble holds the
+            pretrained networks and says so.
+        backend: Backend that advances the chains. The default uses threads of this process.
     """
     job = _settle(spec, rows, validation, options, backend)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
@@ -101,9 +101,9 @@ def _judged(
     ladder: Ladder | None,
     keep: Keep,
 ) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
-    """Return the Ensemble of the draws, calibrated and diagnosed, and notes on why it is not calibrated.
+    """Return (Ensemble of the draws, its Diagnosis, notes on why it is not calibrated).
 
-    None for what there is not: without draws, and after an interrupt.
+    Without draws both are None. After an interrupt the ensemble is neither calibrated nor diagnosed.
     """
     if not result.draws.shape[1]:
         if (is_pretrained(job.config) or result.ended) and not result.failures:
@@ -121,7 +121,7 @@ def _judged(
 
 
 def _as_run(job: Job, result: Result) -> dict[str, Any]:
-    """Fields of a Run that say what was run, and what the chains did."""
+    """Return the fields of a Run that describe its settings and its chains."""
     settings, sampling = job.settings, job.config.sampling
     accept_target, accept_reason = settings.accept_target(job.config.spec)
     return dict(
@@ -145,7 +145,7 @@ def _as_run(job: Job, result: Result) -> dict[str, Any]:
 
 
 def _folder_of(options: FitOptions) -> str | None:
-    """Return the run folder; None where a run ended in the search for its starts, and so has none."""
+    """Return the run folder. None if the run ended during the search for starts and so has no folder."""
     from tfbnn.storage.run.folder import RunFolder
 
     output = options.output
@@ -153,7 +153,7 @@ def _folder_of(options: FitOptions) -> str | None:
 
 
 def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str, Columns]]:
-    """Find starts, unless a run folder has them, and run the chains; return also what happened."""
+    """Find starts, unless a run folder has them, and run the chains. Return also the history of events."""
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import run, starts_of
 
@@ -162,7 +162,7 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str
     notify = Notifier(options.verbose, options.callbacks, deadline)
 
     def find(data: Any) -> Starts:
-        if backend is None:  # the speed of a backend is not known
+        if backend is None:  # the speed of any other backend is unknown
             notify.progress.say(time_to_take(config, settings))
         return starts_of(config, data, notify)
 
@@ -173,7 +173,7 @@ def _sample(job: Job, backend: Backend | None) -> tuple[Starts, Result, dict[str
 
 
 def _diagnose(ensemble: Ensemble, job: Job, keep: Keep) -> Diagnosis:
-    """Return the Diagnosis of an ensemble, which is kept with it; warns unless error bars hold."""
+    """Return the Diagnosis of an ensemble and keep it there. Warn unless the error bars hold."""
     rows = job.config.transformed
     judged = judged_predictions(ensemble, job.config.validation)
     diagnosis = diagnose_ensemble(ensemble, None, rows.train, judged, rows.groups)
@@ -193,7 +193,7 @@ def _settle(
     options: FitOptions,
     backend: Backend | None,
 ) -> Job:
-    """Return the Job of a fit.
+    """Return the Job of a fit, with all open settings settled.
 
     Raises:
         TypeError, ValueError: When model, kernel and options do not go together.

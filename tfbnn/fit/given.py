@@ -1,4 +1,4 @@
-"""Starts that the user gives: parameters, the size of random weights, draws or a trained Keras model."""
+"""Starts given by the user: parameters, a scale for random weights, draws or a trained Keras model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
-# Rows that tell the size of the noise, and the smallest noise that they may tell, in standard
-# deviations of standardised targets.
+# Largest number of rows from which the noise is estimated, and the smallest noise scale to start with, in
+# standard deviations of standardised targets.
 _MOST_ROWS, _LEAST_NOISE = 4096, 1e-3
-# Times its prior's median by which a scale may start larger or smaller.
+# Largest factor between the start of a prior scale and the median of its prior, in both directions.
 _FARTHEST = 10.0
-# Times the variance of targets that a network on their scale may miss them by, squared, however weak.
+# Largest squared error, in units of the variance of the targets, of a network on the scale of the targets.
 _LARGEST_MISFIT = 4.0
 
 
@@ -40,15 +40,15 @@ def given_starts(
 
     Args:
         spec: NetworkSpec.
-        asked: What the user passed, not None, but the Ensemble of a fitted model; or what that came to in a
-            run that goes on.
+        asked: The value that the user passed, not None; a fitted model is passed as its Ensemble. In a
+            resumed run, the Starts made from it.
         sampling: The seed and the number of chains C.
-        rows: Training rows, where it may be a Keras model.
+        rows: Training rows, needed for a Keras model.
 
     Raises:
-        TypeError: For what holds no numbers.
-        ValueError: For a wrong shape, numbers that the dtype does not have, and weights outside the
-            box of a Uniform prior.
+        TypeError: For values that are not numbers.
+        ValueError: For a wrong shape, numbers out of the range of the dtype, and weights outside the box
+            of a Uniform prior.
     """
     if isinstance(asked, np.ndarray) and asked.ndim == 0:
         asked = asked.item()
@@ -73,7 +73,7 @@ def given_starts(
             f"initial_state must have shape {list(shape)}, a line of parameters for each chain, "
             f"received {list(theta.shape)}. Take draws of model.posterior.draws, or a number."
         )
-    with np.errstate(over="ignore"):  # what becomes infinite is refused below
+    with np.errstate(over="ignore"):  # numbers that become infinite are refused below
         theta = theta.astype(spec.dtype)
     _refuse(spec, theta, ~np.isfinite(theta), f"be finite in {spec.dtype}")
     low, high = (end.astype(spec.dtype) for end in Potential(spec).limits)
@@ -82,7 +82,7 @@ def given_starts(
 
 
 def _draw(spec: NetworkSpec, size: float, sampling: Sampling) -> Array:
-    """Weights N(0, size^2) in theta, noise scales and prior scales at their prior's median."""
+    """Draw weights from N(0, size^2) in theta. Noise and prior scales are at the medians of their priors."""
     theta = np.tile(_middle(spec), (sampling.num_chains, 1))
     for chain, line in enumerate(theta[:, : spec.layout.num_weights]):
         generator = seeds.generator(sampling.seed, "initial state", chain)
@@ -91,7 +91,7 @@ def _draw(spec: NetworkSpec, size: float, sampling: Sampling) -> Array:
 
 
 def _middle(spec: NetworkSpec) -> Array:
-    """Theta [P] of weights zero, noise scales and prior scales at their prior's median."""
+    """Return theta [P] with zero weights, and noise and prior scales at the medians of their priors."""
     theta = np.zeros(spec.layout.num_parameters)
     if spec.noise_prior is not None:
         theta[spec.layout.log_noise_scale] = np.log(spec.noise_prior.median)
@@ -102,7 +102,10 @@ def _middle(spec: NetworkSpec) -> Array:
 
 
 def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array:
-    """Return last draws of chains with a weight, in turn, as parameters [C, P] of the same functions under this prior."""
+    """Return the last draws of an ensemble as parameters [C, P] of the same functions under this prior.
+
+    Chains of positive weight are used in turn.
+    """
     ensemble.require_networks("initial_state")
     layout, there = spec.layout, ensemble.spec
     used = np.flatnonzero(ensemble.chain_weights > 0)
@@ -121,14 +124,14 @@ def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array
 
 
 def _scales(prior: WeightPrior, logs: Array, place: slice) -> Array | float:
-    """Return what ntk takes out of the weights at a place: one number, or sampled ones [C, their number]."""
+    """Return the factor that ntk takes out of the weights of a slice: a number, or sampled scales [C, n]."""
     if prior.scale_prior is None:
         return prior.scale or 1.0
     return np.repeat(np.exp(logs), (place.stop - place.start) // logs.shape[1], axis=1)
 
 
 def _refuse(spec: NetworkSpec, theta: Array, is_bad: Array, wanted: str) -> None:
-    """Raise for the first of the numbers that are bad."""
+    """Raise ValueError for the first bad number, if there is one."""
     if not is_bad.any():
         return
     chain, index = map(int, np.argwhere(is_bad)[0])
@@ -142,7 +145,7 @@ def trained_weights(spec: NetworkSpec, model: Any) -> list[Array]:
     """Return the weights of a Keras model, an array for each of `spec.weight_groups()`.
 
     Raises:
-        TypeError, ValueError: For a model that is not the one that is sampled.
+        TypeError, ValueError: For a model other than the one that is sampled.
     """
     check_keras_model(model)
     if not isinstance(spec, KerasSpec):
@@ -173,18 +176,18 @@ def _refuse_model(model: Any, wanted: str) -> None:
 
 
 def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Array) -> Array:
-    """Parameters [P] whose network is the Keras model.
+    """Return the parameters [P] whose network is the Keras model.
 
     Args:
         spec: NetworkSpec.
         model: The Keras model; it maps transformed inputs to transformed targets.
-        rows: Training rows, which tell the noise: the size of the residuals.
-        theta: Parameters [P] at the medians of their priors, for what neither tells. Scales of priors
-            are the root mean square of their weights.
+        rows: Training rows. Their residuals set the noise scales.
+        theta: Parameters [P] at the medians of their priors, for values that neither model nor rows
+            determine. Prior scales are set to the root mean square of their weights.
 
     Raises:
-        TypeError, ValueError: For a model that is not the one that is sampled, or was trained on rows
-            of another scale.
+        TypeError, ValueError: For a model other than the one that is sampled, or one that was trained on
+            rows of another scale.
     """
     theta = theta.copy()
     fan_ins = [one.fan_in for one in getattr(spec, "sampled", ())]
@@ -208,7 +211,7 @@ def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Arr
 
 
 def _start_noise(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array) -> None:
-    """Noise scales of the size of the residuals."""
+    """Set the noise scales in theta to the size of the residuals."""
     some = evenly_spaced(len(rows.x), _MOST_ROWS)
     x, y = rows.x[some], rows.y[some]
     shape = spec.facts.input_shape if isinstance(spec, KerasSpec) else x.shape[1:]

@@ -1,4 +1,4 @@
-"""Hand on an earlier model to a fit: its posterior as prior, or the starts of its chains."""
+"""Use an earlier model in a fit: its posterior as the prior, or its draws as the starts of the chains."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import is_open
 from tfbnn.spec.rows import Known, known_of_rows, row_digests
 
-# In what the two have to agree, so that parameters mean the same.
+# Settings in which both models have to agree, so that their parameters have the same meaning.
 _SAME = ("parameterization", "x_transform", "y_transform")
 
 
 def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
-    """Return what is known of rows before they come; None, unless prior or starts are of an earlier model.
+    """Return the properties of rows that an earlier model fixes. None without an earlier model.
+
+    The earlier model is that of the prior, or that of the starts.
 
     Args:
-        model: The model that is to be fitted. A transform of the targets that is open in it will be
-            that of the earlier one.
+        model: The model to fit. An open transform of its targets becomes that of the earlier model.
         initial_state: As in `FitOptions`.
 
     Raises:
-        ValueError: When the chains are to start from a model of another network, or of other
-            transforms.
+        ValueError: When the starts come from a model with another network, or with other transforms.
     """
     sources = []
     if model.earlier is not None:
@@ -50,12 +50,12 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
 
 
 def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> None:
-    """Refuse an earlier model in which parameters mean something else.
+    """Refuse an earlier model whose parameters have another meaning.
 
     Args:
-        what: The argument that it came by.
-        spec: NetworkSpec of the model that is to be fitted.
-        there: NetworkSpec of the earlier one.
+        what: Name of the argument that passed the earlier model.
+        spec: NetworkSpec of the model to fit.
+        there: NetworkSpec of the earlier model.
 
     Raises:
         ValueError: Names the setting in which they differ.
@@ -69,7 +69,7 @@ def refuse_other_network(what: str, spec: NetworkSpec, there: NetworkSpec) -> No
 
 
 def _without_prior(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:
-    """Name and settings, but the prior of the noise: priors need not agree."""
+    """Return the name and settings of a likelihood without the prior of the noise, which may differ."""
     settings = {name: value for name, value in vars(likelihood).items() if name != "scale_prior"}
     return type(likelihood).__name__, settings
 
@@ -87,48 +87,50 @@ def _refuse_difference(what: str, name: str, here: Any, there: Any) -> None:
         )
 
 
-# Rows are chosen by a Gauss-Newton matrix and its factor, of 8 P^2 bytes each: 0.1 GB at this P.
+# Choosing rows needs a Gauss-Newton matrix and its factor, of 8 P^2 bytes each: 0.1 GB at this P.
 _MOST_PARAMETERS = 4000
 
 
 class FromPosterior:
-    """The information in the rows of an earlier fit, for rows that arrive batch by batch.
+    """Prior that carries the information of an earlier fit, for rows that arrive batch by batch.
 
-    The prior is that of the earlier model times what stands for the likelihood of its rows: that of some
-    of them, each as often as it stands for others. Up to 10 000 rows, and up to four outputs per parameter,
-    are all kept, and then batches one after the other are as all rows at once. Among more rows those are
-    likelier to be kept that determine more parameters, and weights make sums exact: the number of rows,
-    their log likelihood at the last draw of every chain and, of models with some 40 parameters at most,
-    its gradient and Gauss-Newton matrix, so that linear models with Gaussian noise lose nothing. For other
-    networks it is an approximation: `docs/guide/priors.md` has figures.
+    The prior is that of the earlier model times an approximation of the likelihood of its rows. The
+    approximation is the likelihood of some of these rows, each raised to the power of its weight. Up to
+    10 000 rows, and up to four outputs per parameter, all rows are kept, and fitting batches one after
+    the other is then equivalent to fitting all rows at once. Among more rows, those that determine more
+    parameters are more likely to be kept. The weights make some sums over rows exact: the number of
+    rows, and their log likelihood at the last draw of every chain. For models with up to some 40
+    parameters they also make its gradient and Gauss-Newton matrix exact, so that linear models with
+    Gaussian noise lose nothing. For other networks the prior is an approximation:
+    `docs/guide/priors.md` has figures.
 
-    A file of the new model has these rows in it, inputs and targets. Numbers are bounded at 32 MB; where
-    there is room for fewer rows a warning says so.
+    A file of the new model contains these rows, inputs and targets. Their size is limited to 32 MB; a
+    warning is given if this leaves room for too few rows.
 
-    The new model has the layer sizes, activations, parameterisation, likelihood and transforms of the
-    earlier one, whose priors, class labels and names it takes over; trust is about the inputs of all rows,
-    and none of them passes for one that no fit has seen. Its chains start
-    from the best of what pretraining on all these rows finds and of the last draws of the earlier ones, where
-    log density judges, or new rows; where rows judge that the earlier chains have seen, or may have
-    (`validation_data`), from the former alone. With `pretraining=None`, or no epochs of ADAM, they start
-    from these draws.
-    Its log prior is known up to a constant, which no kernel needs. Kernels with a readout in closed form
-    refuse it.
+    The new model must have the layer sizes, activations, parameterisation, likelihood and transforms of
+    the earlier one. It takes over the priors, class labels and names. Trust refers to the inputs of all
+    rows, and none of them counts as unseen. The chains start from the best of the networks that
+    pretraining on all these rows finds and the last draws of the earlier chains, if they are compared by
+    log density or on new rows. If they are compared on rows that the earlier chains have seen, or may
+    have seen (`validation_data`), the chains start from pretraining only. With `pretraining=None`, or no
+    epochs of ADAM, they start from the last draws. The log prior is known up to a constant, which no
+    kernel needs. Kernels with a readout in closed form refuse this prior.
 
     Args:
-        model: A fitted model; it may have had such a prior itself.
-        x, y, noise_scale, offset: The rows of its fit, as in `fit_posterior`, for a model that was not fitted in
-            this process. Default: those that it was fitted to.
+        model: A fitted model. It may have such a prior itself.
+        x, y, noise_scale, offset: The rows of its fit, as in `fit_posterior`, for a model that was not
+            fitted in this process. Default: the rows to which it was fitted.
 
     Raises:
         NotFittedError: Before a fit.
-        TypeError, ValueError: For what is no model, draws that are no networks, rows that are missing or
-            are not as many as those of the fit, and a Gauss-Newton matrix that is not finite and
-            positive definite; a network without one, as recurrent ones, or of more than 4000 parameters.
+        TypeError, ValueError: For an object that is not a model, draws that are not networks, missing
+            rows, another number of rows than in the fit, and a Gauss-Newton matrix that is not finite
+            and positive definite; for a network that has no such matrix, such as a recurrent one, or
+            more than 4000 parameters.
 
     Warns:
-        UserWarning: When the rows are not those of the fit, and where there is no room for as many as
-            parameters need.
+        UserWarning: When the rows are not those of the fit, and when there is no room for as many rows
+            as the parameters need.
 
     Example:
         first = tfbnn.BayesianMLP([5, 20, 1])
@@ -137,10 +139,10 @@ class FromPosterior:
         second.fit_posterior(x2, y2)
 
     References:
-        Huggins, Campbell and Broderick 2016, arXiv:1605.06423, weighted rows in place of all. Normal
-        distributions of the weights, as of Opper 1998, "A Bayesian approach to on-line learning", in
-        On-line Learning in Neural Networks, Cambridge University Press, do not hold what rows say of a
-        network: draws of 5-20-20-1 on 2900 rows lie a thousand times too far out in them.
+        Huggins, Campbell and Broderick 2016, arXiv:1605.06423, weighted rows in place of all rows.
+        Normal distributions of the weights, as in Opper 1998, "A Bayesian approach to on-line learning",
+        in On-line Learning in Neural Networks, Cambridge University Press, do not carry the information
+        of rows about a network: draws of 5-20-20-1 on 2900 rows lie a thousand times too far out in them.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class FromPosterior:
         from tfbnn.fit.condensing import condense
 
         digests = ensemble.row_digests
-        if not len(digests):  # of a file of before
+        if not len(digests):  # a file of an earlier release
             digests = row_digests(rows)
         self._prior = condense(
             ensemble.spec,
@@ -186,7 +188,7 @@ class FromPosterior:
         return f"FromPosterior({self._prior!r})"
 
     def in_place_of_auto(self, layer_sizes: Any, likelihood: Any) -> tuple[Any, Any]:
-        """Return these arguments of a model, those of the earlier one where they are open."""
+        """Return layer sizes and likelihood of a model; open ones become those of the earlier model."""
         there = self.earlier.spec
         if is_open(layer_sizes):
             layer_sizes = perceptron(there, "layer_sizes='auto'").layer_sizes
@@ -196,11 +198,11 @@ class FromPosterior:
         """Return the spec of a model with this prior.
 
         Args:
-            make: Makes the spec of settings and a prior.
-            settings: Its arguments but the prior.
+            make: Function that makes the spec from settings and a prior.
+            settings: Its arguments except the prior.
 
         Raises:
-            TypeError, ValueError: As `make`, and for another network than the earlier one.
+            TypeError, ValueError: As `make`, and for a network that differs from the earlier one.
         """
         there = self.earlier.spec
         if is_auto(settings["parameterization"]):
@@ -212,7 +214,7 @@ class FromPosterior:
 
 
 def _require_curvature(spec: NetworkSpec) -> None:
-    """Refuse networks that have no Gauss-Newton matrix, or one too large to factorise."""
+    """Refuse networks without a Gauss-Newton matrix, or with one too large to factorise."""
     if spec.gauss_newton_obstacle is not None:
         raise ValueError(
             f"FromPosterior needs the derivatives of every row's outputs: {spec.gauss_newton_obstacle}. "

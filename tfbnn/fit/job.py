@@ -1,4 +1,4 @@
-"""A fit with nothing left open: its stopping rule, estimates of its time, and notes."""
+"""A fit with all settings settled: its stopping rule, time estimates and notes."""
 
 from __future__ import annotations
 
@@ -38,26 +38,29 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
-# As many rows say how long error bars are, to a hundredth of their length, and take a minute with the
-# draws of a short run of a million rows.
+# Most rows of a calibration. They determine the length of error bars to a hundredth, and take a minute
+# with the draws of a short run of a million rows.
 _MOST_ROWS = 2**16
-# For the time that this and the diagnosis take on two cores, by draws and rows, weights and reference
+# For the time of calibration and diagnosis on two cores, by draws and rows, weights and reference
 # inputs (benchmarks/results/limits.md): up to 8 s there.
 _MOST_SEEN, _NUM_REFERENCE = 1000, 200
-# Rows that tell whether more draws change predictions.
+# Most rows used to check whether more draws change predictions.
 _MOST_SCORED = 500
 _SECONDS_OF_R_HAT = 5e-7
 _LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
 
 
 def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tuple[str, ...]]:
-    """Return (the ensemble with error bars that its rows calibrate, or as it was; a note on why not).
+    """Calibrate the error bars of an ensemble by its own rows, at the end of a fit.
 
-    A fit may have taken a day: what its rows cannot tell is said, and never an error.
+    A failure is returned as a note and raises no error, because the fit may have taken a day.
 
     Args:
         ensemble: Ensemble of a regression.
         rows: The rows of its fit, original units.
+
+    Returns:
+        (Calibrated ensemble, no notes), or (the unchanged ensemble, a note with the reason).
     """
     try:
         part = rows.part(_MOST_ROWS)
@@ -70,27 +73,28 @@ def calibrated_at_the_end(ensemble: Ensemble, rows: Rows) -> tuple[Ensemble, tup
 
 
 def seconds_to_end(config: FitConfig, num_results: int) -> float:
-    """About how long calibration and diagnosis of so many draws per chain take."""
+    """Estimate the seconds for calibration and diagnosis of `num_results` draws per chain."""
     draws = num_results * config.sampling.num_chains
     calibrated = min(config.num_rows, _MOST_ROWS) if config.calibrate else 0
     seen = calibrated + min(config.num_rows, _MOST_SEEN)
     judged = min(config.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
     of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.num_products * _SECONDS_OF_A_FLOP
-    # Derivatives of four networks in their weights, twice.
+    # Cost of leverage: the derivatives of four networks in their weights, computed twice.
     squares = min(config.spec.num_parameters, MOST_FEATURES) ** 2 if config.calibrate else 0
     of_a_row += 24 * squares / max(draws, 1) * _SECONDS_OF_A_FLOP
     return _LEAST_SECONDS + draws * (seen * of_a_row + judged * _SECONDS_OF_R_HAT)
 
 
 def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictions | None:
-    """Check whether error bars hold, by rows that calibrated nothing.
+    """Check whether error bars hold on rows that did not calibrate them.
 
     Args:
         ensemble: Ensemble, calibrated or not.
         validation: Validation rows of the fit, original units, or None.
 
     Returns:
-        Predictions by validation rows, else by those that calibrated, in halves; None without either.
+        Predictions from validation rows. Without them, from the rows of the calibration, in halves. None
+        without either.
     """
     found = None if validation is None else check_held_out(ensemble, validation, "validation rows")
     if found is not None and found.coverage:
@@ -99,11 +103,11 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
 
 
 def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
-    """Return the StoppingRule of a run, or None of one that just has a number of draws.
+    """Return the StoppingRule of a run, or None for a run with a fixed number of draws.
 
     Args:
         config: FitConfig.
-        is_budget: Whether its most draws are what a run can afford.
+        is_budget: Whether the maximum number of draws is the budget of the run.
     """
     sampling = config.sampling
     if sampling.until is None:
@@ -125,14 +129,14 @@ def make_rule(config: FitConfig, is_budget: bool) -> StoppingRule | None:
 
 
 class Job(NamedTuple):
-    """A fit once all that was left open is settled.
+    """A fit with all settings settled.
 
     Attributes:
         config: FitConfig.
         settings: Its kernel, with a definite preconditioner.
-        geometry: A line on the preconditioner and why that one.
+        geometry: One line on the preconditioner and the reason for it.
         options: FitOptions.
-        rule: When the run is over, or None where it just has a number of draws.
+        rule: Stopping rule, or None for a fixed number of draws.
     """
 
     config: FitConfig
@@ -142,9 +146,9 @@ class Job(NamedTuple):
     rule: StoppingRule | None
 
 
-# From here on a file is unwieldy, and predictions take their time.
+# Above these limits files are unwieldy and predictions slow.
 _MANY_DRAWS, _LARGE_BYTES = 4000, 50e6
-# Rounding noise in a log density above this eats acceptance.
+# Rounding noise in the log density above this lowers the acceptance.
 _ROUNDING_LIMIT = 0.05
 
 
@@ -154,7 +158,7 @@ def notes(
     ensemble: Ensemble | None,
     ladder: Ladder | None,
 ) -> Iterator[str]:
-    """Labels of what was sampled, gaps of a ladder, short warm-up and float32."""
+    """Yield notes for the report: target of sampling, gaps of a ladder, short warm-up, float32, size."""
     spec, sampling = job.config.spec, job.config.sampling
     yield from spec.notes
     yield from filter(None, (job.settings.bias_note, spec.coarsening_note))
@@ -168,7 +172,7 @@ def notes(
     rounding = _rounding_note(job, ensemble)
     if rounding is not None:
         yield rounding
-    # Draws that nobody asked for by their number, and that predictions do not need.
+    # The user did not request so many draws, and predictions do not need them.
     count, num_bytes = ensemble.num_draws, ensemble.draws.nbytes
     if job.rule is not None and (count > _MANY_DRAWS or num_bytes > _LARGE_BYTES):
         yield (
@@ -178,7 +182,7 @@ def notes(
 
 
 def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
-    """Return a remark on numerical precision, where the noise is small for float32."""
+    """Return a note on numerical precision if the noise is too small for float32."""
     spec = job.config.spec
     if spec.dtype == "float64" or not spec.has_additive_noise:
         return None
@@ -203,16 +207,16 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
 def estimated_fit_seconds(
     spec: NetworkSpec | OpenSpec, options: FitOptions, num_rows: int
 ) -> float:
-    """About how long pretraining and sampling take at most on the cores of this process.
+    """Estimate the maximum seconds of pretraining and sampling on the cores of this process.
 
-    Neither imports nor compilation are in it. It is right within a factor of a few, and reads no
-    clock. It makes no pilot, without which the rules take the rows for noisy: a fit whose pilot finds
-    little noise takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
+    Imports and compilation are not included. The estimate is right within a factor of a few, and reads
+    no clock. It runs no pilot, and without one the rules treat the rows as noisy. If the pilot of the
+    fit finds little noise, the fit takes longer trajectories, Levenberg-Marquardt, and maybe more starts.
 
     Args:
-        spec: NetworkSpec, or an OpenSpec, of which the first network counts.
-        options: FitOptions, whose kernel is none that the user built. What is open in them is
-            settled by sizes alone, which is what the rules choose for noisy rows.
+        spec: NetworkSpec, or an OpenSpec, of which the first network is used.
+        options: FitOptions, whose kernel is not built by the user. Open options are settled from sizes
+            alone, as the rules do for noisy rows.
         num_rows: Training rows N.
     """
     spec = spec.first if isinstance(spec, OpenSpec) else spec
@@ -229,7 +233,7 @@ def estimated_fit_seconds(
 
 
 def time_to_take(config: FitConfig, settings: Planned) -> str:
-    """Return a sentence on how long a run will take at most, and on what may end it before.
+    """Return a sentence on the maximum time of a run, and on what may end it earlier.
 
     Args:
         config: FitConfig.
@@ -249,7 +253,7 @@ def time_to_take(config: FitConfig, settings: Planned) -> str:
 
 
 def _path(config: FitConfig, settings: Planned) -> str:
-    """Return a sentence on which rows are seen by what, of a run whose starts are sought on a sample of them."""
+    """Return a sentence on the rows used by the search and by the chains, if the search uses a sample."""
     num_rows, pretraining = config.num_rows, config.pretraining
     if pretraining is None or num_rows <= (pretraining.search_rows or num_rows):
         return ""
@@ -269,7 +273,7 @@ def _seconds(
 ) -> float:
     cores = num_cores()
     seconds = estimated_seconds(spec, settings, num_rows, sampling.num_transitions)
-    # A chain has no more than one core, or one for each piece of very many rows.
+    # A chain uses at most one core, or one core per piece of a very large table.
     gains = sampling.jit_compile and settings.gains_from_xla(spec, num_rows)
     at_once = num_pieces(num_rows, gains)
     seconds *= max(1.0 / at_once, sampling.num_chains / cores)
@@ -279,7 +283,7 @@ def _seconds(
 
 
 def _about(seconds: float) -> str:
-    """Return a time that nobody knows to the second, in words: "20 seconds", "3 minutes", "2.5 hours"."""
+    """Format an approximate time in words: "20 seconds", "3 minutes", "2.5 hours"."""
     for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * length:
             return f"{float(f'{seconds / length:.2g}'):g} {unit}"

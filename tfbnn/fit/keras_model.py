@@ -1,4 +1,4 @@
-"""`BayesianModel`: any Keras 3 model of one input and one output tensor, sampled."""
+"""`BayesianModel`: samples the weights of any Keras 3 model with one input and one output tensor."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ __all__ = ["BayesianModel"]
 class BayesianModel(SampledNetwork):
     """A Keras model whose weights are sampled by Markov chain Monte Carlo.
 
-    It has the life cycle of `BayesianMLP`: `fit_posterior`, `predict`, `evaluate`, `calibrate`, `save`
-    and all else. The model that is passed is looked at once and stays as it is; its config and the
-    values of the weights that are not sampled are kept with the draws. A plain stack of Dense layers
-    becomes a perceptron, with its speed, its exports and files that load without TensorFlow.
+    It has all methods of `BayesianMLP`: `fit_posterior`, `predict`, `evaluate`, `calibrate`, `save` and
+    the others. The Keras model is read once and not changed. Its config and the values of the weights
+    that are not sampled are stored with the draws. A plain stack of Dense layers becomes a perceptron,
+    with its speed, its exports and files that load without TensorFlow.
 
-    Dropout and noise layers are off, and state such as moving statistics stays at its values: the
-    report of a fit says so. The prior stands for regularizers. Weights that are not trainable keep
-    their values, so that a part of a network can be sampled (`layer.trainable = False`). Scales and shifts of normalisation layers keep
-    theirs too, unless `prior` says otherwise. Those that are frozen are kept as text in files and run
-    folders, up to 64 MiB: about twelve million float32 numbers.
+    Dropout and noise layers are switched off, and state such as moving statistics keeps its values. The
+    report of a fit states this. The prior replaces regularizers. Weights that are not trainable keep their
+    values, so that a part of a network can be sampled (`layer.trainable = False`). Scales and shifts of
+    normalisation layers keep their values too, unless `prior` includes them. Frozen weights are stored as
+    text in files and run folders, up to 64 MiB: about twelve million float32 numbers.
 
-    A last Dense layer without activation, and with a bias, is found, whatever is before it: then
-    `kernels.Repriorised` works. Where TensorFlow takes derivatives of all rows at once, there are
-    Levenberg-Marquardt and whitened coordinates; of recurrent layers it does not, and ADAM and a
-    diagonal preconditioner take their place.
+    A last Dense layer without activation and with a bias is detected, whatever the layers before it, and
+    `kernels.Repriorised` can then be used. Levenberg-Marquardt and whitened coordinates are available if
+    TensorFlow can take derivatives of all rows at once. This is not possible for recurrent layers; ADAM
+    and a diagonal preconditioner are used instead.
 
     Args:
-        keras_model: A built Keras 3 model on the TensorFlow backend, in float32 or float64, of one
-            input and one output tensor [N, K]; its outputs are what the likelihood expects: of classes
-            logits, without softmax or sigmoid.
-        prior: A prior from `tfbnn.priors` for all trainable weights but those of normalisation. Or a
-            dict of patterns to priors or "fixed": `"*/kernel"` means paths of variables, "Conv2D" layers
-            of a type and all inside them, "bias" all variables of that name; the first that means a
-            variable decides, and what none means has the default. "auto" (default):
-            HierarchicalNormal(HalfNormal(1.0)) for every kernel and bias, HalfNormal(3.0) for classes;
-            of a plain stack what `BayesianMLP` has.
+        keras_model: A built Keras 3 model on the TensorFlow backend, in float32 or float64, with one
+            input and one output tensor [N, K]. The likelihood has to accept its outputs: logits for
+            classes, without softmax or sigmoid.
+        prior: A prior from `tfbnn.priors` for all trainable weights except those of normalisation, or a
+            dict of patterns to priors or "fixed". The pattern `"*/kernel"` matches paths of variables,
+            "Conv2D" layers of a type with all layers inside them, "bias" all variables of that name. The
+            first pattern that matches a variable is used; other variables have the default. "auto"
+            (default): HierarchicalNormal(HalfNormal(1.0)) for every kernel and bias, HalfNormal(3.0) for
+            classes; for a plain stack the default of `BayesianMLP`.
         likelihood: From `tfbnn.likelihoods`. Default Gaussian("learned").
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
-            square root of the numbers that a unit adds up with it, all else by its prior scale, so
-            that one prior suits every width. "auto" (default): "ntk" with the prior "auto", "standard"
-            with one that is given.
+            square root of the number of terms that a unit adds up with it, all other weights by their
+            prior scales, so that one prior suits every width. "auto" (default): "ntk" with the prior
+            "auto", "standard" with a given prior.
         x_transform: None, a name or a list of names out of "log10" and "standardize". "auto" (default):
-            "standardize" for rows of numbers, None for images, sequences and what is looked up.
+            "standardize" for rows of numbers, None for images, sequences and inputs of embeddings.
         y_transform: As in `BayesianMLP`.
-        dtype: "float32" (default) or "float64" of the sampling; the model is built in either.
-        input_shape: Shape of one row of inputs, of a subclassed model that does not say.
+        dtype: "float32" (default) or "float64" for the sampling; the model may be built in either.
+        input_shape: Shape of one row of inputs, for a subclassed model that does not define it.
 
     Raises:
-        ImportError: Where Keras is not installed.
-        TypeError, ValueError: For a model of tf_keras, one that is not built, has several inputs or
-            outputs, nothing to sample, constraints on what is sampled, layers that are random outside
-            training or mix rows, a last operation with bounds, such as sigmoid, where targets are
-            transformed, and for settings that do not describe a model.
+        ImportError: When Keras is not installed.
+        TypeError, ValueError: For a model of tf_keras; for a model that is not built, has several inputs
+            or outputs, nothing to sample, constraints on sampled weights, layers that are random outside
+            training or mix rows, or a last operation with bounds, such as sigmoid, when targets are
+            transformed; and for settings that do not describe a model.
 
     References:
         Sharma, Farquhar, Nalisnick and Rainforth 2023, arXiv:2211.06291, on sampling a part of the
@@ -103,7 +103,10 @@ class BayesianModel(SampledNetwork):
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
-        """Return the model, not fitted yet, that a spec describes; Keras builds it now, or says why not."""
+        """Return the unfitted model that a spec describes.
+
+        Keras builds the network at once, so that errors are raised here.
+        """
         if isinstance(spec, KerasSpec):
             from tfbnn.engine.export.forward import check_keras_forward
             from tfbnn.engine.keras.network import network_of
@@ -114,20 +117,20 @@ class BayesianModel(SampledNetwork):
         return super().from_spec(spec)
 
     def to_keras(self, draw: int = 0) -> Any:
-        """One of the sampled networks, as a Keras model of its own.
+        """Return one of the sampled networks as a new Keras model.
 
-        It takes inputs and gives outputs on the scale the network sees, after and before the
-        transforms. `to_keras(k).export(path, format="onnx")` writes it for other programs.
+        Its inputs and outputs are on the scale the network sees: after the input transform, and before the
+        target transform is inverted. `to_keras(k).export(path, format="onnx")` writes it for other programs.
 
         Args:
-            draw: Number of the draw, chain by chain, 0 to C * S - 1; default 0.
+            draw: Index of the draw, chain by chain, 0 to C * S - 1; default 0.
 
         Returns:
             A Keras model in the dtype of this one.
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: For a draw that there is not, and for a plain stack, which has exports.
+            ValueError: For an index out of range, and for a plain stack, which has exports of its own.
         """
         ensemble = self._fitted("to_keras")
         spec = self.spec
@@ -144,19 +147,19 @@ class BayesianModel(SampledNetwork):
         return model_of_draw(spec, ensemble.draws.reshape(ensemble.num_draws, -1)[draw])
 
     def to_onnx(self, path: StrPath) -> None:
-        """Write an ONNX file as `BayesianMLP.to_onnx` does, of a plain stack of Dense layers.
+        """Write an ONNX file like `BayesianMLP.to_onnx`, for a plain stack of Dense layers.
 
         Raises:
-            ValueError: For any other model: its layers are Keras', and so is its export.
+            ValueError: For any other model. Keras exports its networks, see `to_keras`.
         """
         self._require_stack("to_onnx")
         super().to_onnx(path)
 
     def to_savedmodel(self, path: StrPath) -> None:
-        """Write a SavedModel as `BayesianMLP.to_savedmodel` does, of a plain stack of Dense layers.
+        """Write a SavedModel like `BayesianMLP.to_savedmodel`, for a plain stack of Dense layers.
 
         Raises:
-            ValueError: For any other model: its layers are Keras', and so is its export.
+            ValueError: For any other model. Keras exports its networks, see `to_keras`.
         """
         self._require_stack("to_savedmodel")
         super().to_savedmodel(path)

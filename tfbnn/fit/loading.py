@@ -1,4 +1,4 @@
-"""`tfbnn.load` and `tfbnn.resume`: models out of files and run folders."""
+"""`tfbnn.load` and `tfbnn.resume`: read models from files and run folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec, check_custom
 from tfbnn.system.atomic import StrPath
 
-# What fits is imported where it does: a process that loads and predicts needs none of it.
+# The modules that fit are imported where they are used: loading and predicting needs none of them.
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
     from tfbnn.run.until import Until
@@ -28,40 +28,42 @@ def load(
     max_bytes: int = 2 * 2**30,
     custom: Sequence[type] = (),
 ) -> SampledNetwork:
-    """Load a fitted model from the file that `save` wrote, or a run folder; needs no TensorFlow.
+    """Load a fitted model from a file that `save` wrote, or from a run folder; needs no TensorFlow.
 
-    Only the file of a `BayesianModel` needs Keras, unless that was a plain stack of Dense layers, whose
-    file is that of a `BayesianMLP`.
+    Only the file of a `BayesianModel` needs Keras, unless the model was a plain stack of Dense layers;
+    such a file is that of a `BayesianMLP`.
 
-    From a run folder (`output` of `fit_posterior`) the model has the draws that are committed for all
-    chains so far; the run may go on meanwhile. Its error bars are those of these draws; a file that
-    was saved after the fit has them calibrated where the fit did, as has what `tfbnn.resume` gives.
+    From a run folder (`output` of `fit_posterior`) the model has the draws that all chains have committed
+    so far. The run may continue meanwhile. Its error bars are those of these draws, not calibrated. If
+    the fit calibrates them, a file saved after the fit has calibrated error bars, and so has the model
+    that `tfbnn.resume` returns.
 
-    Every check that Python can make is made either way: a file holds numbers and names out of known
+    Every check that Python can make is made in both cases: a file holds numbers and names out of known
     tables, never code or the names of other files.
 
     Args:
         path: The model file, or the run folder.
-        untrusted: True for files that strangers may have written. A process of its own then parses
-            the file, so that one crafted to exploit the HDF5 library itself cannot harm this one;
-            costs about 0.3 s. Default False; the command line has it on. Not for run folders.
+        untrusted: True for files that strangers may have written. A separate process then parses the
+            file, so that one crafted to exploit the HDF5 library itself cannot harm this process. This
+            costs about 0.3 s. Default False; the command line uses True. Not for run folders.
         max_bytes: Largest size of the file, and of its arrays in memory; default 2 GiB.
-        custom: Classes of your own, as of `priors.CustomPrior` and `likelihoods.CustomNoise`, or of
-            layers of a Keras model, that the model may have: files name classes and hold no code. Those
-            that are not needed do no harm. Not with `untrusted`, as a stranger's file would choose the
-            settings of your code; of layers that were brought before it gets none either.
+        custom: User-defined classes that the model may have: subclasses of `priors.CustomPrior` and
+            `likelihoods.CustomNoise`, or layers of a Keras model. Files name classes and hold no code.
+            Classes that are not needed do no harm. Not allowed with `untrusted`, because a stranger's
+            file would then choose the settings of your code; such a file gets no layer classes that
+            were passed earlier either.
 
     Returns:
         BayesianMLP, or BayesianModel.
 
     Raises:
         FileNotFoundError: When there is no such file.
-        ImportError: For a Keras model where Keras is not installed.
-        ModelFileError: When the file is not what it says, or of a class that is not in `custom`.
-        RunFolderError: When the folder is not a run, or of such a class.
-        TypeError, ValueError: For `custom` that are no such classes, or have names of built-in ones.
+        ImportError: For a Keras model when Keras is not installed.
+        ModelFileError: When the file is damaged or not a model, or has a class that is not in `custom`.
+        RunFolderError: When the folder is not a run, or has such a class.
+        TypeError, ValueError: For `custom` with other objects, or classes with names of built-in ones.
         NotFittedError: When the run has no draws yet.
-        ChildProcessError: When `untrusted` is asked for and no process can be started.
+        ChildProcessError: With `untrusted`, when no process can be started.
     """
     from tfbnn.storage import read_model
 
@@ -93,7 +95,7 @@ def load(
 
 
 def _class_of(spec: NetworkSpec) -> type[SampledNetwork]:
-    """Return the class of models with such a spec."""
+    """Return the class of models with this spec."""
     if not isinstance(spec, KerasSpec):
         return BayesianMLP
     from tfbnn.fit.keras_model import BayesianModel
@@ -113,25 +115,25 @@ def resume(
     callbacks: Sequence[Any] = (),
     custom: Sequence[type] = (),
 ) -> tuple[SampledNetwork, Run]:
-    """Go on with the run in a folder, which has all that is needed; finished runs are left.
+    """Continue the run in a folder, which holds everything needed. A finished run is left unchanged.
 
     Args:
         folder: The `output` of `fit_posterior`.
-        num_results: Draws kept per chain, if there are to be more than the run was begun with.
-        until: When it has enough, as in `fit_posterior`. "auto" (default): what it was begun with,
-            unless num_results is given.
+        num_results: Draws to keep per chain, if the run is to have more than it was begun with.
+        until: Stopping rule, as in `fit_posterior`. "auto" (default): the rule that the run was begun
+            with, unless num_results is given.
         max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
             None: the limit that the run was begun with, if any, counted from now.
         commit_interval, verbose, callbacks: As in `fit_posterior`.
-        custom: Classes of your own that the model may have, as in `load`.
+        custom: User-defined classes that the model may have, as in `load`.
 
     Returns:
-        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of a run that nothing
-        interrupted.
+        (BayesianMLP or BayesianModel, Run), as after the fit. The draws have the bits of an
+        uninterrupted run.
 
     Raises:
         RunFolderError, RunLockedError, ChainError, KeyboardInterrupt: As `fit_posterior`.
-        ValueError: When the kernel is a callable, which `fit_posterior(resume=True)` takes.
+        ValueError: When the kernel is a callable; use `fit_posterior(resume=True)` for it.
 
     Example:
         model, run = tfbnn.resume("run/")
@@ -150,9 +152,9 @@ def resume(
 
 
 def prepare_resume(folder: StrPath, **options: Any) -> tuple[SampledNetwork, Callable[[], Run]]:
-    """(Model, function that goes on with its run and returns the Run); see `resume`.
+    """Return (model, function that continues its run and returns the Run); see `resume`.
 
-    The model has draws after the function, also where that was interrupted.
+    The model has draws after the function was called, even if the call was interrupted.
     """
     from tfbnn.fit.assemble import read_run
 

@@ -1,6 +1,6 @@
-"""`BayesianMLP`, and what it shares with `BayesianModel`: fits, files, the density that is sampled.
+"""`BayesianMLP` and its base class `SampledNetwork`: fits, files and the sampled log density.
 
-What draws are for: `SampledModel`.
+The base class `SampledModel` has the methods that use the draws.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tfbnn.system.atomic import StrPath
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.words import warn
 
-# What fits is imported where it does: a process that loads and predicts needs none of it.
+# The modules that fit are imported where they are used: loading and predicting needs none of them.
 if TYPE_CHECKING:
     from tfbnn.data.learn_coding import Missing
     from tfbnn.engine.kernels.base import Kernel
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class BaselineOptions(TypedDict, total=False):
-    """Arguments of all baselines, as in `fit_posterior`."""
+    """Keyword arguments that all baselines share, as in `fit_posterior`."""
 
     noise_scale: Any
     offset: Any
@@ -68,17 +68,17 @@ class BaselineOptions(TypedDict, total=False):
 
 
 class SampledNetwork(SampledModel):
-    """The life cycle of a network whose posterior is sampled, whatever computes its outputs.
+    """Base class of the models whose posterior is sampled: fits, baselines, files and log density.
 
-    `fit_map`, `fit_ensemble` and `fit_laplace` are baselines to hold sampling against, from the same
-    starts, in the same model. Every one of them leaves the model fitted: it predicts, scores, saves and
-    loads as after `fit_posterior`, and says wherever it is used that it was not sampled. `diagnose`
-    refuses, and n_effective of `evaluate` is NaN.
+    `fit_map`, `fit_ensemble` and `fit_laplace` are baselines to compare sampling with. They use the same
+    model and the same starts. Each of them leaves the model fitted: it predicts, scores, saves and loads
+    as after `fit_posterior`, and every use states that it was not sampled. `diagnose` raises an error,
+    and n_effective of `evaluate` is NaN.
 
     Args:
-        make: Makes the spec of settings and a prior.
-        prior: Its prior, or a FromPosterior.
-        settings: Its other arguments.
+        make: Function that makes the spec from settings and a prior.
+        prior: Prior of the model, or a FromPosterior.
+        settings: The other arguments of `make`.
     """
 
     def __init__(
@@ -125,41 +125,44 @@ class SampledNetwork(SampledModel):
         verbose: int | str = "auto",
         callbacks: Sequence[Any] = (),
     ) -> Run:
-        """Sample the posterior given the training rows (x, y). The guide "Arguments of a fit" says more.
+        """Sample the posterior given the training rows (x, y).
+
+        The guide "Arguments of a fit" explains the arguments in detail.
 
         Args:
-            x: Inputs [N, D]: an array, nested lists, a data frame or a dataset of h5py. A column of
-                text becomes one input of 0 and 1 for each of its values, and D counts these.
+            x: Inputs [N, D]: an array, nested lists, a data frame or an h5py dataset. A text column
+                becomes one input of 0 and 1 for each of its values, and D counts these.
             y: Targets [N, K], or [N] for one target, in original units; class labels [N] for
                 Categorical, 0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. It
                 replaces a fixed noise scale of the likelihood, and adds in quadrature to a learned one.
             offset: For counts, the logarithm of each row's exposure, [N] or [N, K]. The mean of a row
                 is exp(offset) times its rate.
-            groups: Labels [N] of rows that belong together, such as measurements of one subject. They
-                are held out and left out together. None (default): each row is a group.
-            missing: For missing values in x "refuse" (default), or "indicator": use the median and one
-                more input that is 1 there, or a category of text.
+            groups: Labels [N] of rows that belong together, such as measurements of one subject. Rows
+                of one group are held out and left out together. None (default): each row is a group.
+            missing: Treatment of missing values in x: "refuse" (default), or "indicator": use the
+                median and one more input that is 1 where a value is missing, or a category of text.
             kernel: "auto" (default): HMC, or NUTS for 30 parameters or fewer. Or a name of
                 `tfbnn.kernels.available()`, settings from `tfbnn.kernels`, or a callable
                 target_log_prob_fn -> tfp.mcmc.TransitionKernel.
             num_chains: Number of independent chains C, default 4.
-            num_results: Draws S to keep per chain; with `until`, the maximum. "auto" (default): what a
-                fixed budget of gradients affords, 1000 with until=None.
-            until: When to stop: a `tfbnn.Until`; "converged" for tfbnn.Until(); None for after
-                num_results draws. "auto" (default): when more draws no longer change predictions, or
-                chains agree; None where num_results is given.
+            num_results: Draws S to keep per chain; with `until`, the maximum. "auto" (default): as many
+                as a fixed budget of gradients allows, 1000 with until=None.
+            until: Stopping rule: a `tfbnn.Until`; "converged" for tfbnn.Until(); None to stop after
+                num_results draws. "auto" (default): stop when more draws no longer change the
+                predictions, or when the chains agree; None if num_results is given.
             max_seconds: Limit on the wall-clock seconds of the call, default None. Short for
                 until=Until(max_seconds=...).
             num_burnin_steps: Warm-up transitions. The first 80 % adapt step size and preconditioner,
-                the others run with both fixed. "auto" (default): 1000, fewer where these take minutes.
+                the others run with both fixed. "auto" (default): 1000, fewer if these take minutes.
             num_steps_between_results: Transitions to skip between two kept draws. "auto" (default): 0,
-                more where a run with max_seconds would keep many thousand draws.
+                more if a run with max_seconds would keep many thousand draws.
             pretraining: `tfbnn.Pretraining`, or None to start from draws of the prior. "auto"
                 (default): up to about 12000 steps of ADAM with early stopping, then
-                Levenberg-Marquardt where noise is small. Sampling uses all rows.
-            initial_state: Where to start instead of pretraining: an array [C, P] in theta, a number s
-                for weights from N(0, s^2), a fitted model of the same kind, or the trained Keras model.
+                Levenberg-Marquardt if the noise is small. Sampling uses all rows.
+            initial_state: Starts of the chains, in place of pretraining: an array [C, P] in theta, a
+                number s for weights from N(0, s^2), a fitted model of the same kind, or the trained
+                Keras model.
             likelihood_power: Power of the likelihood, above 0 and at most 1. 1 (default) is the
                 posterior; below 1 it is a coarsened posterior.
             effort: Share of the usual work on starts, warm-up and draws where these are "auto", above
@@ -167,18 +170,19 @@ class SampledNetwork(SampledModel):
             validation_data: (x, y), (x, y, noise_scale) or (x, y, offset), for early stopping and the
                 diagnosis.
             calibrate: Whether to end with `calibrate(method="loo")`, which changes no draw. "auto"
-                (default): where the noise is learned, from 150 rows on.
+                (default): calibrate if the noise is learned and there are at least 150 rows.
             seed: Integer, default 0. The same seed on the same machine gives the same bits.
-            output: Run folder for the draws, from which a killed run can go on. None (default): keep
-                the draws in memory only.
-            resume: Go on with the run in `output`, default False. Rows, versions and arguments must be
+            output: Run folder for the draws, from which a killed run can be resumed. None (default):
+                keep the draws in memory only.
+            resume: Continue the run in `output`, default False. Rows, versions and arguments must be
                 the same, except `until` and a larger `num_results`.
             commit_interval: Seconds between commits to `output`, default 30.
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere. 0: silence. 2: as 1,
                 and commands report all details.
-            callbacks: Callables that take an event (a dict) about once a second; one that returns True
-                stops the run with the draws so far. Callbacks of Keras take events for epochs.
+            callbacks: Functions called with an event (a dict) about once a second. One that returns
+                True stops the run, which keeps the draws so far. For a Keras callback, each event is
+                an epoch.
 
         Returns:
             A `Run`: timings, acceptance, diagnosis, `report()`, `history`.
@@ -186,7 +190,7 @@ class SampledNetwork(SampledModel):
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite where a chain starts.
-            RunFolderError: When `output` holds something else, or another run.
+            RunFolderError: When `output` holds other files, or another run.
             RunLockedError: When another process uses `output`.
             ChainError: When a chain failed; the draws of the others are kept.
             KeyboardInterrupt: Within seconds of SIGINT, SIGTERM or SIGUSR1. The draws so far are in
@@ -220,24 +224,25 @@ class SampledNetwork(SampledModel):
         return self.fit_data(x, y, known, options, validation_data, groups)
 
     def fit_map(self, x: Any, y: Any, **options: Unpack[BaselineOptions]) -> Baseline:
-        """Fit one network: what the chains of `fit_posterior` would start from.
+        """Fit one network: the network that the chains of `fit_posterior` would start from.
 
-        Its predictions have epistemic standard deviation 0; with `include_noise` they have that of
-        the noise which the network learned. By default some 15 % of the rows are held out, as in
-        `fit_posterior`, and judge the search. ADAM is fitted to the others, and gives the network on
-        its way that predicts the held-out rows best: short of the maximum of the posterior density,
-        as further up it would follow single rows. Unless there is much noise, Levenberg-Marquardt is
-        tried after it, and kept where those rows are predicted better; it ends with a few iterations
-        on all rows.
+        The epistemic standard deviation of its predictions is 0. With `include_noise`, the standard
+        deviation is that of the noise which the network learned. By default some 15 % of the rows are held
+        out, as in `fit_posterior`, and score the search. ADAM is fitted to the other rows. Of the networks
+        on its path, the one that predicts the held-out rows best is kept. This stops short of the maximum
+        of the posterior density, because closer to it the network would follow single rows. Unless there is
+        much noise, Levenberg-Marquardt is tried next, and its result is kept if it predicts the held-out
+        rows better. It ends with a few iterations on all rows.
 
         Args:
-            x, y: As in `fit_posterior`, and of `options` noise_scale, validation_data, seed,
-                jit_compile and verbose.
-            pretraining: `tfbnn.Pretraining`, or "auto" (default), as in `fit_posterior`: it tries
-                one start, two where there is next to no noise. With num_starts so many are tried,
-                and the best is kept, by held-out rows or else by log density. With settings of your
-                own all rows are fitted unless they have a validation_split.
-            callbacks: As in `fit_posterior`; one that returns True leaves the network as it is then.
+            x, y: As in `fit_posterior`. The options noise_scale, offset, validation_data, seed, jit_compile
+                and verbose are also as there.
+            pretraining: `tfbnn.Pretraining`, or "auto" (default), as in `fit_posterior`. "auto" tries one
+                start, or two if there is next to no noise. With num_starts, that many starts are tried, and
+                the best is kept: by the held-out rows, or by the log density if no rows are held out.
+                Settings of your own fit all rows unless they have a validation_split.
+            callbacks: As in `fit_posterior`. One that returns True stops the fit, and the model keeps the
+                network as it is then.
 
         Returns:
             `Baseline`: report(), seconds, log_prob, agreement with the training rows.
@@ -245,27 +250,26 @@ class SampledNetwork(SampledModel):
         Raises:
             TypeError, ValueError: For unusable data or settings, before anything is compiled.
             StartError: When the density is not finite at the network that was found.
-            KeyboardInterrupt: On SIGINT and SIGTERM. What was found until then is in the model, unless
-                that has a posterior.
+            KeyboardInterrupt: On SIGINT and SIGTERM. The model keeps the network found so far, unless it
+                already has a posterior.
         """
         return self._fit_baseline("fit_map", x, y, options)
 
     def fit_ensemble(
         self, x: Any, y: Any, *, num_members: int = 10, **options: Unpack[BaselineOptions]
     ) -> Baseline:
-        """Fit networks from starts of their own, with equal weights: a deep ensemble.
+        """Fit several networks from independent starts, with equal weights: a deep ensemble.
 
-        Each starts from its own draw of the prior and is fitted as the network of `fit_map`; by
-        default all hold out the same rows. The spread of their functions is the epistemic standard
-        deviation, and each has its own noise scale.
+        Each network starts from its own draw of the prior and is fitted like the network of `fit_map`. By
+        default all of them hold out the same rows. The epistemic standard deviation is the spread of their
+        functions. Each network has its own noise scale.
 
         Args:
             x, y, options: As in `fit_map`.
-            num_members: Networks M, default 10. `model.posterior.draws` is [M, 1, P], a chain each,
-                so that `stack_chains` can weigh them by held-out rows.
-            pretraining: As in `fit_map`; num_starts is at least num_members. "auto"
-                tries num_members starts, and where there is next to no noise keeps the best
-                num_members of twice as many.
+            num_members: Number of networks M, default 10. `model.posterior.draws` is [M, 1, P], one chain
+                per network, so that `stack_chains` can weight them by held-out rows.
+            pretraining: As in `fit_map`; num_starts is at least num_members. "auto" tries num_members
+                starts. If there is next to no noise, it tries twice as many and keeps the best num_members.
 
         Returns:
             `Baseline`, as `fit_map`.
@@ -284,18 +288,18 @@ class SampledNetwork(SampledModel):
     ) -> Baseline:
         """Fit one network and a normal distribution around it: the Laplace approximation.
 
-        The precision is the Gauss-Newton matrix at the network of `fit_map`, in all parameters, log
-        noise and log prior scales included. A draw theta predicts what the network does that was
-        made linear in its weights there, f(x; mode) + J(x) (theta - mode), and has its own noise
-        scale; for classes these are logits. The draws are in `model.posterior.draws` [1, S, P], the
-        mode in `model.posterior.mode`. A draw is no network: `to_savedmodel`, `to_onnx`, `compress`,
-        `stack_chains` and `to_arviz` refuse. For a linear model with known
-        Gaussian noise and Normal priors this is the posterior. Draws know nothing of the ends of a
-        Uniform prior, and where the search ended off the maximum the distribution is not moved there.
+        The precision is the Gauss-Newton matrix at the network of `fit_map`, in all parameters, including
+        log noise scales and log prior scales. A draw theta predicts with the network linearised in its
+        weights there, f(x; mode) + J(x) (theta - mode), and has its own noise scale. For classes these
+        values are logits. The draws are in `model.posterior.draws` [1, S, P], the mode is in
+        `model.posterior.mode`. A draw is not a network, so `to_savedmodel`, `to_onnx`, `compress`,
+        `stack_chains` and `to_arviz` raise an error. For a linear model with known Gaussian noise and Normal
+        priors the approximation is the exact posterior. The draws ignore the limits of a Uniform prior. The
+        distribution is centred where the search ended, even if that is not the maximum.
 
         Args:
             x, y, options: As in `fit_map`.
-            num_results: Draws S, default 1000.
+            num_results: Number of draws S, default 1000.
 
         Returns:
             `Baseline`, as `fit_map`.
@@ -312,10 +316,10 @@ class SampledNetwork(SampledModel):
         return self._fit_baseline("fit_laplace", x, y, options, num_results=num_results)
 
     def save(self, path: StrPath) -> int:
-        """Write the fitted model to one HDF5 file, replacing an older one only when complete.
+        """Write the fitted model to one HDF5 file. An existing file is replaced only by a complete one.
 
         Args:
-            path: File name; by custom it ends in .h5. Those of other formats, .keras for one, are
+            path: File name, which usually ends in .h5. Endings of other formats, such as .keras, are
                 refused.
 
         Returns:
@@ -338,21 +342,21 @@ class SampledNetwork(SampledModel):
     ) -> None:
         """Write a report as one HTML page: verdict, convergence, predictions and more.
 
-        The page needs nothing but itself and runs no script: it opens from the disk, offline, in
-        light or dark, on a phone and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
+        The page needs no other files and runs no script. It opens offline, in light or dark mode, on a phone
+        and on paper. Needs Matplotlib and Jinja2, the extra `plots`.
 
         Args:
-            path: File to write, by custom ending in .html; an earlier report is replaced.
-            x, y: Rows with known targets, best ones that the fit has not seen, for scores, pulls,
-                coverage and reliability. Default None: the page does without these.
+            path: File to write, which usually ends in .html. An earlier report is replaced.
+            x, y: Rows with known targets, preferably not used in the fit, for scores, pulls, coverage and
+                reliability. Default None: the page omits these.
             noise_scale: Known standard deviations of these rows, in the units of y, or None.
-            offset: Of counts, logarithms of their exposures, or None.
+            offset: For counts, logarithms of the exposures of these rows, or None.
 
         Raises:
             NotFittedError: Before a fit.
             ImportError: When Matplotlib or Jinja2 is not installed.
             TypeError, ValueError: For unusable rows.
-            FileExistsError: When there is something at `path` that is no report of tfbnn.
+            FileExistsError: When `path` exists and is not a report of tfbnn.
 
         Example:
             model.save_report("report.html", x_test, y_test)
@@ -362,28 +366,27 @@ class SampledNetwork(SampledModel):
         save_report(self, path, x, y, known_of_rows(self.spec, noise_scale, offset))
 
     def to_savedmodel(self, path: StrPath) -> None:
-        """Write mean and spread of the function as a TensorFlow SavedModel.
+        """Write the mean and spread of the function as a TensorFlow SavedModel.
 
         Its signature "serving_default" takes x [N, D], float64, in original units (text coded, see
-        `code_inputs`) and gives the
-        dict {"mean": [N, K], "stddev": [N, K]}, float64, the numbers of `predict(x)` without noise, in
-        columns whatever the shape of the target: transforms and chain weights are inside, the
-        columns of classes are their probabilities. Any number of rows runs at bounded memory, tile
-        by tile. Inputs are not checked: what "log10" cannot take gives NaN. Needs TensorFlow to
-        write and to use.
+        `code_inputs`). It returns the dict {"mean": [N, K], "stddev": [N, K]}, float64: the numbers of
+        `predict(x)` without noise. They always have columns, whatever the shape of the target. Transforms
+        and chain weights are included; for classes the columns are class probabilities. Any number of rows
+        runs in bounded memory, tile by tile. Inputs are not checked: values that "log10" cannot take give
+        NaN. Writing and using the model needs TensorFlow.
 
-        A calibrated model also gives "lower", "median" and "upper" [N, K], noise included: the median
-        and the ends of the central 68.27 % of `predict(include_noise=True)`; where that keeps the
-        bars of the posterior, outside the training inputs, those of a normal distribution. For a model
-        whose noise differs from row to row they are left out, with a warning.
+        A calibrated model also returns "lower", "median" and "upper" [N, K], noise included: the median and
+        the ends of the central 68.27 % interval of `predict(include_noise=True)`. Where that method keeps
+        the error bars of the posterior, outside the training inputs, they are those of a normal
+        distribution. For a model whose noise differs from row to row they are omitted, with a warning.
 
         Args:
-            path: Folder to write, which must not exist yet or be empty.
+            path: Folder to write, which must not exist or must be empty.
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: After `fit_laplace`, whose draws are no networks.
-            FileExistsError: When there is something at `path`.
+            ValueError: After `fit_laplace`, whose draws are not networks.
+            FileExistsError: When `path` exists and is not an empty folder.
         """
         ensemble, path = self._fitted("to_savedmodel", allow_unsampled=False), os.fspath(path)
         require_weights(ensemble.spec, "to_savedmodel")
@@ -412,17 +415,17 @@ class SampledNetwork(SampledModel):
         offset: Any = None,
         return_terms: bool = False,
     ) -> Array | dict[str, Array]:
-        """Return the log density that is sampled, at parameters theta.
+        """Compute the log density that is sampled, at parameters theta.
 
-        It is fully normalised, of the transformed targets given the parameters and of the
-        parameters in the coordinates they are sampled in; the Jacobian of the target transform is
-        not part of it. After a fit with a `likelihood_power` below 1 the likelihood, and so the term
-        log_likelihood, is to this power.
+        The density is fully normalised. It is that of the transformed targets given the parameters, times
+        that of the parameters in the coordinates in which they are sampled. It does not contain the Jacobian
+        of the target transform. After a fit with a `likelihood_power` below 1, the likelihood is raised to
+        this power, and so log_likelihood is multiplied by it.
 
         Args:
             theta: Parameters [..., P].
-            x, y, noise_scale, offset: Rows as in `fit_posterior`. Before a fit, the labels in y say
-                themselves what the classes are.
+            x, y, noise_scale, offset: Rows as in `fit_posterior`. Before a fit, the classes are those of the
+                labels in y.
             return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
 
         Returns:
@@ -449,17 +452,16 @@ class SampledNetwork(SampledModel):
     def log_prob_function(
         self, x: Any, y: Any, *, noise_scale: Any = None, offset: Any = None
     ) -> Callable[[Any], Any]:
-        """Return the log density that is sampled, as a pure TensorFlow function for other samplers.
+        """Return the log density that is sampled as a pure TensorFlow function, for other samplers.
 
         Args:
-            x, y, noise_scale, offset: Rows as in `log_prob`, which the function keeps.
+            x, y, noise_scale, offset: Rows as in `log_prob`. The function keeps them.
 
         Returns:
-            Function of parameters theta [C, P], a tensor, that returns the log density of each [C] in
-            the dtype of theta, with gradients. What `log_prob` says of it holds here too. Its sum over
-            rows is made in float64; with theta in float32 the result is rounded, to 0.004 at 5e4, which
-            `fit_posterior` avoids by subtracting the value at the start: in acceptance ratios of many
-            rows use float64.
+            Function of parameters theta [C, P], a tensor. It returns the log densities [C] in the dtype of
+            theta, with gradients. The density is that of `log_prob`. The sum over rows is made in float64.
+            With theta in float32 the result is rounded, to 0.004 at 5e4; `fit_posterior` avoids this by
+            subtracting the value at the start. Use float64 for acceptance ratios with many rows.
 
         Raises:
             NotFittedError: When a transform has to be fitted first.
@@ -484,7 +486,7 @@ class SampledNetwork(SampledModel):
         groups: Any = None,
         backend: Any = None,
     ) -> Run:
-        """`fit_posterior` with FitOptions, on a backend: see `tfbnn.fit.fitting`."""
+        """Run `fit_posterior` with FitOptions on a given backend; see `tfbnn.fit.fitting`."""
         earlier = known_from(self, options.initial_state)
         if not options.column_names:
             names = column_names_of(y, earlier and earlier.target_names)
@@ -504,7 +506,7 @@ class SampledNetwork(SampledModel):
         options: FitOptions,
         backend: Any = None,
     ) -> Run:
-        """`fit_data` to checked Rows."""
+        """Run `fit_data` on Rows that are already checked."""
         from tfbnn.fit.fitting import fit
 
         keep = partial(self._keep, rows)
@@ -539,7 +541,7 @@ class SampledNetwork(SampledModel):
         num_chains: int = 1,
         num_results: int = 1,
     ) -> Baseline:
-        """Fit the baseline of this name, in which every network is a chain."""
+        """Fit the baseline of the given name; each of its networks is stored as a chain."""
         from tfbnn.fit.baselines import fit_baseline
         from tfbnn.run.options import FitOptions
 
@@ -557,7 +559,7 @@ class SampledNetwork(SampledModel):
             num_chains=num_chains,
             num_results=num_results,
             num_burnin_steps=0,
-            kernel="nuts",  # which none of them runs
+            kernel="nuts",  # a placeholder: no baseline runs a kernel
             column_names=column_names_of(y, earlier and earlier.target_names),
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
@@ -577,7 +579,7 @@ class SampledNetwork(SampledModel):
         return record
 
     def _basins_of_run(self, of_run: Ensemble | None) -> Basins:
-        """Return the Basins of the Ensemble that a run has left, while the model still has its draws."""
+        """Return the Basins of the Ensemble of a run. Raise an error if the model was fitted again since."""
         now = self._ensemble
         if of_run is None or now is None or not np.may_share_memory(now.draws, of_run.draws):
             raise ValueError(
@@ -588,7 +590,7 @@ class SampledNetwork(SampledModel):
 
     @property
     def _source(self) -> Ensemble | None:
-        """The networks whose transforms rows get: its own, else those its prior comes from."""
+        """Ensemble whose transforms are applied to rows: the model's own, or that of its prior."""
         return self._ensemble or self.earlier
 
     def _transformed(self, x: Any, y: Any, noise_scale: Any, what: str) -> NetworkRows:
@@ -615,42 +617,42 @@ class BayesianMLP(SampledNetwork):
     """A multilayer perceptron whose posterior is sampled by Markov chain Monte Carlo.
 
     Args:
-        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]; `fit_posterior` says how
-            many inputs a column of text makes. "auto" (default), or [5, "auto", 1]: each fit compares
-            one hidden layer of 50, two of 20 or 50 and, with few rows, infinite width on held-out rows, and
-            samples the best. [5, inf, 1], with `math.inf` or "inf" for every hidden layer: the limit of infinite
-            width, a Gaussian process whose weights are integrated out and whose scales are sampled, for up to
-            4000 rows; see the guide "Infinite width".
-        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as
-            TensorFlow's) or leaky_relu_0.01 (as PyTorch's and JAX's), elu, selu, softplus, gelu, swish or
-            silu, sin, cos, erf, identity or linear. Default "tanh", which an erf of the same slope stands for
-            at infinite width. Functions of these names of TensorFlow,
-            Keras, JAX, PyTorch and NumPy are taken for them: tf.nn.relu.
+        layer_sizes: Widths from inputs to outputs, for example [5, 20, 20, 1]. `fit_posterior` explains
+            how many inputs a text column makes. "auto" (default), or [5, "auto", 1]: each fit compares
+            one hidden layer of 50, two of 20 or 50 and, with few rows, infinite width on held-out
+            rows, and samples the best. [5, inf, 1], with `math.inf` or "inf" for every hidden layer: the
+            limit of infinite width. This is a Gaussian process whose weights are integrated out and
+            whose scales are sampled, for up to 4000 rows; see the guide "Infinite width".
+        activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as in
+            TensorFlow) or leaky_relu_0.01 (as in PyTorch and JAX), elu, selu, softplus, gelu, swish or
+            silu, sin, cos, erf, identity or linear. Default "tanh"; at infinite width an erf of the
+            same slope replaces it. Functions of these names from TensorFlow, Keras, JAX, PyTorch and
+            NumPy are accepted too, such as tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
-            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere,
-            HalfNormal(3.0) in both for classes, whose log-odds may be large; the scales are
-            sampled, so that the data choose them. ARD is for the first kernel alone:
+            kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere. For classes,
+            whose log-odds may be large, both use HalfNormal(3.0). The scales are sampled, so that the
+            data determine them. ARD is allowed for the first kernel only:
             [{"kernel": ARD(), "bias": Normal()}, Normal()] with one hidden layer.
-        likelihood: From `tfbnn.likelihoods`. "auto" (default): Gaussian("learned") with layers that are
-            given; else each fit compares it with noise by the inputs (HeteroscedasticGaussian) and
-            Student-t noise, and takes Bernoulli or Categorical for targets of text or booleans.
+        likelihood: From `tfbnn.likelihoods`. "auto" (default): Gaussian("learned") if the layers are
+            given. Otherwise each fit compares it with input-dependent noise (HeteroscedasticGaussian)
+            and Student-t noise, and uses Bernoulli or Categorical for targets of text or booleans.
         parameterization: "standard", or "ntk": a kernel is multiplied by its prior scale over the
-            square root of the layer's inputs, so that one prior suits every width. "auto"
-            (default): "ntk" with the prior "auto", "standard" with one that is given.
+            square root of the number of inputs of the layer, so that one prior suits every width.
+            "auto" (default): "ntk" with the prior "auto", "standard" with a given prior.
         x_transform, y_transform: None, a name or a list of names out of "log10" and "standardize",
-            fitted to the training rows and saved with the model. Default of x_transform is
-            "standardize"; that of y_transform is "auto": "standardize", with "log10" before it
-            where all targets of a fit, validation rows included, are positive and each column spans
-            more than two decades, unless they are rounded so that the smallest lose their logarithms
-            or regressions in closed form score higher without. With a noise scale that is given,
-            which counts in these units, it is "standardize"; None for the class labels of Bernoulli
-            and Categorical, which take no other. Each fit chooses anew; `spec` is what the last one
-            chose.
+            fitted to the training rows and saved with the model. The default of x_transform is
+            "standardize", that of y_transform is "auto". "auto" means "standardize", preceded by
+            "log10" if all targets of a fit, validation rows included, are positive and each column
+            spans more than two decades. "log10" is not used if rounding blurs the logarithms of the
+            smallest targets, or if regressions in closed form score higher without it. With a given
+            noise scale, which is in these units, "auto" means "standardize". It means None for the
+            class labels of Bernoulli and Categorical, which allow no other. Each fit chooses anew;
+            `spec` has the choice of the last fit.
         dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
 
-    What was "auto" says `summary`, and the report of a fit why. Such choices depend on sizes and
-    rows, never on a clock.
+    `summary` shows the values chosen for "auto", and the report of a fit gives the reasons. These
+    choices depend on sizes and rows, never on a clock.
 
     Raises:
         TypeError, ValueError: For settings that do not describe a model.

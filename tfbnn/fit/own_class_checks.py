@@ -1,4 +1,4 @@
-"""The test kit for priors and likelihoods of a user's own: whether what they say of themselves agrees."""
+"""Tests for user-defined priors and likelihoods: check that their methods agree with each other."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from tfbnn.spec.own_densities import (
 )
 from tfbnn.system.arrays import Array
 
-# Draws that are held against the distribution function, and between which of their quantiles this is
-# known; the rate at which a right sampler is refused, for a seed that is not the fixed one.
+# Number of draws compared with the distribution function, and levels of the quantiles at which it is
+# evaluated. The rate at which a correct sampler is refused, over all seeds; the seed here is fixed.
 _DRAWS, _LEVELS, _FALSE_ALARMS = 100_000, np.arange(1, 200) / 200, 1e-5
-# Points at which derivatives are looked at. Where a step crosses a kink they differ, which happens to
-# few of them; relative to the gradient, or to one over the spread.
+# Number of points at which derivatives are compared, and the relative step. The tolerance is relative to
+# the gradient, or to one over the spread. Steps that cross a kink may differ, at few of the points.
 _POINTS, _STEP, _GRADIENT_TOLERANCE, _MOST_KINKS = 500, 6e-6, 1e-4, 0.02
 # Tolerance of values in float32 against those in float64, relative to 1 + |value|.
 _FLOAT32_TOLERANCE = 1e-3
 _TOLERANCE = 1e-4
-# Noise with exponential moments has that of exp(a z / stddev) at every a.
+# Noise with exponential moments has a mean of exp(a z / stddev) at every a; this a is checked.
 _EXPONENT = 4.0
 
 
 def check_prior(prior: CustomPrior) -> None:
-    """Check a prior of your own: a few tenths of a second, and no fit.
+    """Check a user-defined prior, in a few tenths of a second and without a fit.
 
     - Its settings survive JSON, as in a file, and are equal and hash alike afterwards.
-    - Value and gradient are finite at draws, in float32 and float64, and agree; the gradient is that of
+    - Value and gradient are finite at draws and agree in float32 and float64. The gradient agrees with
       central differences.
-    - `log_prob` is normalised, by quadrature to 1e-4, and has nothing outside the limits.
-    - `sample` gives the shapes it is asked for, and the same draws for the same generator.
-    - They are draws of the density: 100 000 of them against the distribution function, with a fixed seed. A
-      sampler whose distribution function is wrong by .02 somewhere is found with a probability above
-      .999; a right one is refused with a probability below 1e-5 (Dvoretzky, Kiefer and Wolfowitz 1956,
-      Ann. Math. Stat. 27, 642, with the constant of Massart 1990).
-    - It is even where it says so.
+    - `log_prob` is normalised, by quadrature to 1e-4, and has no mass outside the limits.
+    - `sample` returns the requested shapes, and the same draws for the same generator.
+    - The draws follow the density: 100 000 draws with a fixed seed are compared with the distribution
+      function. A sampler whose distribution function is wrong by .02 somewhere is found with a
+      probability above .999; a correct one is refused with a probability below 1e-5 (Dvoretzky, Kiefer
+      and Wolfowitz 1956, Ann. Math. Stat. 27, 642, with the constant of Massart 1990).
+    - The density is even if `is_even` is True.
 
     Args:
         prior: An instance of a class that inherits from `CustomPrior`.
 
     Raises:
-        TypeError, ValueError: Names the check that failed, by how much, and what may be wrong. What
-            `log_prob` raises itself comes through.
+        TypeError, ValueError: Names the check that failed, the size of the error and a possible cause.
+            Errors of `log_prob` itself are not caught.
 
     Example:
         tfbnn.priors.check_prior(Logistic(0.5))
@@ -84,7 +84,7 @@ def check_prior(prior: CustomPrior) -> None:
         f"log_prob must be minus infinity outside of {prior.limits}, found a mass of {outside:.3g}"
     )
     _require(prior, outside <= _TOLERANCE, f": limits: {what}")
-    # Kolmogorov's and Smirnov's distance.
+    # Kolmogorov-Smirnov distance.
     limit = sqrt(log(2.0 / _FALSE_ALARMS) / (2.0 * _DRAWS))
     shares = np.searchsorted(np.sort(draws), edges, side="right") / _DRAWS
     gap = np.abs(shares - np.cumsum(masses)[1:-2]).max()
@@ -93,23 +93,23 @@ def check_prior(prior: CustomPrior) -> None:
 
 
 def check_noise(noise: CustomNoise) -> None:
-    """Check noise of your own: a few tenths of a second, and no fit.
+    """Check a user-defined noise distribution, in a few tenths of a second and without a fit.
 
     - Its settings survive JSON, as in a file, and are equal and hash alike afterwards.
-    - Value and gradient are finite at quantiles, in float32 and float64, and agree; the gradient is that
-      of central differences.
-    - `log_prob` is normalised, by quadrature to 1e-4, and has a standard deviation; `moments`, where a
-      class states them, are right to 1e-4 of it.
-    - `quantile` is the inverse of its distribution function, to 1e-4 at 199 probabilities.
+    - Value and gradient are finite at quantiles and agree in float32 and float64. The gradient agrees with
+      central differences.
+    - `log_prob` is normalised, by quadrature to 1e-4, and has a standard deviation. `moments`, if the
+      class defines them, are right to 1e-4 of it.
+    - `quantile` is the inverse of the distribution function, to 1e-4 at 199 probabilities.
     - The Fisher information is finite.
-    - It has exponential moments where it says so.
+    - Exponential moments exist if `has_exponential_moments` is True.
 
     Args:
         noise: An instance of a class that inherits from `CustomNoise`.
 
     Raises:
-        TypeError, ValueError: Names the check that failed, by how much, and what may be wrong. What
-            `log_prob` raises itself comes through.
+        TypeError, ValueError: Names the check that failed, the size of the error and a possible cause.
+            Errors of `log_prob` itself are not caught.
 
     Example:
         tfbnn.likelihoods.check_noise(Logistic())
@@ -154,11 +154,11 @@ def _check_settings(own: CustomPrior | CustomNoise, kind: type) -> None:
 
 
 def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float) -> Array:
-    """Hold value and gradient at points [n] to each other, in both precisions; return the values."""
+    """Check value and gradient at points [n] in both precisions; return the values."""
     in_float32, _ = check_gradient(own, points, "float32")
     values: Array
     values, gradient = check_gradient(own, points, "float64")
-    # The same numbers, so that what is rounded is the computation.
+    # Both take the same rounded inputs, so that only the rounding of the computation differs.
     rounded = values_of(own, points.astype(np.float32).astype(np.float64))
     gap = (np.abs(in_float32 - rounded) / (1.0 + np.abs(rounded))).max()
     what = f"log_prob is off by {gap:.3g} of its size. Use log1p, softplus or logsumexp"
@@ -173,7 +173,7 @@ def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float
 
 
 def _masses(own: CustomPrior | CustomNoise, place: tuple[float, float], edges: Array) -> Array:
-    """Probabilities between edges, and beyond the outer ones, which have to add up to one."""
+    """Return the probabilities between edges and beyond the outer ones. Check that they sum to one."""
     masses = _integrals(own, "normalisation: no integral", place, lambda z: 0.0, edges)
     mass = float(masses.sum())
     what = f"exp(log_prob) has the integral {mass:.6g}. Subtract {log(mass):.6g} from log_prob"

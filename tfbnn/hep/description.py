@@ -1,17 +1,17 @@
-"""Descriptions of processes in TOML, which `tfbnn slha table` and `tfbnn slha make` read.
+"""Descriptions of processes in TOML, as read by `tfbnn slha table` and `tfbnn slha make`.
 
-energy = 13000                      # GeV; what stands here holds for every process
+energy = 13000                      # GeV; settings above the first table hold for every process
 unit = "fb"
 doi = "10.1000/182"
 
-[results]                           # where slha table finds cross sections
+[results]                           # cross sections, for slha table
 file = "prospino.dat"
 columns = ["pid1", "pid2", "LO", "NLO", "pdf"]
 
 [[process]]
 pids = [1000022, 1000023]
 model = "chi10chi20.h5"             # a fitted model, for slha make
-target = "NLO"                      # what it is fitted to: a column of the results, or an expression
+target = "NLO"                      # target of the fit: a column of the results, or an expression
 rows = {pid1 = 1000022, pid2 = 1000023}
 inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
 xsection = {qcd_order = 1, pdf_id = 90400}
@@ -45,21 +45,21 @@ _OTHERS = (
     "rows",
 )
 _KEYS = (*_NEEDED, *_OTHERS)
-# Not in the one table of former names, as other entrances have these names still.
+# Not in the common table of former names, because other interfaces still use these names.
 _FORMER = ("table", "fit")
 
 
 def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]:
-    """Read a description and the models that it names; paths are relative to where it lies.
+    """Read a description and the models that it names; their paths are relative to its folder.
 
     Args:
-        path: Path.
+        path: Path of the description.
         untrusted: As in `tfbnn.load`.
 
     Raises:
-        FileNotFoundError: When there is no such file, or no such model.
-        TypeError, ValueError: For text that is no TOML, unknown keys, and settings that no process
-            can have, with the number of the process.
+        FileNotFoundError: When the description or a model does not exist.
+        TypeError, ValueError: For text that is not TOML, unknown keys, and invalid settings of a
+            process. The message has the number of the process.
     """
     path = os.fspath(path)
     _, entries = _read(path)
@@ -73,11 +73,11 @@ def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]
 
 
 def read_tabulations(path: StrPath) -> tuple[Results, list[Tabulation]]:
-    """Read the results that a description names, and the columns of the table of each of its processes.
+    """Read the results that a description names, and the table columns of each of its processes.
 
     Raises:
-        FileNotFoundError: When there is no such file, or none of results.
-        TypeError, ValueError: As `read_description`.
+        FileNotFoundError: When the description or the file of results does not exist.
+        TypeError, ValueError: As in `read_description`.
     """
     path = os.fspath(path)
     given, entries = _read(path)
@@ -100,7 +100,7 @@ def read_tabulations(path: StrPath) -> tuple[Results, list[Tabulation]]:
 
 
 def _targets(entry: Mapping[str, Any]) -> Iterator[tuple[str, Expression]]:
-    """Yield columns that networks are fitted to, the cross section first: name, expression."""
+    """Yield (name, expression) of each target column of a fit, the cross section first."""
     target = Expression(entry["target"])
     yield (target.text if target.names == (target.text,) else "target"), target
     errors = entry.get("errors", {})
@@ -121,8 +121,8 @@ def _targets(entry: Mapping[str, Any]) -> Iterator[tuple[str, Expression]]:
 
 
 def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
-    """Read the results and the processes of a description, each process with its name in messages."""
-    import tomllib  # 5 ms that other commands need not wait for
+    """Read a description; return its results and, for each process, (name in messages, entries)."""
+    import tomllib  # the import takes 5 ms, which other commands do not need
 
     try:
         content = tomllib.loads(Path(path).read_bytes().decode())
@@ -138,7 +138,7 @@ def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
 
 @contextlib.contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Put the place before what errors say."""
+    """Prefix the messages of errors with a position, such as the path of a file."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -189,7 +189,7 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
 
 
 def _error(error: Any, loaded: Any) -> Any:
-    """Return an error as a process takes it: networks in place of a table that names them."""
+    """Return an error in the form that `Process` takes: load the models that a table names."""
     if not isinstance(error, dict):
         return error
     if "model" not in error or not error.keys() <= {"model", "relative"}:

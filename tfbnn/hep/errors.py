@@ -1,4 +1,4 @@
-"""Relative errors of other origin than a network: constants, of each point, or networks that predict them."""
+"""Relative errors of other origin than a network: constants, values per point, other networks."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,18 +14,20 @@ Sides = tuple[float, float]
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
-    """Check relative errors, a dict name -> number or (down, up), or of each point.
+    """Check relative errors, a dict name -> number, (down, up), or values per point.
 
     Args:
-        errors: What the user passed; None for none.
-        num_points: N of arrays [N] or [N, 2] with one of each point; None (default): of a process, whose
-            errors are constant, or predicted by a network or two.
+        errors: Errors passed by the user; None for none.
+        num_points: Number of points N, which allows arrays [N] or [N, 2] with one row per point.
+            None (default): the errors of a process, which are constant, or predicted by one or two
+            networks.
 
     Returns:
         Dict name -> (down, up), or array [N, 2].
 
     Raises:
-        TypeError, ValueError: For anything but names and numbers >= 0 of these shapes.
+        TypeError, ValueError: For names that are not text, and for errors that are not numbers >= 0
+            of these shapes.
     """
     errors = {} if errors is None else errors
     if not isinstance(errors, Mapping) or not all(isinstance(name, str) for name in errors):
@@ -78,6 +80,6 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
 
 
 def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> Array:
-    """Relative errors down and up [2, N] of some that are independent of each other."""
+    """Add independent relative errors in quadrature; return errors down and up [2, N]."""
     total = sum(map(np.square, errors), start=np.zeros((num_points, 2)))
     return np.sqrt(total).T

@@ -1,7 +1,8 @@
-"""Expressions over SLHA places and named inputs, as data: `log10(abs(MASS:1000022))`, `N13**2 - N14**2`.
+"""Expressions of SLHA places and named inputs: `log10(abs(MASS:1000022))`, `N13**2 - N14**2`.
 
-An expression is parsed into a tree of the operations below and evaluated on arrays by NumPy. Nothing of it is
-run as Python, so that one out of a stranger's file can read no file, call no function and never loops.
+An expression is parsed into a tree of the operations below and evaluated on arrays by NumPy. It is
+never run as Python code. So an expression from an untrusted file cannot read files, call other
+functions or loop forever.
 
     sum     = product { ("+" | "-") product }
     product = signed { ("*" | "/") signed }
@@ -9,7 +10,7 @@ run as Python, so that one out of a stranger's file can read no file, call no fu
     power   = atom [ "**" signed ]
     atom    = number | place | name | function "(" sum { "," sum } ")" | "(" sum ")"
 
-A place is the name of a block and integers, with colons between them: `NMIX:1:3`.
+An SLHA place is the name of a block followed by integers, separated by colons: `NMIX:1:3`.
 """
 
 import re
@@ -23,7 +24,7 @@ import numpy as np
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
-# What one expression may have: more than formulas of physics need, and little work for a computer.
+# Limits of one expression: more than physical formulas need, and still quick to evaluate.
 _MOST_CHARACTERS, _MOST_TOKENS, _MOST_DEPTH = 2000, 400, 40
 
 _TOKEN = re.compile(
@@ -60,7 +61,7 @@ _INVERSES: dict[str, Callable[[Array], Array]] = {
     "log": np.exp,
     "log10": lambda t: 10.0**t,
 }
-# (t, b) -> a where t = a o b; sums and products have it on the right, too.
+# (t, b) -> a where t = a o b. For sums and products, the unknown may also be on the right.
 _SOLUTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.subtract,
     "-": np.add,
@@ -70,7 +71,7 @@ _SOLUTIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 class _Node(NamedTuple):
-    """An operation on other nodes; a number or the name of a variable has no parts."""
+    """Node of the tree: an operation on other nodes, or a number or variable without parts."""
 
     operation: str
     parts: tuple["_Node", ...] = ()
@@ -83,12 +84,12 @@ class _Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression; two are equal where their texts are.
+    """Parsed expression. Two expressions are equal if their texts are.
 
     Attributes:
-        text: As it was given.
-        names: Its variables in the order of the text: names, and places as `MASS:1000022`, blocks in
-            capitals.
+        text: Text of the expression, in one line.
+        names: Variables in the order of the text: names of inputs, and SLHA places such as
+            `MASS:1000022`, with blocks in capitals.
 
     Raises:
         TypeError, ValueError: For anything but text of the grammar above.
@@ -101,7 +102,7 @@ class Expression:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"An expression must be text, received {self.text!r:.200}.")
-        # In one line, as it stands in the heads of tables.
+        # In one line, because it is written in the headers of tables.
         object.__setattr__(self, "text", " ".join(self.text.split()))
         root = _Parser(self.text).parse()
         object.__setattr__(self, "_root", root)
@@ -111,7 +112,7 @@ class Expression:
         """Evaluate the expression at values of its variables, numbers or arrays [N].
 
         Returns:
-            Array [N]; NaN or inf where the expression has no value.
+            Array [N]; NaN or inf where the expression is not defined.
         """
         with np.errstate(all="ignore"):
             return np.asarray(_value(self._root, values), dtype=np.float64)
@@ -120,13 +121,13 @@ class Expression:
         """Solve for one variable, given the value of the expression.
 
         Args:
-            name: A variable that the expression has once, below operations that can be undone:
-                log log10, + and * on either side, - and / on the left.
-            value: Value of the expression, an array that broadcasts with those of the variables.
-            values: The other variables.
+            name: A variable that occurs once in the expression, inside invertible operations only:
+                log, log10, either side of + and *, left side of - and /.
+            value: Value of the expression, an array that broadcasts with the variables.
+            values: Values of the other variables.
 
         Raises:
-            ValueError: For an expression that cannot be solved for it.
+            ValueError: For an expression that cannot be solved for the variable.
         """
         node, found = self._root, value
         with np.errstate(all="ignore"):
@@ -169,7 +170,7 @@ def _variables(node: _Node) -> Iterator[str]:
 
 
 class _Parser:
-    """Parser of one text, which goes through its tokens once."""
+    """Recursive-descent parser of one expression."""
 
     def __init__(self, text: str) -> None:
         self._text, self._depth = text, 0
@@ -192,7 +193,7 @@ class _Parser:
         self._tokens.reverse()
 
     def parse(self) -> _Node:
-        """Return the tree of the whole text."""
+        """Parse the whole text and return its tree."""
         root = self._sum()
         if self._tokens[-1][0] != "end":
             raise self._refusal(f"cannot go on at {self._tokens[-1][1]!r}")
@@ -205,7 +206,7 @@ class _Parser:
         )
 
     def _takes(self, *signs: str) -> str:
-        """Take the next token where it is one of these signs; return it, or nothing."""
+        """Consume and return the next token if it is one of these signs; otherwise return ""."""
         kind, text = self._tokens[-1]
         if kind == "sign" and text in signs:
             self._tokens.pop()
@@ -225,7 +226,7 @@ class _Parser:
         return node
 
     def _signed(self) -> _Node:
-        # All that is nested comes here: what stands in brackets, and exponents.
+        # Every level of nesting, by brackets or exponents, passes through here.
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             raise self._refusal(f"it is nested more than {_MOST_DEPTH} deep")

@@ -1,9 +1,10 @@
-"""Inputs of a process: numbers at SLHA places, and expressions over them.
+"""Inputs of a process: numbers at SLHA places, and expressions of them.
 
     {"N13": "NMIX 1 3", "N14": "NMIX 1 4", "log_m": "log10(abs(MASS:1000022))", "z": "N13**2 - N14**2"}
 
-The numbers at places are the parameters of a point, all else is computed from them. An input that others
-use serves them alone, as N13 and N14 do; the others are the features of a network.
+The numbers at SLHA places are the parameters of a point. All expressions are computed from them. An
+input that another input uses, such as N13 and N14, is not a feature of the network; all other
+inputs are features.
 """
 
 import re
@@ -18,19 +19,20 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
 Input: TypeAlias = Place | Expression
-# More than a process of physics has; their order is sought in their square.
+# More than a physical process has. Finding their order takes time quadratic in their number.
 _MOST_INPUTS = 200
 _PLACE = re.compile(r"[A-Za-z]\w*(\s+-?[0-9]+)*", re.ASCII)
 
 
 def check_inputs(inputs: Any) -> dict[str, Input]:
-    """Check a dict name -> SLHA place or expression.
+    """Check the inputs of a process, a dict name -> SLHA place or expression.
 
     Returns:
-        The same with places as `check_place` gives them and parsed expressions.
+        The dict with parsed SLHA places (see `check_place`) and parsed expressions.
 
     Raises:
-        TypeError, ValueError: For anything else, and for expressions of unknown names or of themselves.
+        TypeError, ValueError: For other inputs, and for expressions that use unknown names or
+            depend on themselves.
     """
     if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
         raise TypeError(
@@ -54,7 +56,11 @@ def check_inputs(inputs: Any) -> dict[str, Input]:
 
 
 def _in_order(inputs: Mapping[str, Input]) -> Iterator[tuple[str, Input]]:
-    """Yield inputs, each behind those that it uses. Raises ValueError where there is no such order."""
+    """Yield inputs, each after those that it uses.
+
+    Raises:
+        ValueError: When there is no such order.
+    """
     pending = dict(inputs)
     while pending:
         ready = [name for name, one in pending.items() if not _names_of(one) & pending.keys()]
@@ -77,20 +83,23 @@ def _checked(name: str, given: Any, names: Collection[str]) -> Input:
 
 
 def _names_of(one: Input) -> set[str]:
-    """Names that an input uses, places not among them."""
+    """Return the names that an input uses, without SLHA places."""
     return {name for name in one.names if ":" not in name} if isinstance(one, Expression) else set()
 
 
 def features_among(
     inputs: Mapping[str, Input], targets: Iterable[Expression] = ()
 ) -> tuple[str, ...]:
-    """Return names of the inputs for a network: those that no other input and no target uses."""
+    """Return the names of a network's features: inputs that no other input and no target uses."""
     used = {name for one in (*inputs.values(), *targets) for name in _names_of(one)}
     return tuple(name for name in inputs if name not in used)
 
 
 def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
-    """Return the parameters behind inputs: dict name -> place; one in an expression is named as it stands there."""
+    """Return the parameters that inputs depend on, dict name -> SLHA place.
+
+    An SLHA place in an expression has the name used there, such as MASS:1000022.
+    """
     found: dict[str, Place] = {}
     for name, one in inputs:
         if isinstance(one, Expression):
@@ -102,10 +111,10 @@ def places_of(inputs: Iterable[tuple[str, Input]]) -> dict[str, Place]:
 
 
 def columns_of(available: Collection[str], places: Mapping[str, Place]) -> dict[str, str]:
-    """Return which of the available names stands for each parameter: dict name -> name.
+    """Match parameters with available column names: dict parameter name -> column name.
 
-    That is its own name, or another name of the same place, or the place as expressions have it,
-    MASS:1000022. Where there is none its own name is returned.
+    A column matches by the parameter's own name, another name of the same SLHA place, or the form
+    used in expressions, MASS:1000022. Without a match, the parameter's own name is returned.
     """
     known = {":".join(map(str, place)): place for place in places.values()} | dict(places)
     others = {known[name]: name for name in available if name in known}
@@ -116,20 +125,20 @@ def columns_of(available: Collection[str], places: Mapping[str, Place]) -> dict[
 
 
 def input_text(one: Input) -> str:
-    """Return an input as a description has it."""
+    """Return an input in the notation of descriptions."""
     return one.text if isinstance(one, Expression) else place_text(one)
 
 
 def unit_of(one: Input) -> str:
-    """Return GeV for a mass, and nothing for what SLHA gives no unit."""
+    """Return "GeV" for a mass, and an empty text for other inputs, which have no unit in SLHA."""
     return "GeV" if not isinstance(one, Expression) and one[0] == "MASS" else ""
 
 
 def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the parameters and all inputs of N points: dict name -> [N].
+    """Compute all inputs of N points; return them with the parameters, dict name -> [N].
 
     Args:
-        inputs: As `check_inputs` returns them.
+        inputs: Inputs as returned by `check_inputs`.
         parameters: Dict name -> [N] of all `places_of` the inputs.
     """
     found = dict(parameters)
@@ -143,7 +152,7 @@ def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -
 def refuse_undefined(
     inputs: Mapping[str, Input], names: Iterable[str], values: Mapping[str, Array]
 ) -> None:
-    """Refuse points at which one of the named expressions has no finite value."""
+    """Refuse points at which one of the named expressions is not finite."""
     for name in names:
         one, bad = inputs[name], np.flatnonzero(~np.isfinite(values[name]))
         if len(bad) and isinstance(one, Expression):

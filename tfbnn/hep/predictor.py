@@ -1,8 +1,9 @@
-"""Cross sections in the calling convention of GAMBIT's ColliderBit back ends, and of many points.
+"""Cross-section predictions, with the calling convention of GAMBIT's ColliderBit back ends.
 
 A back end has `set_parameters(dict)`, `import_slha_string(text)` and `get_xsection((pid1, pid2))`,
 which returns a dict with "central", "tot_err_down", "tot_err_up" in fb and "trust_level"
-(GAMBIT 2.2, ColliderBit, getxsec.cpp). Everything that comes out is in fb; targets may be in pb.
+(GAMBIT 2.2, ColliderBit, getxsec.cpp). All results are in fb; targets may be in pb. `predict` takes
+many points at once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,15 +33,16 @@ from tfbnn.system.words import warn
 
 
 def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Array]:
-    """Return the parameters of points by name, arrays [N].
+    """Read the parameters of N points from a table; return a dict name -> array [N].
 
     Args:
         points: A data frame, or a dict name -> numbers [N].
-        places: Dict name -> SLHA place of the parameters. Another name of the same place serves as well, and so
-            does MASS:1000022.
+        places: Dict name -> SLHA place of the parameters. A column may also have another name of
+            the same SLHA place, or a name such as MASS:1000022.
 
     Raises:
-        TypeError, ValueError: For anything else, missing columns, and numbers that are not finite.
+        TypeError, ValueError: For points of another type, missing columns, and numbers that are not
+            finite.
     """
     points = plain_frame(points, "points")
     known = tuple(points) if isinstance(points, Mapping) else column_names(points)
@@ -66,19 +68,19 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
 
 
 def _with_place(name: str, place: Place) -> str:
-    """Return a parameter for messages: m (MASS 1000022), or MASS:1000022 alone."""
+    """Format a parameter for messages: m (MASS 1000022), or MASS:1000022 alone."""
     return name if ":" in name else f"{name} ({place_text(place)})"
 
 
-# The central value, and the two that errors reach to.
+# Levels of the lower end of the error bar, the central value, and the upper end.
 _QUANTILES = [0.16, 0.5, 0.84]
 
 
 def _predicted(process: Process, values: Mapping[str, Array]) -> tuple[Array, ...]:
-    """Predict a process at N points, of which the parameters and inputs [N] are given by name.
+    """Predict the cross section of a process at N points, given parameters and inputs [N] by name.
 
     Returns:
-        (central [N], down [N], up [N], trust [N]), in fb but for the trust level.
+        (central [N], down [N], up [N], trust [N]); the first three are in fb.
     """
     x = np.column_stack([values[name] for name in process.features])
     _warn_of_signed_masses(process, x)
@@ -91,7 +93,7 @@ def _predicted(process: Process, values: Mapping[str, Array]) -> tuple[Array, ..
 
 
 def _warn_of_signed_masses(process: Process, x: Array) -> None:
-    """Warn of masses below zero where the fit had none: tables often have absolute values."""
+    """Warn about negative masses where the fit had none: tables often hold absolute values."""
     if not (x < 0).any():
         return
     ensemble = process.model.posterior
@@ -113,17 +115,18 @@ def _places_of(processes: Iterable[Process]) -> dict[str, Place]:
 
 @dataclass(frozen=True, eq=False)
 class CrossSections:
-    """Cross sections of N points and P processes: arrays [N, P], in fb where nothing else is said.
+    """Cross sections of N points and P processes: arrays [N, P], in fb unless stated otherwise.
 
     Attributes:
         pids: The processes, P sorted pairs of PDG codes.
         central: Medians of the predictive distributions.
-        err_down, err_up: Distances from there to the 16 % and 84 % quantiles, >= 0: the network's
-            errors.
-        other_down, other_up: Errors of other origin, those of the folder and of the call added in
+        err_down, err_up: Errors of the network: distances from the median to the 16 % and 84 %
+            quantiles, >= 0.
+        other_down, other_up: Errors of other origin, given in the folder or in the call, added in
             quadrature; 0 where there are none.
         trust: 1 inside the training data, 0 at their edge, -1 outside (`tfbnn.trust`).
-        relative_errors: Of each process a dict name -> relative error of that origin, down and up [N, 2].
+        relative_errors: For each process a dict name -> relative error of that origin, down and up
+            [N, 2].
     """
 
     pids: tuple[Pids, ...]
@@ -137,12 +140,12 @@ class CrossSections:
 
     @property
     def total_down(self) -> Array:
-        """The network's errors and the others downwards, added in quadrature."""
+        """Downward errors of the network and of other origin, added in quadrature."""
         return np.hypot(self.err_down, self.other_down)
 
     @property
     def total_up(self) -> Array:
-        """The network's errors and the others upwards, added in quadrature."""
+        """Upward errors of the network and of other origin, added in quadrature."""
         return np.hypot(self.err_up, self.other_up)
 
     def __len__(self) -> int:
@@ -150,14 +153,14 @@ class CrossSections:
 
 
 class CrossSectionPredictor:
-    """Cross sections of several processes: of one point of a model's parameter space, or of many.
+    """Predictor of cross sections of several processes, at one point or at many points.
 
-    Many processes of a computer may read one folder at the same time, also while it is replaced.
-    Each has the models in its own memory, and computes large batches on all its cores: under MPI
-    set OMP_NUM_THREADS=1, where the launcher does not say how many ranks share a host.
+    Many operating-system processes may read one folder at the same time, also while it is
+    replaced. Each holds the models in its own memory and computes large batches on all its cores.
+    Under MPI, set OMP_NUM_THREADS=1 if the launcher does not state how many ranks share a host.
 
     Args:
-        folder: Folder that `write_processes` or 'tfbnn slha make' wrote.
+        folder: Folder written by `write_processes` or 'tfbnn slha make'.
         processes: Pairs of PDG codes to load, in any order; None (default): all.
         other_errors: Whether `get_xsection` adds errors of other origin than the network to its
             own; default False.
@@ -165,14 +168,15 @@ class CrossSectionPredictor:
 
     Attributes:
         processes: Dict (pid1, pid2), sorted -> Process.
-        places: What they need of a point, dict name -> SLHA place (block, index, ..): inputs that stand at a
-            place under their names, places in expressions as they stand there, "MASS:1000022".
-        parameters: Dict name -> value of the present point, set by the methods below.
+        places: Parameters that the processes need, dict name -> SLHA place (block, index, ..). An
+            input at an SLHA place has its own name; an SLHA place in an expression has the name
+            used there, "MASS:1000022".
+        parameters: Dict name -> value of the current point, set by the methods below.
 
     Raises:
         FileNotFoundError: When there is no such folder.
-        ValueError: For a process that it does not hold.
-        ModelFileError: When something in it is not what it says.
+        ValueError: For a process that the folder does not hold.
+        ModelFileError: When a file in the folder is damaged or contradicts the index.
 
     Example:
         predictor = CrossSectionPredictor("gauginos")
@@ -199,19 +203,22 @@ class CrossSectionPredictor:
         self.places = _places_of(self.processes.values())
 
     def set_parameters(self, parameters: dict[str, float], *, keep: bool = True) -> None:
-        """Set parameters of the point by name, in the units of SLHA or the fit.
+        """Set parameters of the current point by name, in the units of SLHA or the fit.
 
         Args:
-            parameters: Dict name -> number, of `places`. "energy", the centre-of-mass energy in GeV, is
-                known besides: once it is set, processes at another energy are refused.
-            keep: True (default), as GAMBIT has it: what is not named stays as it was, be it of an
-                earlier point. False: it is forgotten, so that a process that lacks it says so.
+            parameters: Dict name -> number, with names from `places`. The name "energy", the
+                centre-of-mass energy in GeV, is also allowed: once it is set, processes at another
+                energy are refused.
+            keep: True (default), as in GAMBIT: parameters that are not named keep their values,
+                even those of an earlier point. False: they are removed, so that a process that
+                needs them raises an error.
 
         Raises:
             TypeError, ValueError: For unknown names, and for values that are not finite numbers.
 
         Warns:
-            DataWarning: When a part of the row of a mixing matrix stays: a row is one unit vector.
+            DataWarning: When part of a row of a mixing matrix keeps its value: a row is one unit
+                vector.
         """
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
@@ -233,7 +240,7 @@ class CrossSectionPredictor:
         self.parameters.update(values)
 
     def import_slha(self, path: StrPath) -> None:
-        """Set the inputs of all processes from an SLHA file, as `import_slha_string` does."""
+        """Set the inputs of all processes from an SLHA file; see `import_slha_string`."""
         # Comments may be in any encoding.
         self.import_slha_string(Path(path).read_text("utf-8", "surrogateescape"))
 
@@ -248,12 +255,12 @@ class CrossSectionPredictor:
                 is invalid (SPINFO 4).
 
         Warns:
-            DataWarning: Of what the spectrum program warns of (SPINFO 3).
+            DataWarning: For warnings of the spectrum program (SPINFO 3).
         """
         self.parameters.update(self.read_slha_string(text))
 
     def read_slha_string(self, text: str) -> dict[str, float]:
-        """Return the inputs of all processes in SLHA text, dict name -> value; sets nothing.
+        """Read the inputs of all processes from SLHA text, dict name -> value; set nothing.
 
         Raises:
             TypeError, ValueError: As `import_slha_string`.
@@ -261,18 +268,18 @@ class CrossSectionPredictor:
         return read_places(text, self.places)
 
     def get_xsection(self, pids: Pids) -> dict[str, float]:
-        """Return the cross section of one process at the present point.
+        """Compute the cross section of one process at the current point.
 
         Args:
             pids: PDG codes of the two produced particles, in any order.
 
         Returns:
-            Dict of "central", the median of the predictive distribution in fb; "tot_err_down" and
-            "tot_err_up", the distances from there to its 16 % and 84 % quantiles in fb, both
+            Dict with "central", the median of the predictive distribution in fb; "tot_err_down" and
+            "tot_err_up", the distances from the median to the 16 % and 84 % quantiles in fb, both
             >= 0; "trust_level": 1 inside the training data, 0 at their edge, -1 outside
-            (`tfbnn.trust`). With `other_errors` the errors of other origin that the folder has are
-            added to these two in quadrature, and "network_err_down", "network_err_up",
-            "other_err_down" and "other_err_up" are the parts.
+            (`tfbnn.trust`). With `other_errors`, the errors of other origin stored in the folder
+            are added to "tot_err_down" and "tot_err_up" in quadrature, and the dict also has the
+            parts: "network_err_down", "network_err_up", "other_err_down" and "other_err_up".
 
         Raises:
             ValueError: For an unknown process, one at another energy, or inputs that are not set.
@@ -307,7 +314,10 @@ class CrossSectionPredictor:
         return {name: part.item() for name, part in parts.items()}
 
     def get_xsections(self) -> dict[Pids, dict[str, float]]:
-        """Return the cross sections of all processes: dict (pid1, pid2), sorted -> as `get_xsection`."""
+        """Compute the cross sections of all processes; return a dict of sorted PDG codes -> result.
+
+        Each result is a dict as returned by `get_xsection`.
+        """
         return {pids: self.get_xsection(pids) for pids in self.processes}
 
     def predict(
@@ -317,19 +327,20 @@ class CrossSectionPredictor:
         processes: Iterable[Pids] | None = None,
         errors: Mapping[str, Any] | None = None,
     ) -> CrossSections:
-        """Return the cross sections of many points at once, whatever the present point is.
+        """Compute the cross sections of many points at once, independent of the current point.
 
         Args:
             points: Parameters of N points by name (`places`), in the units of SLHA or the fit: a data
-                frame, or a dict name -> numbers [N]. Other columns are not looked at.
-            processes: Pairs of PDG codes, in any order; None (default): all of the folder.
+                frame, or a dict name -> numbers [N]. Other columns are ignored.
+            processes: Pairs of PDG codes, in any order; None (default): all processes of the
+                folder.
             errors: Relative errors of other origin: dict name -> number, (down, up), or an array
-                [N] or [N, 2] with one of each point. They take the place of those of the same
-                name in the folder.
+                [N] or [N, 2] with one row per point. They replace errors of the same name in the
+                folder.
 
         Returns:
-            `CrossSections` with arrays [N, P]: central, err_down, err_up, other_down, other_up and
-            their sums in quadrature total_down, total_up, in fb; trust.
+            `CrossSections` with arrays [N, P]: central, err_down, err_up, other_down, other_up, the
+            sums in quadrature total_down and total_up, all in fb, and trust.
 
         Raises:
             TypeError, ValueError: For an unknown process, a missing column, or unusable numbers.
@@ -345,7 +356,7 @@ class CrossSectionPredictor:
         parameters: Mapping[str, Array],
         errors: Mapping[str, Any] | None = None,
     ) -> CrossSections:
-        """Return the cross sections of processes at points of these parameters [N] by name."""
+        """Compute the cross sections of processes at N points, given parameters [N] by name."""
         num_points = len(next(iter(parameters.values())))
         of_points = check_errors(errors, num_points)
         columns, relative_errors = [], []
@@ -368,7 +379,7 @@ class CrossSectionPredictor:
         return CrossSections(pids, central, down, up, other_down, other_up, trust, relative_errors)
 
     def _warn_of_mixed_rows(self, values: Mapping[str, float]) -> None:
-        """Warn of rows of mixing matrices that would be of two points."""
+        """Warn about rows of mixing matrices that would mix the values of two points."""
         rows = {name: place[:2] for name, place in self.places.items() if len(place) == 3}
         new = {rows[name] for name in values if name in rows}
         stays = [name for name in rows if rows[name] in new and name not in values]

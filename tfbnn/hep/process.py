@@ -1,9 +1,9 @@
-"""Processes: a fitted network, what its numbers mean, and how wrong they may be besides.
+"""Production processes: a fitted network with its inputs, unit, energy and other errors.
 
-A network knows how uncertain it is about the function that it was fitted to, and nothing of how
-uncertain that function is. What is known of that, errors of scale, parton densities and alpha_s, is kept
-beside it, as constants or as networks of their own, and added in quadrature only where somebody asks for
-it.
+A network states its uncertainty about the function that it was fitted to, not the uncertainty of
+that function itself. Known errors of the function, those of scale, parton densities and alpha_s,
+are stored beside the network, as constants or as networks of their own. They are added in
+quadrature only on request.
 """
 
 import re
@@ -37,22 +37,22 @@ from tfbnn.system.arrays import Array
 
 @dataclass(frozen=True)
 class Calculation:
-    """Calculation of the targets of a process: the columns of an XSECTION line.
+    """Order, scales and parton densities of a calculation: the columns of an XSECTION line.
 
-    They are those of the extension of SLHA that was proposed at Les Houches in 2013
+    The columns are those of the extension of SLHA that was proposed at Les Houches in 2013
     (https://phystev.cnrs.fr/wiki/2013:groups:tools:slha), which pyslha and SModelS read.
 
     Attributes:
-        qcd_order: 0 Born, 1 NLO, 2 NLO + NLL; larger codes are written as they are.
-        ew_order: The same of electroweak corrections; default 0.
-        scale_scheme: What the central scale is: 0 (default) the mean mass of the two particles, 1
-            fixed, 2 the partonic energy, 3 the transverse mass.
-        kappa_f, kappa_r: Factorisation and renormalisation scale in units of the central one,
+        qcd_order: QCD order: 0 Born, 1 NLO, 2 NLO + NLL. Larger codes are written unchanged.
+        ew_order: Electroweak order, with the same codes; default 0.
+        scale_scheme: Central scale: 0 (default) the mean mass of the two particles, 1 fixed, 2 the
+            partonic energy, 3 the transverse mass.
+        kappa_f, kappa_r: Factorisation and renormalisation scale in units of the central scale,
             default 1; with scale_scheme 1 the scales themselves in GeV.
         pdf_id: LHAPDF number of the parton densities; default 0, not known.
 
     Raises:
-        TypeError, ValueError: For anything but such numbers.
+        TypeError, ValueError: For values that are not integers >= 0, or scales that are not > 0.
     """
 
     qcd_order: int
@@ -73,7 +73,7 @@ class Calculation:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Name -> number, in the order of the line."""
+        """Columns of an XSECTION line in order, dict name -> number."""
         order = ("scale_scheme", "qcd_order", "ew_order", "kappa_f", "kappa_r", "pdf_id")
         return {name: getattr(self, name) for name in order}
 
@@ -81,46 +81,49 @@ class Calculation:
 T = TypeVar("T")
 Pids = tuple[int, int]  # PDG codes of two particles
 
-# How many fb one unit of a target is.
+# Size of each unit of a target, in fb.
 FB = {"fb": 1.0, "pb": 1000.0}
 
-# In GeV: above what the largest collider in sight, of 100 TeV, would be called in TeV, and below
-# all that search for new particles.
+# In GeV: above 100, the number of TeV of the largest planned collider, and below the energies of
+# all colliders that search for new particles. A smaller number is an energy in TeV by mistake.
 _LEAST_ENERGY = 120.0
 _DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
 
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """One production process: a fitted network, and what its numbers mean.
+    """Production process: a fitted network of its cross section, with inputs, unit and energy.
 
     Attributes:
         pids: PDG codes of the two produced particles, in any order.
         model: Fitted BayesianMLP with one target, the cross section.
-        unit: "fb" or "pb", the unit of that target.
-        energy: Centre-of-mass energy in GeV that the cross section is at: 13000, not 13.
-        inputs: Dict name -> SLHA place, ("MASS", 1000022) or "NMIX 1 1", or expression over places and
-            other inputs, "log10(abs(MASS:1000022))" (`tfbnn.hep.expressions`). Where the model has feature
-            names, these must be among the inputs; else its columns are those that no other input
-            uses, in their order.
+        unit: Unit of that target, "fb" or "pb".
+        energy: Centre-of-mass energy of the cross section in GeV: 13000, not 13.
+        inputs: Dict name -> SLHA place, ("MASS", 1000022) or "NMIX 1 1", or expression of SLHA
+            places and other inputs, "log10(abs(MASS:1000022))" (`tfbnn.hep.expressions`). If the
+            model has feature names, these must be among the inputs. Otherwise its columns are the
+            inputs that no other input uses, in their order.
         include_noise: Whether errors include the noise of the targets around the network; default
-            True. False where that noise is not part of the cross section, and after a fit with
+            True. Use False if that noise is not part of the cross section, and after a fit with
             known noise per row, which new points do not have.
         description: Free text: generator, order, parton densities.
-        calculation: `Calculation`, what XSECTION blocks say of the targets: order, scales, parton
-            densities; None (default) where it is not known, and no such block can be written.
+        calculation: `Calculation` of the targets for XSECTION blocks: order, scales, parton
+            densities. None (default): not known, and no such block can be written.
         errors: Relative errors of other origin than the network, dict name -> number or (down, up):
-            {"scale": 0.05, "pdf": (0.03, 0.02)}; kept as (down, up). In place of numbers there may be
-            models with one target, the relative error, and features among the inputs: {"pdf": pdf_model}.
-            They are added to the network's, in quadrature, only where that is asked for.
-        citation: What whoever uses the numbers should cite: text or BibTeX.
+            {"scale": 0.05, "pdf": (0.03, 0.02)}; stored as (down, up). Instead of numbers there may
+            be models with one target, the relative error, and features among the inputs:
+            {"pdf": pdf_model}. They are added to the network's errors, in quadrature, only on
+            request.
+        citation: Text or BibTeX that users of the numbers should cite.
         doi: Digital object identifier of the table, the networks or their paper: "10.1000/182".
-        target: What the model was fitted to, where it is not the cross section itself: an expression that can
-            be solved for it, "NLO / LO" with an input LO. The one name that is no input is the cross section.
+        target: Quantity that the model was fitted to, if it is not the cross section itself: an
+            expression that can be solved for the cross section, such as "NLO / LO" with an input
+            LO. The one name that is not an input is the cross section.
 
     Raises:
         NotFittedError: For a model before its fit.
-        TypeError, ValueError: For anything that does not fit together.
+        TypeError, ValueError: For arguments of a wrong type or value, or that contradict each
+            other.
     """
 
     pids: Pids
@@ -187,41 +190,42 @@ class Process:
 
     @property
     def places(self) -> dict[str, Place]:
-        """The parameters of a point that the process needs: dict name -> SLHA place."""
+        """Parameters that the process needs at a point, dict name -> SLHA place."""
         of_target = [("", self.target)] if isinstance(self.target, Expression) else []
         return places_of([*self.inputs.items(), *of_target])
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the inputs of the model, in the order of its columns."""
+        """Names of the model's inputs, in the order of its columns."""
         targets = [self.target] if isinstance(self.target, Expression) else []
         return self.model.posterior.feature_names or features_among(self.inputs, targets)
 
     @property
     def models(self) -> list[SampledNetwork]:
-        """Networks of the process: that of the cross section, then those of errors."""
+        """Networks of the process: that of the cross section first, then those of the errors."""
         sides = (side for sides in self.errors.values() for side in sides)
         networks = [side for side in sides if isinstance(side, SampledNetwork)]
         return list(dict.fromkeys([self.model, *networks]))
 
     def values(self, parameters: Mapping[str, Array]) -> dict[str, Array]:
-        """Return parameters and inputs of N points by name, arrays [N]; those of the model are finite.
+        """Compute the inputs of N points; return parameters and inputs, dict name -> array [N].
 
         Args:
             parameters: Dict name -> [N] of all `places`.
 
         Raises:
-            ValueError: For a point at which an input of the model is not defined.
+            ValueError: For a point at which an input of the model is not finite.
         """
         found = input_values(self.inputs, parameters)
         refuse_undefined(self.inputs, self.features, found)
         return found
 
     def cross_sections(self, predicted: Array, values: Mapping[str, Array]) -> Array:
-        """Return the cross sections in fb [Q, N] of ascending quantiles of the model's target.
+        """Compute the cross sections in fb [Q, N] from ascending quantiles of the model's target.
 
         Raises:
-            ValueError: For a target that gives no number, or descending ones: what it divides by is below zero.
+            ValueError: For points where the target gives no finite cross section, or descending
+                quantiles, as with a negative divisor.
         """
         if isinstance(self.target, Expression):
             (name,) = _unknown(self.target, self.inputs)
@@ -237,7 +241,10 @@ class Process:
         return predicted * FB[self.unit]
 
     def relative_errors(self, name: str, values: Mapping[str, Array], num_points: int) -> Array:
-        """Return an error of other origin, down and up [N, 2]; that of a network is its median, or 0 below."""
+        """Compute a relative error of other origin, down and up [N, 2].
+
+        A network's prediction is its median, or 0 where the median is negative.
+        """
         down, up = self.errors[name]
         if not isinstance(down, SampledNetwork):
             return np.broadcast_to([down, up], (num_points, 2))
@@ -246,7 +253,7 @@ class Process:
 
 
 def _median(model: SampledNetwork, features: Sequence[str], values: Mapping[str, Array]) -> Array:
-    """Return the median [N] of a model with one target, with 0 in place of what is below."""
+    """Compute the median [N] of a model with one target; negative values become 0."""
     names = model.posterior.feature_names or features
     x = np.column_stack([values[name] for name in names])
     prediction = model.predict(x, include_noise=False, quantiles=[0.5])
@@ -256,17 +263,18 @@ def _median(model: SampledNetwork, features: Sequence[str], values: Mapping[str,
 def features_of(
     what: str, model: SampledNetwork, inputs: Mapping[str, Input], features: Sequence[str]
 ) -> tuple[str, ...]:
-    """Names of the features of a model with one target, in the order of its columns.
+    """Return the feature names of a model with one target, in the order of its columns.
 
     Args:
-        what: What it is the model of, for messages.
+        what: Subject of error messages, such as "A process".
         model: Model.
-        inputs: The inputs that there are.
-        features: What a model without names takes.
+        inputs: The available inputs.
+        features: Feature names of a model that has no names of its own.
 
     Raises:
-        NotFittedError: Before its fit.
-        ValueError: For a model of several targets, of text, or with features that no input is called.
+        NotFittedError: For a model before its fit.
+        ValueError: For a model with several targets or classes, with columns of text, or with
+            features that are not among the inputs.
     """
     ensemble, spec = model.posterior, model.spec
     if spec.has_classes or spec.num_targets != 1:
@@ -289,12 +297,16 @@ def features_of(
 
 
 def _unknown(target: Expression, inputs: Mapping[str, Input]) -> list[str]:
-    """Names in a target that no input has: that of the cross section."""
+    """Return the names in a target that are not inputs, such as that of the cross section."""
     return [name for name in target.names if ":" not in name and name not in inputs]
 
 
 def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | None:
-    """Return the target as an expression that can be solved for the cross section."""
+    """Check that a target can be solved for the cross section, and return it as an expression.
+
+    Returns:
+        The expression, or None where the target is the cross section itself.
+    """
     if target is None:
         return None
     target = target if isinstance(target, Expression) else Expression(target)
@@ -309,7 +321,7 @@ def _checked_target(target: Any, inputs: Mapping[str, Input]) -> Expression | No
 
 
 def check_energy(energy: Any) -> float:
-    """Return a centre-of-mass energy in GeV as float; refuses what can only be one in TeV."""
+    """Check a centre-of-mass energy in GeV; refuse small numbers, which can only be in TeV."""
     value = check_number("energy", energy, above=0)
     if value < _LEAST_ENERGY:
         raise ValueError(
@@ -320,7 +332,7 @@ def check_energy(energy: Any) -> float:
 
 
 def pid_pair(pids: Any) -> Pids:
-    """PDG codes of two particles as a sorted tuple, as processes have no order."""
+    """Return the PDG codes of two particles as a sorted tuple: their order has no meaning."""
     codes = tuple(pids) if isinstance(pids, (tuple, list)) else ()
     if len(codes) != 2 or not all(hasattr(code, "__index__") for code in codes):
         raise TypeError(
@@ -331,7 +343,11 @@ def pid_pair(pids: Any) -> Pids:
 
 
 def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
-    """Return what there is of the process with these particles, in any order. Raises ValueError for none."""
+    """Look up a process by its particles, in any order.
+
+    Raises:
+        ValueError: When there is no such process.
+    """
     pids = pid_pair(pids)
     if pids not in processes:
         known = ", ".join(map(str, processes))
@@ -340,19 +356,19 @@ def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
 
 
 class HasPlaces(Protocol):
-    """Something about a pair of particles that takes numbers out of SLHA."""
+    """Object that belongs to a pair of particles and reads numbers from SLHA."""
 
     @property
     def pids(self) -> Pids:
-        """PDG codes."""
+        """PDG codes of the particles."""
 
     @property
     def places(self) -> dict[str, Place]:
-        """Dict name -> SLHA place."""
+        """SLHA places that are read, dict name -> SLHA place."""
 
 
 def check_together(processes: Iterable[HasPlaces]) -> None:
-    """Refuse particles that occur twice, and one name for two places."""
+    """Check that no pair of particles occurs twice, and no name stands for two SLHA places."""
     known: set[Pids] = set()
     places: dict[str, Place] = {}
     for process in processes:

@@ -1,10 +1,10 @@
-"""Folders of cross-section processes: one model file each, and an index of what they mean.
+"""Folders of cross-section processes: one file per model, and an index that describes them.
 
-    FOLDER/processes.json                             what the models mean, with the hash of each
-    FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   the models, under names of no other write
+    FOLDER/processes.json                             index of the processes, with a hash per model
+    FOLDER/1000022_1000023-1f0c9a63b7d2e485.h5, ...   models, with names unique to each write
 
-A new index takes the place of the old one in one step, and each names files of its own, so that
-models and what they mean never come from two writes.
+A new index replaces the old one atomically, and each index names its own files. So an index never
+describes models of another write.
 """
 
 import contextlib
@@ -29,20 +29,20 @@ from tfbnn.storage.format.sealing import check_seal
 from tfbnn.system.atomic import StrPath, lock, open_plainly, replacing
 
 NAME = "processes.json"
-# Version 2 has no expressions, targets and ranges.
+# Version 2 has no expressions, targets or ranges.
 _FORMAT, _VERSION, _READABLE = "tfbnn cross sections", 3, (2, 3)
 _FILE_NAME = re.compile(r"-?[0-9]+_-?[0-9]+-[0-9a-f]{16}\.h5")
-# Settings that an entry has as a Process has them.
+# Settings with the same name and value in an entry and in a Process.
 _SAME = ("unit", "include_noise", "description", "citation", "doi")
 Entry = dict[str, Any]
 
 
 def read_index(folder: StrPath) -> Entry:
-    """Return the index of a folder, of a version that this release knows.
+    """Read the index of a folder, of a version that this release supports.
 
     Raises:
-        FileNotFoundError: When there is none.
-        ModelFileError: When it is not what it says.
+        FileNotFoundError: When there is no index.
+        ModelFileError: When it is damaged, or of another format or version.
     """
     path = Path(folder, NAME)
     if not path.is_file():
@@ -59,7 +59,7 @@ def read_index(folder: StrPath) -> Entry:
 
 @contextlib.contextmanager
 def index_errors(folder: StrPath) -> Iterator[None]:
-    """Turn what a damaged index provokes into a ModelFileError that names it."""
+    """Convert errors caused by a damaged index into a ModelFileError that names the index."""
     try:
         yield
     except ModelFileError:
@@ -80,7 +80,7 @@ def index_errors(folder: StrPath) -> Iterator[None]:
 
 
 def _entry_of(process: Process, files: Mapping[SampledNetwork, str]) -> Entry:
-    """Return the entry of a process whose models are in files."""
+    """Return the index entry of a process, given the files of its models."""
     sealed = {
         model: {"file": os.path.basename(path), "sha256": _hash(path)}
         for model, path in files.items()
@@ -108,14 +108,14 @@ def _entry_of(process: Process, files: Mapping[SampledNetwork, str]) -> Entry:
 
 
 def _training_ranges(model: SampledNetwork) -> list[list[float]]:
-    """Return the least and the largest value of each feature among the rows of the fit."""
+    """Return the smallest and largest value of each feature among the rows of the fit."""
     ensemble = model.posterior
     ends = ensemble.training_inputs.low, ensemble.training_inputs.high
     return np.sort(ensemble.x_pipeline.inverse(np.stack(ends)), axis=0).T.tolist()
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:
-    """Return what an entry says of its process: the arguments of Process, errors as there but the model."""
+    """Return the arguments of Process that an entry holds; errors keep the form of the entry."""
     calculation, inputs = entry["xsection"], entry["inputs"]
     by_name = {item["name"]: item.get("expression") or item["slha"] for item in inputs}
     if len(by_name) < len(inputs):
@@ -132,21 +132,21 @@ def settings_of(entry: Entry) -> dict[str, Any]:
 
 
 def _parts_of(entry: Entry) -> Iterator[Mapping[str, Any]]:
-    """Yield what an entry says of each of its files."""
+    """Yield the parts of an entry that name a file: the entry itself, and errors with a model."""
     yield entry
     for sides in entry["errors"].values():
         yield from (side for side in sides if isinstance(side, dict))
 
 
 def file_of(entry: Mapping[str, Any]) -> str:
-    """Name of the model's file, which lies in the folder itself, whatever the index says."""
+    """Return the name of a model's file; refuse names that could lead out of the folder."""
     name: str = entry["file"]
     if not _FILE_NAME.fullmatch(name):
         raise ValueError(f"file must be a name that write_processes gives, found {name!r:.80}")
     return name
 
 
-# What may become of processes that are in the folder already.
+# Possible treatments of processes that are already in the folder.
 EXISTING = ("replace", "refuse", "add", "update")
 _LOCK = ".lock"
 
@@ -154,24 +154,24 @@ _LOCK = ".lock"
 def write_processes(
     folder: StrPath, processes: Iterable[Process], *, existing: str = "replace"
 ) -> None:
-    """Write a folder for `CrossSectionPredictor`.
+    """Write a folder of processes for `CrossSectionPredictor`.
 
-    Processes are replaced as one: whoever reads the folder, after a crash or a full disk too, finds
-    all of the old processes or all of the new ones.
+    All processes are replaced in one step: a reader finds all of the old processes or all of the
+    new ones, also after a crash or a full disk.
 
     Args:
-        folder: Path; made where there is none.
+        folder: Path; the folder is created if it does not exist.
         processes: Processes, no two with the same particles.
-        existing: What becomes of processes that the folder holds already. "replace" (default): all
-            of them go, those of other particles too. "refuse": nothing is written where there are
-            any. "add": they stay, and others of the same particles are refused. "update": they
-            stay, but for those of the same particles, which are replaced.
+        existing: Treatment of processes that the folder already holds. "replace" (default): remove
+            all of them, also those of other particles. "refuse": write nothing if there are any.
+            "add": keep them, and refuse new processes of the same particles. "update": keep them,
+            but replace those of the same particles.
 
     Raises:
         TypeError, ValueError: For processes that contradict each other.
-        FileExistsError: When `folder` is a file, or holds what `existing` protects.
-        OSError: When something cannot be written, and where a file system has no locks, which "add"
-            and "update" need; what was there is intact.
+        FileExistsError: When `folder` is a file, or holds processes that `existing` protects.
+        OSError: When something cannot be written, and on a file system without locks, which "add"
+            and "update" need. The existing processes stay intact.
     """
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
@@ -193,11 +193,11 @@ def write_processes(
 
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
-    """While active, nobody else adds to a folder: of two who read it and write it one would be lost."""
+    """Lock a folder during an update of its processes: concurrent updates could be lost."""
     path = os.path.join(folder, _LOCK)
     try:
         handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
-    except PermissionError:  # another user's, of a folder that they share
+    except PermissionError:  # the lock of another user in a shared folder
         handle = open_plainly(path, os.O_RDONLY)
     with open(handle, "rb"):
         try:
@@ -213,7 +213,7 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _replace(folder: str, processes: Sequence[Process]) -> None:
-    """Write a folder of these processes and no others."""
+    """Replace the processes of a folder by these."""
     named = [
         {model: _new_path(folder, process) for model in process.models} for process in processes
     ]
@@ -225,11 +225,11 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
                 model.save(path)
         entries = list(map(_entry_of, processes, named))
         index = {"format": _FORMAT, "format_version": _VERSION, "processes": entries}
-        # From the moment that it has its name the new index is the one that counts.
+        # The new index is valid from the moment that it is renamed.
         with replacing(os.path.join(folder, NAME)) as temporary:
             Path(temporary).write_text(json.dumps(index, indent=1), "utf-8")
     finally:
-        # However this ended, and at whatever point, the index that is there now is what counts.
+        # Also after a failure, keep exactly the files that the current index names.
         _remove({*old_files, *files} - {*_files_of(folder)})
 
 
@@ -239,7 +239,7 @@ def _new_path(folder: str, process: Process) -> str:
 
 
 def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
-    """Refuse a folder that cannot take processes, or holds what `existing` protects.
+    """Refuse a folder that cannot hold processes, or holds processes that `existing` protects.
 
     Args:
         folder: Path.
@@ -247,8 +247,8 @@ def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
         existing: As in `write_processes`.
 
     Raises:
-        TypeError, ValueError: For an unknown word.
-        ModelFileError: When the folder has an index that cannot be read, but for "replace".
+        TypeError, ValueError: For an unknown value of `existing`.
+        ModelFileError: For "refuse" and "add", when the index of the folder cannot be read.
         FileExistsError: As in `write_processes`.
     """
     check_choice("existing", existing, EXISTING)
@@ -270,7 +270,7 @@ def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
 def read_processes(
     folder: StrPath, pids: Collection[Pids] | None = None, *, untrusted: bool = False
 ) -> dict[Pids, Process]:
-    """Read the folder that `write_processes` wrote: dict of sorted PDG codes -> Process.
+    """Read a folder written by `write_processes`; return a dict of sorted PDG codes -> Process.
 
     Args:
         folder: Path.
@@ -279,8 +279,8 @@ def read_processes(
 
     Raises:
         FileNotFoundError: When there is no such folder, index or model file.
-        ValueError: When a process is not there.
-        ModelFileError: When something in the folder is not what it says.
+        ValueError: When the folder does not hold a requested process.
+        ModelFileError: When a file in the folder is damaged or does not match the index.
     """
     folder, index = os.fspath(folder), read_index(folder)
     while True:
@@ -296,7 +296,7 @@ def read_processes(
                 check_together(processes)
             return {process.pids: process for process in processes}
         except FileNotFoundError:
-            # Somebody may have replaced all of them since the index was read.
+            # Another process may have replaced all files since the index was read.
             latest = read_index(folder)
             if latest == index:
                 raise
@@ -339,7 +339,7 @@ def _has_index(folder: str) -> bool:
 
 
 def _files_of(folder: str) -> list[str]:
-    """Paths of the models that the index of a folder names, none where there is no sound one."""
+    """Return the paths of the models in the index of a folder; none without a valid index."""
     with contextlib.suppress(FileNotFoundError, ModelFileError), index_errors(folder):
         entries = read_index(folder)["processes"]
         names = dict.fromkeys(file_of(part) for entry in entries for part in _parts_of(entry))
@@ -349,5 +349,5 @@ def _files_of(folder: str) -> list[str]:
 
 def _remove(paths: Iterable[str]) -> None:
     for path in paths:
-        with contextlib.suppress(OSError):  # what stays takes space and does no harm
+        with contextlib.suppress(OSError):  # a remaining file takes space but does no harm
             os.unlink(path)

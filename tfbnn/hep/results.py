@@ -1,4 +1,4 @@
-"""Results of calculations, in a file or in a block of each spectrum, and which belong to a spectrum and process."""
+"""Results of cross-section calculations, and their match with spectra and processes."""
 
 import os
 import re
@@ -14,22 +14,22 @@ from tfbnn.data.tables import read_table
 from tfbnn.hep.slha import SPECTRUM_ENDINGS, number_of, read_rows
 from tfbnn.system.words import did_you_mean
 
-# One result: dict column -> the word that stands there.
+# One result: dict column -> word in that column.
 Row = Mapping[str, Any]
 _KEYS = ("file", "block", "columns", "spectrum")
 
 
 @dataclass(frozen=True)
 class Results:
-    """Results of calculations.
+    """Results of cross-section calculations, from a file or from a block of each spectrum.
 
     Attributes:
-        columns: Names of their columns.
-        file: The file that they were read from; None: they stand in a block of each spectrum.
+        columns: Names of the columns.
+        file: File that the results were read from; None: they are in a block of each spectrum.
         rows: Rows of the file.
-        block: The block.
-        spectrum: Column that names the spectrum of a row, without folder and ending too; None: rows of a
-            file are in the order of the spectra.
+        block: Name of the block.
+        spectrum: Column with the spectrum's name, which may lack folder and file ending. None: the
+            rows of the file are in the order of the spectra.
     """
 
     columns: tuple[str, ...]
@@ -40,16 +40,17 @@ class Results:
 
 
 def read_results(given: Mapping[str, Any], folder: str) -> Results:
-    """Read the results that a description names, in a file or in a block of each spectrum.
+    """Read the results that a description names, from a file or from a block of each spectrum.
 
     Args:
-        given: Dict of "file", a table with a header or with "columns" lines of words, or "block" and
-            "columns"; and "spectrum".
-        folder: What paths are relative to.
+        given: Dict with either "file" or "block", and optionally "spectrum". Without "columns", the
+            file is a table with a header; with "columns", it has lines of words. A block needs
+            "columns".
+        folder: Folder that paths are relative to.
 
     Raises:
         FileNotFoundError: When there is no such file.
-        TypeError, ValueError: For anything else, and a file that cannot be read.
+        TypeError, ValueError: For invalid entries, and a file that cannot be read.
     """
     if unknown := [key for key in given if key not in _KEYS]:
         raise ValueError(
@@ -103,7 +104,7 @@ def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[
 
 
 def check_column(name: str, columns: Sequence[str]) -> None:
-    """Refuse the name of a column that results do not have."""
+    """Check that the results have a column of this name."""
     if name not in columns:
         raise ValueError(
             f"The results have no column {name!r}.{did_you_mean(name, columns)} They have "
@@ -111,12 +112,12 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         )
 
 
-# The rows of each process, by the number, the name and the text of a spectrum.
+# Function of the number, the name and the text of a spectrum; returns its rows for each process.
 RowsOf = Callable[[int, str, str], list[Sequence[Row]]]
 
 
 def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
-    """Return a function that reads the rows of a spectrum from its block, those of each process."""
+    """Return a function that reads each process's rows of a spectrum from the spectrum's block."""
 
     def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
         rows = [dict(zip(results.columns, words)) for words in read_rows(text, results.block)]
@@ -126,7 +127,12 @@ def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
 
 
 def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
-    """Return a function that finds the rows of a spectrum among the `chosen_rows` of a file."""
+    """Return a function that finds each process's rows of a spectrum in `chosen`.
+
+    Args:
+        results: Results from a file.
+        chosen: For each process the `chosen_rows` of the file.
+    """
     tables: list[dict[Any, list[Row]]] = []
     for mine in chosen:
         tables.append({})
@@ -142,7 +148,7 @@ def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
 
 
 def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequence[str]) -> None:
-    """Refuse spectra that a row could be confused about."""
+    """Check that each result row belongs to exactly one spectrum without doubt."""
     if results.spectrum is not None:
         count = Counter(map(_key, names))
         if twice := [key for key, number in count.items() if number > 1]:
@@ -163,14 +169,17 @@ def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequ
 
 
 def _key(name: str) -> str:
-    """Return the name of a spectrum without folder and ending."""
+    """Return the name of a spectrum without its folder and file ending."""
     stem, number, which = os.path.basename(name.strip()).partition("#")
     ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
     return stem[: len(stem) - len(ending)] + number + which
 
 
 def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row]]:
-    """Return the rows that have each of the wanted values, numbers or words, in some columns."""
+    """Select, for each entry of `wanted`, the rows that have its values in its columns.
+
+    Numbers are compared as numbers, all other values as words.
+    """
     groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]] = {}
     for one in wanted:
         if (columns := tuple(one)) not in groups:
@@ -182,6 +191,6 @@ def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row
 
 
 def _comparable(value: Any) -> Any:
-    """Return a number as such, whatever it is written as; a word as it is."""
+    """Convert a word to a number if it is one, so that notations of a number compare equal."""
     number = number_of(value)
     return value if np.isnan(number) else number

@@ -1,4 +1,4 @@
-"""Numbers out of SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
+"""Reader of numbers in SUSY Les Houches Accord text (Skands et al. 2004, hep-ph/0311123)."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,13 +15,13 @@ Place = tuple[str, *tuple[int, ...]]  # the name of a block, then indices
 _INDEX = re.compile(r"-?[0-9]{1,18}")
 _HEADER = re.compile(r"block\s+(?P<name>\w+)(\s+q\s*=\s*(?P<scale>\S+))?", re.IGNORECASE)
 _HEADERS = re.compile(rf"^[ \t]*{_HEADER.pattern}", re.IGNORECASE | re.MULTILINE)
-# Endings of files that a folder is searched for; others can be named.
+# Endings of the files that are found in a folder; other files have to be named.
 SPECTRUM_ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
-# What the header of a section begins with, in capitals.
+# First words of section headers, in capitals.
 SECTIONS = ("BLOCK", "DECAY", "XSECTION")
-# What the program that made the spectrum says of it: 3 are its warnings, 4 its errors.
+# Block of the spectrum program; entries 3 are its warnings, entries 4 its errors.
 _PROGRAM, _WARNING, _ERROR = "SPINFO", "3", "4"
-# 1.5D+02, and without a letter where the exponent takes three digits.
+# Fortran's 1.5D+02, and 1.000-102 without a letter for exponents of three digits.
 _FORTRAN = re.compile(
     r"(?P<digits>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))([dD](?=[+-]?[0-9])|(?=[+-][0-9]{3}))"
     r"(?P<exponent>[+-]?[0-9]+)"
@@ -29,10 +29,10 @@ _FORTRAN = re.compile(
 
 
 def check_place(place: Any) -> Place:
-    """Return the place of a number, (block, index, ..), as a tuple; the name of the block in capitals.
+    """Check an SLHA place; return (block, index, ..) with the name of the block in capitals.
 
     Args:
-        place: Such a tuple or list, or text such as "NMIX 1 1".
+        place: A tuple or list (block, index, ..), or text such as "NMIX 1 1".
 
     Raises:
         TypeError: For anything but a name followed by integers.
@@ -50,15 +50,15 @@ def check_place(place: Any) -> Place:
 
 
 def place_text(place: Iterable[str | int]) -> str:
-    """Return a place as it stands in a file: 'NMIX 1 1'."""
+    """Return an SLHA place in the notation of a file: 'NMIX 1 1'."""
     return " ".join(map(str, place))
 
 
 def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
-    """Read numbers out of blocks; what stands elsewhere, decays too, is not looked at.
+    """Read numbers from the blocks of SLHA text; other sections, such as decays, are ignored.
 
-    Entries may begin without a blank and end in words, and numbers may have Fortran's exponents,
-    1.5D+02 and 1.000-102.
+    Entries may begin without a blank and end in words. Numbers may have Fortran exponents, 1.5D+02
+    and 1.000-102.
 
     Args:
         text: SLHA text.
@@ -68,11 +68,11 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
         Dict name -> float.
 
     Raises:
-        TypeError, ValueError: When the text is none, the spectrum program calls the point invalid
-            (SPINFO 4), or entries are missing, there more than once, or not plain numbers.
+        TypeError, ValueError: When the text is not SLHA, the spectrum program calls the point
+            invalid (SPINFO 4), or entries are missing, duplicate, or not plain numbers.
 
     Warns:
-        DataWarning: Of what the spectrum program itself warns of (SPINFO 3).
+        DataWarning: For warnings of the spectrum program (SPINFO 3).
     """
     if not isinstance(text, str):
         raise TypeError(f"SLHA text must be a str, received {type(text).__name__}.")
@@ -101,7 +101,11 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
 
 
 def spectra_in(text: str) -> list[str]:
-    """Return the spectra that one text holds: each begins with the block that comes first, and has masses."""
+    """Split a text into its spectra.
+
+    Each spectrum begins with the block that is first in the text, and has exactly one block MASS.
+    A text that cannot be split in this way is returned whole.
+    """
     headers = list(_HEADERS.finditer(text))
     blocks = [header["name"].upper() for header in headers]
     starts = [header.start() for header, name in zip(headers, blocks) if name == blocks[0]][1:]
@@ -114,12 +118,15 @@ def spectra_in(text: str) -> list[str]:
 
 
 def read_rows(text: str, block: str) -> list[list[str]]:
-    """Return the words of each line of a block, in capitals, without comments; none without such a block."""
+    """Return the words of each line of a block (named in capitals), without comments.
+
+    The list is empty if there is no such block.
+    """
     return [line.words for line in _lines_of_blocks(text, {block})]
 
 
 def number_of(word: Any) -> float:
-    """Return a word, or a number, as a number; NaN for anything else."""
+    """Convert a word or a number to float; NaN for anything else."""
     if isinstance(word, str):
         word = _value([word])
         return float(word) if is_number(word) else np.nan
@@ -127,7 +134,7 @@ def number_of(word: Any) -> float:
 
 
 class _Line(NamedTuple):
-    """A line of a block: its words without the comment, and the comment."""
+    """Line of a block: block and scale, words without the comment, and the comment."""
 
     block: str
     scale: str | None
@@ -136,7 +143,7 @@ class _Line(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """The value at a place, and the scale of its block."""
+    """Value at an SLHA place, and the scale of its block."""
 
     value: str
     scale: str | None
@@ -146,9 +153,9 @@ class _Entry(NamedTuple):
 
 
 def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
-    """Return the lines of the blocks of these names, in capitals, wherever they stand in the text."""
+    """Return all lines of the blocks with these names (in capitals)."""
     found: list[_Line] = []
-    block, scale = None, None  # of a block that is not looked for both are None
+    block, scale = None, None  # both are None inside other sections
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         content, _, comment = line.partition("#")
         words = content.split()
@@ -169,7 +176,7 @@ def _lines_of_blocks(text: str, names: Collection[str]) -> list[_Line]:
 
 
 def _entries(lines: Iterable[_Line], places: Iterable[Place]) -> dict[Place, list[_Entry]]:
-    """Return the entries at each place, in one pass."""
+    """Collect the entries at each SLHA place, in one pass over the lines."""
     found: dict[Place, list[_Entry]] = {place: [] for place in places}
     numbers_of_indices: dict[str, set[int]] = {}
     for block, *indices in found:
@@ -184,14 +191,20 @@ def _entries(lines: Iterable[_Line], places: Iterable[Place]) -> dict[Place, lis
 
 
 def _has_indices(words: Sequence[str], count: int) -> bool:
-    """Tell whether a line has so many indices and no more: a number behind an integer makes it another."""
+    """Return whether a line has exactly `count` indices.
+
+    An integer that is followed by a number is one more index.
+    """
     rest = words[count:]
     more = len(rest) > 1 and _INDEX.fullmatch(rest[0]) and _looks_like_number(rest[1])
     return not more and all(_INDEX.fullmatch(word) for word in words[:count])
 
 
 def _value(words: Sequence[str]) -> str:
-    """Return the number behind the indices, in Python's notation; two that stand there are none."""
+    """Return the value after the indices, in Python's notation.
+
+    Two numbers are returned as one text, which does not parse as a number.
+    """
     value, *others = words or [""]
     if others and _looks_like_number(others[0]):
         return " ".join(words)
@@ -204,11 +217,11 @@ def _looks_like_number(word: str) -> bool:
 
 
 def _heed_the_program(lines: Iterable[_Line]) -> None:
-    """Refuse a point that its spectrum program calls invalid, and pass its warnings on."""
+    """Refuse a point that the spectrum program calls invalid, and repeat the program's warnings."""
     said: dict[str, list[str]] = {_WARNING: [], _ERROR: []}
     for line in lines:
         code, *words = line.words
-        if code in said:  # some write the message as a comment
+        if code in said:  # some programs write the message as a comment
             said[code].append(" ".join(words) or line.comment or "no message")
     if said[_ERROR]:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tables to fit to, out of spectra and the results of their calculations."""
+"""Tables for fits, made from SLHA spectra and the results of cross-section calculations."""
 
 import re
 from collections import Counter
@@ -24,25 +24,26 @@ from tfbnn.system.arrays import Array
 
 # The column that names the spectrum of a row.
 SPECTRUM = "spectrum"
-# Numbers in a row of a mixing matrix, whose squares add up to 1 within what spectra are rounded to.
+# Row lengths of the mixing matrices. The squares of a row add up to 1 within the rounding of
+# spectra.
 _MIXINGS = {"NMIX": 4, "UMIX": 2, "VMIX": 2}
 _NORM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class Tabulation:
-    """Columns of the table of a process.
+    """Definition of the columns of one process's table.
 
     Attributes:
-        pids: The particles.
-        inputs: Dict name -> place or expression.
-        targets: Dict column -> expression over columns of results and inputs: that of the cross section first,
-            then those of relative errors.
-        rows: Values that the row of a result has in some columns, dict column -> number or word.
+        pids: PDG codes of the particles.
+        inputs: Dict name -> SLHA place or expression.
+        targets: Dict column -> expression of result columns and inputs; the cross section first,
+            then relative errors.
+        rows: Condition that selects the results of the process, dict column -> number or word.
         columns: Columns of the results.
 
     Raises:
-        TypeError, ValueError: For names that the results do not have, and columns of one name.
+        TypeError, ValueError: For names that the results do not have, and duplicate columns.
     """
 
     pids: tuple[int, int]
@@ -64,7 +65,7 @@ class Tabulation:
 
     @property
     def _used(self) -> list[str]:
-        """Names that targets use, places not among them."""
+        """Names that the targets use, without SLHA places."""
         return [name for one in self.targets.values() for name in one.names if ":" not in name]
 
     @property
@@ -74,24 +75,24 @@ class Tabulation:
 
     @property
     def results(self) -> dict[str, bool]:
-        """Columns of the results that targets use, and whether that of the cross section does."""
+        """Result columns that the targets use, dict name -> whether the cross section uses it."""
         first = next(iter(self.targets.values()))
         return {name: name in first.names for name in self._used if name in self.columns}
 
     @property
     def places(self) -> dict[str, Place]:
-        """Places that are read of a spectrum, by name; the results take precedence."""
+        """SLHA places to read from a spectrum, by name; result columns take precedence."""
         items = [*self.inputs.items(), *self.targets.items()]
         return places_of((name, one) for name, one in items if name not in self.results)
 
 
 class Tabulated(NamedTuple):
-    """The table of a process.
+    """Table of a process.
 
     Attributes:
         names: Names of its spectra.
         columns: Dict column -> [N].
-        left_out: How many spectra were left out for which reason.
+        left_out: Number of spectra that were left out, by reason.
     """
 
     names: list[str]
@@ -102,18 +103,18 @@ class Tabulated(NamedTuple):
 def tabulate(
     spectra: Iterable[tuple[str, str]], results: Results, tabulations: Sequence[Tabulation]
 ) -> tuple[list[Tabulated], list[str]]:
-    """Make the tables of processes.
+    """Build the tables of processes from spectra and results.
 
     Args:
         spectra: (name, SLHA text) of each point.
         results: Results.
-        tabulations: Columns of the tables.
+        tabulations: Definitions of the tables.
 
     Returns:
-        The tables, and what is to be said of the conventions of the spectra.
+        The tables, and notes on the conventions of the spectra.
 
     Raises:
-        ValueError: For rows of a file that do not go with the spectra, and a table without rows.
+        ValueError: For result rows that do not match the spectra, and for a table without rows.
     """
     wanted = [one.rows for one in tabulations]
     chosen = chosen_rows(results.rows, wanted)
@@ -132,7 +133,7 @@ def tabulate(
         num_complex += _has_complex_mixings(text)
         try:
             together: dict[str, float] | None = read_places(text, places)
-        except ValueError:  # of some process, or of all
+        except ValueError:  # an entry is missing for some process, or for all
             together = None
         each = zip(places_of_each, needed_of_each, rows, found, left_out)
         for own, needed, mine, points, reasons in each:
@@ -160,28 +161,29 @@ def tabulate(
     return tables, notes
 
 
-# The parameters of a point, which its processes share, and its result.
+# The parameters of a point, which its processes may share, and its result.
 _Point: TypeAlias = tuple[Mapping[str, float], Mapping[str, float]]
 
 
 def _arrays(
     points: Mapping[str, _Point], places: Iterable[str], needed: Iterable[str]
 ) -> dict[str, Array]:
-    """Parameters and results of the points of a process: dict name -> [N]."""
+    """Collect parameters and results of the points of a process in arrays: dict name -> [N]."""
     rows = points.values()
     found = {name: np.array([parameters[name] for parameters, _ in rows]) for name in places}
     return found | {name: np.array([result[name] for _, result in rows]) for name in needed}
 
 
 def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, float]:
-    """Return the numbers in the row of a point.
+    """Read the numbers in the result row of a point.
 
     Args:
         rows: Rows that belong to the point.
-        needed: Columns, and whether they must be above zero, as cross sections are; errors may be zero.
+        needed: Dict column -> whether its number must be above zero, as for cross sections; errors
+            may be zero.
 
     Raises:
-        ValueError: With the reason why there is none.
+        ValueError: When there is no usable result; the message has the reason.
     """
     if len(rows) != 1:
         raise ValueError(f"{len(rows)} results where one is needed" if rows else "no result")
@@ -193,7 +195,7 @@ def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, flo
 
 
 def _has_complex_mixings(text: str) -> bool:
-    """Tell whether a spectrum has imaginary parts of mixings."""
+    """Return whether a spectrum has mixings with nonzero imaginary parts."""
     blocks = [f"IM{block}" for block in _MIXINGS if f"IM{block}" in text.upper()]
     return any(number_of(row[-1]) != 0 for block in blocks for row in read_rows(text, block))
 
@@ -201,7 +203,7 @@ def _has_complex_mixings(text: str) -> bool:
 def _tabulated(
     one: Tabulation, names: list[str], values: Mapping[str, Array], left_out: Counter[str]
 ) -> Tabulated:
-    """Return the table of a process out of its parameters and results [N] by name."""
+    """Build the table of a process from its parameters and results, dict name -> [N]."""
     columns: dict[str, Array] = {}
     if names:
         values = input_values(one.inputs, values)
@@ -219,7 +221,7 @@ def _tabulated(
 
 
 def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
-    """Yield notes on masses below zero, and on rows of mixings that are no unit vectors."""
+    """Yield notes on negative masses, and on rows of mixing matrices that are not unit vectors."""
     rows: dict[Place, list[Array]] = {}
     for place, values in of_places.items():
         if place[0] in _MIXINGS and len(place) == 3:
@@ -238,7 +240,7 @@ def _conventions(of_places: Mapping[Place, Array]) -> Iterator[str]:
 
 
 def _signed_features(tabulations: Iterable[Tabulation]) -> Iterator[str]:
-    """Yield a note where mixings are features, as their signs are a convention."""
+    """Yield a note if mixings are features, because their signs are a convention."""
     items = {name: one.inputs[name] for one in tabulations for name in one.features}
     signed = [
         name
@@ -253,7 +255,7 @@ def _signed_features(tabulations: Iterable[Tabulation]) -> Iterator[str]:
 
 
 def column_text(one: Tabulation, name: str) -> str:
-    """Return what a column of the table is, for its head."""
+    """Return the description of a table column for the header."""
     if name in one.targets:
         return one.targets[name].text
     return f"{input_text(one.inputs[name])} {unit_of(one.inputs[name])}".rstrip()

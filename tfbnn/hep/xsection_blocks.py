@@ -3,11 +3,11 @@
     XSECTION  13000 2212 2212 2 1000022 1000023
        0 1 0  1  1 0  0.0123 tfbnn 0.2.0 # pb, -0.0004 +0.0004, trust 1, with pdf -2.1 % +2.1 %
 
-The format is the one proposed at Les Houches in 2013 (see `tfbnn.hep.Calculation`): after the order,
-scales and parton densities the cross section in pb, and what computed it. It has no place for
-errors. Lines of shifted values would be taken for cross sections: of several of one order SModelS
-keeps the largest. So errors stand in a comment: those of the network, and in one with errors of other
-origin the sum, and how large each of these is.
+The format was proposed at Les Houches in 2013 (see `tfbnn.hep.Calculation`): the order, scales and
+parton densities, followed by the cross section in pb and the code that computed it. The format has
+no field for errors. Lines with shifted values would be taken for cross sections: SModelS keeps the
+largest of several values of one order. So errors are written in a comment. With errors of other
+origin, the comment has the sum with the network's errors, and the size of each of the others.
 """
 
 import re
@@ -20,9 +20,9 @@ from tfbnn.hep.slha import SECTIONS
 from tfbnn.system.version import __version__
 
 _CODE = "tfbnn"
-# Where the name of the code stands in a line of a block.
+# Index of the word in a line that names the code.
 _CODE_PLACE = 7
-# Two particles out of two protons.
+# Two particles produced by two protons.
 _HEADER = re.compile(
     r"XSECTION\s+(?P<energy>\S+)\s+2212\s+2212\s+2\s+(?P<first>-?\d+)\s+(?P<second>-?\d+)\s*(#.*)?",
     re.IGNORECASE,
@@ -30,9 +30,9 @@ _HEADER = re.compile(
 
 
 class Entry(NamedTuple):
-    """Numbers that are written of one process: central value and errors (down, up) in fb, and trust.
+    """Numbers to write for one process: central value and errors (down, up) in fb, and trust level.
 
-    `others` are relative errors of other origin that these contain, dict name -> (down, up).
+    The errors include the relative errors of other origin in `others`, dict name -> (down, up).
     """
 
     process: Process
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 def check_calculations(processes: Iterable[Process]) -> None:
-    """Refuse processes of which it is not known how they were computed: a block has to say so."""
+    """Check that each process has a `Calculation`, which an XSECTION block has to state."""
     unknown = [process.pids for process in processes if process.calculation is None]
     if unknown:
         raise ValueError(
@@ -55,17 +55,17 @@ def check_calculations(processes: Iterable[Process]) -> None:
 
 
 def with_blocks(text: str, entries: Sequence[Entry]) -> tuple[str, list[Pids]]:
-    """SLHA text with one XSECTION block per entry at its end.
+    """Append one XSECTION block per entry to SLHA text.
 
-    What tfbnn wrote before of the same processes goes, with blank lines around it; all else stays as it
-    is, byte by byte.
+    Earlier blocks of tfbnn for the same processes are removed, with blank lines around them. All
+    other text is kept byte by byte.
 
     Args:
         text: SLHA text.
-        entries: Entries, of processes with a calculation.
+        entries: Entries of processes with a calculation.
 
     Returns:
-        (text, processes of which another code's cross sections at the same energy stay).
+        (text, processes that also keep cross sections of another code at the same energy).
 
     Raises:
         ValueError: For a process without a calculation.
@@ -92,12 +92,16 @@ def _block(entry: Entry) -> str:
 
 
 def _written(value: float) -> str:
-    """Return a number as pyslha writes it, eight digits and a place for the sign."""
+    """Format a number like pyslha, with eight digits and a column for the sign."""
     return str(value) if isinstance(value, int) else f"{value: .8g}"
 
 
 def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tuple[float, Pids]]]:
-    """Return the text without what tfbnn wrote of some processes, and those that others wrote of."""
+    """Remove tfbnn's lines about some processes from SLHA text.
+
+    Returns:
+        (Remaining text, keys of the processes that other codes have lines about).
+    """
     strangers: set[tuple[float, Pids]] = set()
     kept: list[str] = []
     for header, lines in _sections(text):
@@ -108,7 +112,7 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
             if any(line.partition("#")[0].strip() for line in rest):
                 strangers.add(key)
             elif ours:
-                # Nothing of others in it, but what stands behind it may be about what follows.
+                # No lines of other codes, but lines after ours may be comments on what follows.
                 behind = lines[lines.index(ours[-1]) + 1 :]
                 kept += [line for line in behind if line.strip()]
                 continue
@@ -118,7 +122,7 @@ def _without_ours(text: str, keys: set[tuple[float, Pids]]) -> tuple[str, set[tu
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the header of each section and the lines that follow; before the first it is empty."""
+    """Yield (header, lines below it) of each section; the text before the first has no header."""
     header = ""
     lines: list[str] = []
     for line in text.splitlines(keepends=True):
@@ -136,12 +140,12 @@ def _key(process: Process) -> tuple[float, Pids]:
 
 
 def _as_written(energy: float) -> float:
-    """Return an energy to seven digits: a header has nine, and not all that a process may have."""
+    """Round an energy to seven digits, as a header has fewer digits than a process may have."""
     return float(f"{energy:.6e}")
 
 
 def _key_of(header: str) -> tuple[float, Pids] | None:
-    """Energy and sorted particles of what stands below a header, None of anything else."""
+    """Return (energy, sorted particles) of an XSECTION header, or None for another header."""
     match = _HEADER.fullmatch(header.strip())
     if match is None or not is_number(match["energy"]):
         return None

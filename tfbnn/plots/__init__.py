@@ -1,7 +1,7 @@
-"""Figures that judge a fitted model. They need Matplotlib, the extra `plots`.
+"""Figures to assess a fitted model. They need Matplotlib, the extra `plots`.
 
-Every function returns a `matplotlib.figure.Figure` that belongs to no window: save it with
-`figure.savefig("name.png")`. A notebook shows it when it is the last line of a cell. ArviZ has
+Every function returns a `matplotlib.figure.Figure` without a window. Save it with
+`figure.savefig("name.png")`. A notebook shows it if it is the last line of a cell. ArviZ has
 figures of chains, such as traces: `az.plot_trace(model.posterior.to_arviz())`.
 """
 

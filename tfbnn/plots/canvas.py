@@ -1,4 +1,4 @@
-"""Common parts of all figures: style, colours, names, and rows that are checked as in `evaluate`."""
+"""Common parts of all figures: style, colours, names, and checks of rows as in `evaluate`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
-# Matplotlib is imported when a figure is drawn.
+# Matplotlib is imported only when a figure is drawn.
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 else:
     Axes = Figure = Any
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PINK, AMBER, SKY = "#CC79A7", "#E69F00", "#56B4E9"
 GREY, LIGHT = "#555555", "#BBBBBB"
 _CYCLE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 _LINES = ("-", "--", ":", "-.")
-# Points of more rows are drawn as an image in vector graphics, which would be too large.
+# With more rows, points are rasterised in vector graphics, which would otherwise be too large.
 MOST_VECTORS = 300
 _MOST_CHARACTERS = 40
-# A large panel above a small one, with one horizontal axis.
+# A large panel above a small one, with a common horizontal axis.
 DOUBLE: dict[str, Any] = {"height_ratios": [3, 1], "sharex": "col"}
 _STYLE = {
     "axes.spines.top": False,
@@ -38,20 +38,20 @@ _STYLE = {
     "axes.titlesize": "medium",
     "font.size": 10,
     "legend.frameon": False,
-    "text.usetex": False,  # names of columns are no LaTeX
-    # In a page text is drawn by the fonts of its reader, and equal figures are equal texts.
+    "text.usetex": False,  # names of columns are not LaTeX
+    # In a page, text uses the reader's fonts, and equal figures give equal SVG texts.
     "svg.fonttype": "none",
     "svg.hashsalt": "tfbnn",
 }
 
 
 def colors(count: int) -> list[str]:
-    """`count` colours, repeated where there are more than six."""
+    """Return `count` colours; they repeat after six."""
     return [_CYCLE[index % len(_CYCLE)] for index in range(count)]
 
 
 def line_looks(count: int) -> list[dict[str, Any]]:
-    """Colours and styles of `count` lines; by their styles those of one colour can be told apart."""
+    """Return colours and line styles of `count` lines; lines of one colour differ in style."""
     return [
         {"color": color, "linestyle": _LINES[index % len(_LINES)]}
         for index, color in enumerate(colors(count))
@@ -59,9 +59,10 @@ def line_looks(count: int) -> list[dict[str, Any]]:
 
 
 def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
-    """Return a name of the user's or of a file's as Matplotlib draws it letter by letter, cut where long.
+    """Escape a name so that Matplotlib draws it literally, and shorten it if it is long.
 
-    A dollar begins a formula there, and a label that begins with an underscore is left out of legends.
+    In Matplotlib a dollar begins a formula, and a label that begins with an underscore is left out
+    of legends.
     """
     name = shown(name)
     if len(name) > most:
@@ -73,12 +74,12 @@ def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
 def styled_figure(
     num_rows: int, num_columns: int, panel: tuple[float, float], **options: Any
 ) -> Iterator[tuple[Figure, Array]]:
-    """Yield a Figure of no window with axes [num_rows, num_columns], drawn in the common style.
+    """Yield a Figure without a window, and its axes [num_rows, num_columns], in the common style.
 
     Args:
-        num_rows, num_columns: The grid.
+        num_rows, num_columns: Numbers of rows and columns of panels.
         panel: (width, height) of one panel in inches.
-        **options: Further ones of `Figure.subplots`, such as sharex or height_ratios.
+        **options: Options of `Figure.subplots`, such as sharex or height_ratios.
     """
     matplotlib = required("matplotlib", "Plots need Matplotlib", "plots")
     from matplotlib.figure import Figure
@@ -87,14 +88,14 @@ def styled_figure(
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained", dpi=110)
         yield figure, figure.subplots(num_rows, num_columns, squeeze=False, **options)
-        # Ticks are made when they are drawn, each like the first, which is made here in this style.
+        # Ticks are created when drawn, as copies of the first, which is created here in this style.
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
             axis.get_major_ticks(1)
             axis.get_minor_ticks(1)
 
 
 def add_legend(axis: Axes, num_columns: int = 1) -> None:
-    """Return a legend above the axes, where it covers nothing."""
+    """Add a legend above the axes, where it covers nothing."""
     axis.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
@@ -107,7 +108,7 @@ def add_legend(axis: Axes, num_columns: int = 1) -> None:
 
 
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:
-    """(Rows, NetworkRows), refused where they do not fit."""
+    """Check rows for a figure of numeric targets; return (Rows, NetworkRows)."""
     ensemble = model.posterior
     if ensemble.spec.has_classes:
         raise ValueError(
@@ -120,7 +121,7 @@ def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple
 def scored_rows(
     model: SampledModel, x: Any, y: Any, noise_scale: Any, include_noise: bool = True
 ) -> RowScores:
-    """Score rows by the predictive distribution; refuse them where they do not fit."""
+    """Check rows, and score them by the predictive distribution."""
     rows, transformed = checked_rows(model, x, y, noise_scale)
     return row_scores(
         model.posterior, rows.y, transformed, include_noise=include_noise, pulls_alone=True

@@ -1,4 +1,4 @@
-"""Figures of the chains: have they converged?"""
+"""Figures of the convergence of the chains."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tfbnn.system.arrays import Array
 
 
 def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) -> Figure:
-    """Histograms of R-hat and effective sample size of the predictions at reference inputs.
+    """Plot histograms of R-hat and effective sample size of the predictions at reference inputs.
 
     Args:
         model: A fitted `BayesianMLP`.
-        x_reference: Inputs [R, D]. Default: the reference rows saved with the model.
+        x_reference: Inputs [R, D]; default: the reference rows saved with the model.
 
     Returns:
         Figure.
@@ -32,21 +32,21 @@ def plot_convergence(model: SampledModel, x_reference: ArrayLike | None = None) 
 
 
 def draw_rhats(axis: Axes, diagnosis: Diagnosis) -> None:
-    """Draw how R-hat is distributed over the reference outputs."""
+    """Draw a histogram of R-hat over the reference outputs."""
     _draw_histograms(axis, {"R-hat": diagnosis.rhat_function}, RHAT_LIMIT, "below")
     axis.set_xlabel("R-hat of predictions (1 is perfect)")
     axis.locator_params(axis="x", nbins=5)  # numbers such as 1.0025 are long
 
 
 def draw_sizes(axis: Axes, diagnosis: Diagnosis) -> None:
-    """Draw how the effective numbers of draws are."""
+    """Draw histograms of the effective numbers of draws over the reference outputs."""
     sizes = {"bulk": diagnosis.ess_function, "tail": diagnosis.tail_ess_function}
     _draw_histograms(axis, sizes, ESS_LIMIT, "above")
     axis.set_xlabel("effective number of draws of predictions")
 
 
 def _draw_histograms(axis: Axes, samples: Mapping[str, Array], limit: float, side: str) -> None:
-    """Draw outlines of histograms of the finite values of each sample over common bins, and a limit.
+    """Draw outlines of histograms with common bins of each sample's finite values, and a limit.
 
     Args:
         axis: Axes to draw on.
@@ -64,5 +64,5 @@ def _draw_histograms(axis: Axes, samples: Mapping[str, Array], limit: float, sid
     axis.axvline(limit, color=GREY, linestyle=":", linewidth=1.6, label=label)
     axis.set_ylabel("reference outputs")
     axis.locator_params(axis="y", integer=True)
-    # Above the axes, where it covers neither bars nor the limit.
+    # Above the axes, the legend covers neither bars nor the limit.
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)

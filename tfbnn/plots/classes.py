@@ -1,4 +1,4 @@
-"""Figures of class probabilities against what came true."""
+"""Figures of predicted class probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.system.arrays import Array
 
 _NUM_BINS = 10
-# Shares of fewer rows say next to nothing.
+# Shares of fewer rows carry almost no information.
 _FEW_ROWS = 5
 
 
 class Forecasts(NamedTuple):
-    """Probabilities that were given, and what came true.
+    """Predicted probabilities of an event for N rows, and its observed outcomes.
 
     Attributes:
-        of: What they are the probability of.
-        probability: What was given [N].
-        came_true: Whether it was so [N].
+        of: Description of the event.
+        probability: Predicted probabilities [N].
+        came_true: Whether the event came true [N].
         accuracy: Share of rows whose most probable class is the true one.
     """
 
@@ -37,12 +37,13 @@ class Forecasts(NamedTuple):
 
 
 def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
-    """Reliability diagram of a classifier: how often what it gives a probability comes true.
+    """Plot a reliability diagram of a classifier: observed shares against predicted probabilities.
 
-    With two classes the probability is that of the second one; with more it is that of the class that is
-    predicted, whichever that is (Guo et al. 2017, arXiv:1706.04599). Rows are counted in ten bins of
-    equal width, below; a point is at the mean probability of its bin, with the 68 % interval of the
-    share (Wilson), light grey where the bin has fewer than five rows. One column of panels per target.
+    With two classes, the probability is that of the second class. With more classes, it is that of
+    the predicted class, whichever it is (Guo et al. 2017, arXiv:1706.04599). Rows are sorted into
+    ten bins of equal width, whose counts are shown below. A point is at the mean probability of its
+    bin, with the 68 % interval of the share (Wilson); it is light grey if the bin has fewer than
+    five rows. There is one column of panels per target.
 
     Args:
         model: A fitted `BayesianMLP` with the likelihood Bernoulli or Categorical.
@@ -53,7 +54,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
         Figure.
 
     Raises:
-        ValueError: For targets that are numbers, and unusable rows.
+        ValueError: For numeric targets, and unusable rows.
     """
     found = find_forecasts(model, x, y)
     with styled_figure(2, len(found), (4.6, 2.8), **canvas.DOUBLE) as (figure, axes):
@@ -63,7 +64,7 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
 
 
 def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Forecasts]:
-    """Return the Forecasts of each target."""
+    """Compute the Forecasts of each target."""
     ensemble = model.posterior
     if not ensemble.spec.has_classes:
         raise ValueError(
@@ -83,7 +84,7 @@ def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Fore
 
 
 def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) -> Forecasts:
-    """Make the Forecasts of probabilities [N, M] of a target's classes and numbers of the true ones [N]."""
+    """Make the Forecasts of a target from class probabilities [N, M] and true class numbers [N]."""
     best = given.argmax(axis=1)
     accuracy = float(np.mean(best == true))
     if given.shape[1] == 2:
@@ -94,7 +95,7 @@ def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) 
 
 
 def draw_reliability(axes: Array, found: Forecasts) -> None:
-    """Draw shares against probabilities on the first of two axes, numbers of rows on the second."""
+    """Draw shares against probabilities on the first of two axes, counts of rows on the second."""
     upper, lower = axes
     bins = np.clip((found.probability * _NUM_BINS).astype(int), 0, _NUM_BINS - 1)
     counts = np.bincount(bins, minlength=_NUM_BINS)
@@ -102,7 +103,7 @@ def draw_reliability(axes: Array, found: Forecasts) -> None:
     given = np.bincount(bins, found.probability, _NUM_BINS)[some] / counts[some]
     share = np.bincount(bins, found.came_true, _NUM_BINS)[some] / counts[some]
     low, high = wilson_interval(share, counts[some])
-    # A share of one may pass its upper end by rounding.
+    # By rounding, a share of one may exceed its upper end.
     bars = np.maximum([share - low, high - share], 0.0)
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="probabilities that are right")
     few, label = counts[some] < _FEW_ROWS, "rows of a bin, 68 % interval"

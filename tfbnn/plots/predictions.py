@@ -17,7 +17,7 @@ from tfbnn.spec.rows import as_argument, evenly_spaced, known_of_rows
 from tfbnn.system.arrays import Array
 
 _MAX_POINTS = 1000
-# Pulls are shown up to here.
+# Largest absolute pull on the axis.
 _WIDEST = 5.0
 
 
@@ -30,17 +30,17 @@ def plot_truth(
     noise_scale: ArrayLike | None = None,
     offset: ArrayLike | None = None,
 ) -> Figure:
-    """Predictions against known targets, with residuals below; one column of panels per target.
+    """Plot predictions against known targets, with residuals below; one column per target.
 
-    Points are medians of the predictive distribution, bars its central 68 %, noise included. Axes
-    are logarithmic and residuals in decades where the targets are learned as log10.
+    Points are medians of the predictive distribution, and bars its central 68 %, noise included.
+    For targets learned as log10, the axes are logarithmic and the residuals in decades.
 
     Args:
         model: A fitted `BayesianMLP`.
-        x: Inputs [N, D]; of more than 1000 rows, 1000 are shown.
+        x: Inputs [N, D]; at most 1000 rows are shown.
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        offset: Of counts, logarithms of the exposures of the rows, or None.
+        offset: For counts: logarithms of the exposures of the rows, or None.
 
     Returns:
         Figure.
@@ -53,14 +53,14 @@ def plot_truth(
 
 
 class Truth(NamedTuple):
-    """Known values of a target and what is predicted of them.
+    """Known values of a target and their predictions.
 
     Attributes:
-        name: The target.
-        values: What they are [n].
+        name: Name of the target.
+        values: Known values [n].
         quantiles: Quantiles of the predictive distribution at 16, 50 and 84 % [3, n].
-        is_log: Whether it is learned as log10.
-        num_rows: Rows there are, of which n are shown.
+        is_log: Whether the target is learned as log10.
+        num_rows: Total number of rows, of which n are shown.
     """
 
     name: str
@@ -76,7 +76,7 @@ def find_truths(
     y: ArrayLike,
     known: ArrayLike | None,
 ) -> list[Truth]:
-    """Find what `plot_truth` shows of each target."""
+    """Compute the values and predictions of each target for `plot_truth`."""
     rows, _ = canvas.checked_rows(model, x, y, known)
     shown = evenly_spaced(len(rows.x), _MAX_POINTS)
     beside = as_argument(model.spec, None if rows.noise is None else rows.noise[shown])
@@ -91,7 +91,7 @@ def find_truths(
 
 
 def draw_truth(axes: Array, truth: Truth) -> None:
-    """Draw predictions on the first of two axes, and how far they are off on the second."""
+    """Draw predictions on the first of two axes, and residuals on the second."""
     upper, lower = axes
     values, middle = truth.values, truth.quantiles[1]
     ends = [min(values.min(), middle.min()), max(values.max(), middle.max())]
@@ -116,7 +116,7 @@ def draw_truth(axes: Array, truth: Truth) -> None:
 
 def _draw_points(axis: Axes, x: Array, quantiles: Array, label: str | None = None) -> None:
     low, middle, high = quantiles
-    # A bound may pass the median by rounding; a bar of negative length is an error to Matplotlib.
+    # By rounding, a bound may pass the median, and Matplotlib refuses bars of negative length.
     bars = np.maximum([middle - low, high - middle], 0.0)
     marks: dict[str, Any] = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
     marks |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6}
@@ -134,19 +134,20 @@ def plot_pulls(
     offset: ArrayLike | None = None,
     include_noise: bool = True,
 ) -> Figure:
-    """Histogram of standardised residuals, (target - mean) / stddev, with the standard normal.
+    """Plot histograms of the pulls, (target - mean) / stddev, with the standard normal density.
 
-    They are taken on the scale the network sees, and with noise calibrated where the model is, as
-    `evaluate` does. Those beyond 5 are counted in the outermost bins, and the legend says how many.
+    Pulls are computed on the scale that the network sees. With noise, they are calibrated if the
+    model is, as in `evaluate`. Pulls beyond 5 are counted in the outermost bins, and the legend
+    states their number.
 
     Args:
         model: A fitted `BayesianMLP`.
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        offset: Of counts, logarithms of the exposures of the rows, or None.
-        include_noise: True (default): of new observations. False: of the function alone, as if the
-            targets were its values.
+        offset: For counts: logarithms of the exposures of the rows, or None.
+        include_noise: True (default): pulls of new observations. False: pulls of the function
+            alone, as if the targets were its values.
 
     Returns:
         Figure.
@@ -161,10 +162,10 @@ def plot_pulls(
 
 
 def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
-    """Draw how the pulls of a target [N] are distributed."""
+    """Draw a histogram of the pulls [N] of a target."""
     edges = np.arange(-_WIDEST, _WIDEST + 0.01, 0.5)
     grid = np.linspace(-_WIDEST, _WIDEST, 201)
-    # What lies beyond the last edge is shown in the last bin rather than dropped.
+    # Pulls beyond the last edge are shown in the last bin instead of being dropped.
     shown = np.clip(pull, edges[0], edges[-1] - 1e-9)
     weights = np.full(len(pull), 1.0 / (len(pull) * (edges[1] - edges[0])))
     beyond = np.count_nonzero(np.abs(pull) > _WIDEST)
@@ -190,21 +191,21 @@ def plot_coverage(
     offset: ArrayLike | None = None,
     include_noise: bool = True,
 ) -> Figure:
-    """Observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
+    """Plot observed against nominal coverage: of central intervals, and beyond 1 to 5 sigma.
 
-    Left, central intervals of the predictive distribution; the band is the binomial standard
-    deviation at the nominal coverage. Right, the share of rows more than k standard deviations
-    off with its 68 % interval (Wilson 1927, J. Am. Stat. Assoc. 22, 209); a downward arrow means no
-    such row, at the level of one row.
+    The left panel shows central intervals of the predictive distribution; the band is the binomial
+    standard deviation at the nominal coverage. The right panel shows the share of rows more than k
+    standard deviations off, with its 68 % interval (Wilson 1927, J. Am. Stat. Assoc. 22, 209). A
+    downward arrow at the level of one row means that there is no such row.
 
     Args:
         model: A fitted `BayesianMLP`.
         x: Inputs [N, D].
         y: Targets [N, K] or [N], original units.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        offset: Of counts, logarithms of the exposures of the rows, or None.
-        include_noise: True (default): of new observations. False: of the function alone, as if the
-            targets were its values.
+        offset: For counts: logarithms of the exposures of the rows, or None.
+        include_noise: True (default): coverage of new observations. False: coverage of the function
+            alone, as if the targets were its values.
 
     Returns:
         Figure.
@@ -222,9 +223,9 @@ def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
     """Draw the share of rows in central intervals.
 
     Args:
-        axis: Where.
+        axis: Axes to draw on.
         pit: Predictive probabilities of smaller targets [N, K].
-        names: The targets.
+        names: Names of the targets.
     """
     levels = np.linspace(0.05, 0.95, 19)
     off = np.abs(pit - 0.5)
@@ -245,7 +246,7 @@ def draw_intervals(axis: Axes, pit: Array, names: Sequence[str]) -> None:
 
 
 def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
-    """Draw the share of rows more than 1 to 5 standard deviations off, of pulls [N, K]."""
+    """Draw the share of rows more than 1 to 5 standard deviations off, given pulls [N, K]."""
     levels = np.arange(1, 6)
     nominal = [math.erfc(k / math.sqrt(2)) for k in levels]
     marks: dict[str, Any] = {"linestyle": "none", "marker": "_", "color": GREY}
@@ -257,7 +258,7 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
         at = levels + 0.12 * (index - (count - 1) / 2)
         some = share > 0
         low, high = wilson_interval(share, num_rows)
-        # A share of one may pass its upper end by rounding.
+        # By rounding, a share of one may exceed its upper end.
         bars = np.maximum([share - low, high - share], 0.0)[:, some]
         marks = {"fmt": "o", "color": color, "markersize": 4}
         axis.errorbar(at[some], share[some], yerr=bars, **marks, label=plain(name))
@@ -270,10 +271,11 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
 
 
 def wilson_interval(share: Array, num_rows: Array | int) -> tuple[Array, Array]:
-    """Return ends of the 68 % interval of the true share of which `num_rows` rows show this one.
+    """Compute the 68 % Wilson interval of a true share, given the observed share in `num_rows` rows.
 
-    They are the shares that are one of their own standard deviations off (Wilson 1927, J. Am. Stat.
-    Assoc. 22, 209). So they stay within 0 and 1, and no bar of few rows reaches down to nothing.
+    The ends are the true shares from which the observed share is one standard deviation off (Wilson
+    1927, J. Am. Stat. Assoc. 22, 209). They stay within 0 and 1, and for an observed share above 0
+    the lower end is above 0, even with few rows.
     """
     middle = (share + 0.5 / num_rows) / (1.0 + 1.0 / num_rows)
     spread = np.sqrt(share * (1.0 - share) / num_rows + 0.25 / num_rows**2) / (1.0 + 1.0 / num_rows)

@@ -1,4 +1,4 @@
-"""Figures of the inputs: predictions along one at a time, and which of them matter."""
+"""Figures of the inputs: predictions along one input at a time, and relevance of the inputs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.rows import known_of_rows
 
-# Panels side by side.
+# Number of panels side by side.
 _PER_LINE = 3
-# Names of values that have more letters than this together stand upright, and one that has more than
-# the second is cut, as it would leave the panel no height.
+# Names of values with more letters than this in total are written vertically. A name with more
+# letters than the second limit is cut, as it would leave no height for the panel.
 _LONG_NAMES = 24
 _LONG_NAME = 20
-# Lines of more inputs leave no room for their names.
+# With more inputs, there is no room for their names.
 _MAX_INPUTS = 40
 
 
@@ -35,36 +35,39 @@ def plot_slices(
     noise_scale: ArrayLike | None = None,
     offset: ArrayLike | None = None,
 ) -> Figure:
-    """Predictions along one input at a time, the others at their medians; panels of each target in lines of three.
+    """Plot predictions along one input at a time, with the other inputs at their medians.
 
-    Columns of text and flags have one panel each, with a point and bars for every value, of more than
-    twenty for the most frequent ones; in panels of other columns they are at their most frequent value.
+    The panels of each target are in rows of three. A column of text or flags has one panel, with a
+    point and bars for every value, or for the twenty most frequent values if there are more. In
+    panels of other columns, it is at its most frequent value.
 
-    The line is the median of the function, the dark band its central 68 %, the light one that of a
-    new observation. Both are of the posterior, uncalibrated: a calibration is about rows like those
-    of the fit, which slices leave. A fit with a known noise scale per row has no
-    light band, as nobody knows the noise between the rows. For classes it is
-    their probabilities, and the line is their mean, which is what is predicted.
-    Shaded are inputs beyond those of the fit; a bar below marks other points
-    outside the training inputs, as of mixings, which cannot all be at their medians. With more than six inputs the six with the largest
-    relevance are shown where the prior has a scale per input, and the first six elsewhere; inputs
-    that were constant in the fit are left out. A column of text counts as one input, which is as
+    The line is the median of the function, the dark band its central 68 %, and the light band the
+    central 68 % of a new observation. Both bands are those of the posterior, without calibration,
+    because a calibration is valid for rows like those of the fit, which slices leave. After a fit
+    with a known noise scale per row there is no light band, as the noise between the rows is not
+    known. For classes, probabilities are shown, and the line is their mean, which is the
+    prediction.
+
+    Inputs beyond those of the fit are shaded. A bar below marks other points outside the training
+    inputs, such as mixings, which cannot all be at their medians. With more than six inputs, the
+    six most relevant ones are shown if the prior has a scale per input, otherwise the first six.
+    Inputs that were constant in the fit are left out. A column of text counts as one input, as
     relevant as the most relevant of its values.
 
     Args:
         model: A fitted `BayesianMLP`.
-        x: Inputs [N, D] whose medians and most frequent values the others are at. Default: the
-            reference rows saved with the model.
-        y: Targets [N, K] or [N] of x, which are drawn as points where there is one input; of more,
-            rows lie elsewhere than the slice does.
+        x: Inputs [N, D] that give the medians and most frequent values. Default: the reference rows
+            saved with the model.
+        y: Targets [N, K] or [N] of x, drawn as points if the model has one input. With more inputs
+            they are not drawn, as the rows do not lie on the slice.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
-        offset: Of counts, logarithms of the exposures of the rows, or None.
+        offset: For counts: logarithms of the exposures of the rows, or None.
 
     Returns:
         Figure.
 
     Raises:
-        ValueError: For unusable rows, and where all inputs were constant in the fit.
+        ValueError: For unusable rows, and if all inputs were constant in the fit.
     """
     found = find_slices(model, x, y, known_of_rows(model.spec, noise_scale, offset))
     lines = -(-len(found[0]) // _PER_LINE)
@@ -75,7 +78,7 @@ def plot_slices(
                 draw_slice(axis, piece)
             for axis in of_target[len(pieces) :]:
                 axis.remove()
-        named: dict[str, Any] = {}  # by their labels, as panels of text lack some that others have
+        named: dict[str, Any] = {}  # handles by label, as panels of text columns have fewer labels
         for axis in axes.flat:
             for handle, label in zip(*axis.get_legend_handles_labels()):
                 named.setdefault(label, handle)
@@ -90,7 +93,7 @@ def plot_slices(
 
 
 def draw_slice(axis: Axes, piece: Slice) -> None:
-    """Draw one slice."""
+    """Draw a slice on axes."""
     line = piece.line
     if piece.points is not None:
         style: dict[str, Any] = {"color": GREY, "markersize": 2.5, "linestyle": "none"}
@@ -108,7 +111,7 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
 
 
 def _draw_curves(axis: Axes, piece: Slice) -> None:
-    """Lines and bands along numbers."""
+    """Draw lines and bands along a numeric column."""
     line, several = piece.line, len(piece.curves) > 1
     for look, curve in zip(canvas.line_looks(len(piece.curves)), piece.curves):
         band: dict[str, Any] = {"color": look["color"] if several else BLUE, "linewidth": 0}
@@ -135,7 +138,7 @@ def _draw_curves(axis: Axes, piece: Slice) -> None:
 
 
 def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
-    """Points with bars at values of text or flags, those of several classes side by side."""
+    """Draw points with bars at the values of text or flags; classes are side by side."""
     line, several = piece.line, len(piece.curves) > 1
     shifts = (np.arange(len(piece.curves)) - (len(piece.curves) - 1) / 2) * 0.7 / len(piece.curves)
     for color, shift, curve in zip(canvas.colors(len(piece.curves)), shifts, piece.curves):
@@ -155,13 +158,13 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
 
 
 def plot_relevance(model: SampledModel) -> Figure:
-    """Return the prior scale that each input has by the posterior, the most relevant input first.
+    """Plot the posterior of each input's prior scale, with the most relevant input first.
 
-    Points are medians, bars the central 68 %; see `BayesianMLP.relevance`. With more than 40 inputs the
-    first 40 in this order are shown.
+    Points are medians, and bars the central 68 %; see `BayesianMLP.relevance`. With more than 40
+    inputs, the 40 most relevant ones are shown.
 
     Args:
-        model: A fitted `BayesianMLP` whose prior has a scale per input, as the default one has.
+        model: A fitted `BayesianMLP` whose prior has a scale per input, such as the default prior.
 
     Returns:
         Figure.
@@ -177,7 +180,7 @@ def plot_relevance(model: SampledModel) -> Figure:
 
 
 def draw_relevance(axis: Axes, relevance: Relevance) -> None:
-    """Draw the scales, the largest on top."""
+    """Draw the scales of the inputs, the largest on top."""
     order = np.argsort(-relevance.median, kind="stable")[:_MAX_INPUTS]
     middle, places = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]

@@ -1,4 +1,4 @@
-"""Predict along one column of inputs at a time."""
+"""Slices: predictions along one column of inputs at a time."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from tfbnn.system.arrays import Array
 _NUM_POINTS = 121
 _MAX_INPUTS = 6
 _MAX_ROWS = 1000
-# Names of more values leave no room for each other.
+# With more values, there is no room for their names.
 _MAX_VALUES = 20
-# How far a slice goes beyond the training rows, as a share of their range: what the network says
-# there shows how its error bars grow.
+# Extension of a slice beyond the training rows, as a share of their range: it shows how the error
+# bars grow there.
 _BEYOND = 0.15
-# Squares of inputs of whose sum less than the first share of the variance is left depend on each
-# other; a point breaks that where it is off by the second, in standard deviations of a square.
+# Squares of inputs depend on each other if a weighted sum of the standardised squares has a
+# variance below _FIXED. A point violates this relation if its sum is off by more than _BREAKS, in
+# units of standard deviations of a square.
 _FIXED, _BREAKS = 1e-6, 0.1
 _CENTRAL = (0.16, 0.5, 0.84)
 
 
 class Curve(NamedTuple):
-    """A prediction along one input.
+    """Prediction along one input.
 
     Attributes:
-        label: What it is of.
-        function: Quantiles at 16, 50 and 84 % of the function [3, n]; of a class that of its
-            probability, with the mean over draws in the middle.
+        label: Label in the legend.
+        function: Quantiles at 16, 50 and 84 % of the function [3, n]. For a class, those of its
+            probability, with the mean over draws instead of the median.
         noisy: Quantiles at 16 and 84 % of a new observation [2, n], or None.
     """
 
@@ -48,14 +49,16 @@ class Curve(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Inputs along one column of the user's table, all others where they usually are.
+    """Inputs along one column of the user's table, with all other columns at their centre.
 
     Attributes:
         x: Inputs [n, D] in original units.
-        input, values: The column, and what it is [n]; of text or flags 0, 1, ...
-        names: Of text or flags what stands at these `values`; None of numbers.
-        num_left_out: How many values of a column of text have no place, as they are too many.
-        ends: Its range in the training rows; of text or flags the first and the last place.
+        input, values: Name of the column, and its values [n]; for text or flags positions 0, 1, ...
+        names: For text or flags, the texts at these positions; None for numbers.
+        num_left_out: Number of values of a text column that are left out because there are too
+            many.
+        ends: Range of the column in the training rows; for text or flags the first and last
+            position.
     """
 
     x: Array
@@ -67,16 +70,16 @@ class Line(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Predictions along a line.
+    """Predictions of a target along a line.
 
     Attributes:
-        line: Line.
-        target: What is predicted.
-        label: That, or the probability of a class of it, for an axis.
-        curves: One for a target that is a number, one per class otherwise.
-        points: (input [N], target [N]) of rows that are drawn as well, or None.
+        line: Inputs of the predictions.
+        target: Name of the target.
+        label: Label of the axis: the target, or the probability of one of its classes.
+        curves: One curve for a numeric target, otherwise one per class.
+        points: (input [N], target [N]) of rows that are drawn as points, or None.
         is_log: Whether input and target are learned as log10.
-        is_outside: Whether a point is outside the training inputs [n].
+        is_outside: Whether each point is outside the training inputs [n].
     """
 
     line: Line
@@ -89,7 +92,7 @@ class Slice(NamedTuple):
 
     @property
     def share_outside(self) -> float:
-        """Share of the points within the range of the input that are outside all the same."""
+        """Share of points outside the training inputs, among those within the input's range."""
         (low, high), values = self.line.ends, self.line.values
         return float(np.mean(self.is_outside[(values >= low) & (values <= high)]))
 
@@ -100,7 +103,7 @@ def find_slices(
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
 ) -> list[tuple[Slice, ...]]:
-    """Find what `plot_slices` shows: of each target slices along the columns of inputs."""
+    """Compute the slices of `plot_slices`: for each target, one slice per chosen column."""
     ensemble = model.posterior
     points = None
     if x is None or y is None:
@@ -122,14 +125,14 @@ def find_slices(
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """Return the columns of users' tables, each with the places of its inputs."""
+    """Return the columns of the user's table, each with the slice of its inputs."""
     if ensemble.coding is not None:
         return list(ensemble.coding.places)
     return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]
 
 
 def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """Choose the columns that are shown, in their order."""
+    """Choose the columns to show, in the order of the table."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
     if not varies.any():
         raise ValueError(
@@ -145,13 +148,13 @@ def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
 
 
 def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[str, Array]]:
-    """Find the centre [D] of inputs [N, D], both on the scale the network sees.
+    """Find the centre [D] of inputs [N, D], both on the scale that the network sees.
 
     Returns:
-        (The centre there, the same in original units, by the names of columns of text and flags how
-        often each of their values is there.) In original units these are at their most frequent value.
+        (Medians of the inputs; centre in original units, with columns of text and flags at their
+        most frequent value; counts of the values of these columns, by column name).
 
-    The median of each input of a column of text is no value of it: most often all of them are 0.
+    For a text column, the medians of its inputs do not form a value: most often all of them are 0.
     """
     median = np.median(seen, axis=0)
     x, rows = ensemble.x_pipeline.inverse(median[None])[0], ensemble.x_pipeline.inverse(seen)
@@ -159,7 +162,7 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
     for column, place in _columns(ensemble):
         if column.kind != NUMBERS:
             codes = column.codes
-            # A nameless array may hold any numbers, so each row counts for the value next to it.
+            # An array without names may hold any numbers, so each row counts for the nearest value.
             away = [np.sum((rows[:, place] - code) ** 2, axis=1) for code in codes]
             counts[column.name] = np.bincount(np.argmin(away, axis=0), minlength=len(codes))
             x[place] = codes[np.argmax(counts[column.name])]
@@ -169,7 +172,7 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
 def _along_numbers(
     ensemble: Ensemble, column: Column, index: int, median: Array, centre: Array
 ) -> Line:
-    """Evenly along an input, on the scale the network sees."""
+    """Make a line along a numeric input, evenly spaced on the scale that the network sees."""
     ranges = ensemble.training_inputs
     low, high = ranges.low[index], ranges.high[index]
     margin = _BEYOND * (high - low)
@@ -184,7 +187,7 @@ def _along_numbers(
 
 
 def _along_words(column: Column, place: slice, centre: Array, counts: Array) -> Line:
-    """From value to value of a column of text or flags, of very many the most frequent ones."""
+    """Make a line through the values of text or flags, at most the 20 most frequent ones."""
     order = np.argsort(-counts, kind="stable")
     shown = np.sort(order[:_MAX_VALUES])
     x = np.repeat(centre[None], len(shown), axis=0)
@@ -198,7 +201,7 @@ def _along_words(column: Column, place: slice, centre: Array, counts: Array) -> 
 def _slices_along(
     model: SampledModel, line: Line, points: tuple[Array, Array] | None
 ) -> list[Slice]:
-    """Slices of all targets along one line."""
+    """Compute the slices of all targets along one line."""
     ensemble = model.posterior
     is_log = "log10" in ensemble.x_pipeline.names, "log10" in ensemble.y_pipeline.names
     is_outside, found = _outside(ensemble, line.x), []
@@ -209,10 +212,10 @@ def _slices_along(
 
 
 def _outside(ensemble: Ensemble, x: Array) -> Array:
-    """Find inputs [n, D] outside the training inputs: by `trust_levels`, or by their squares.
+    """Find inputs [n, D] outside the training inputs, by `trust_levels` or by their squares.
 
-    Mixings whose squares have the sum one cannot all be at their medians, which are in the middle of
-    the range of each.
+    The squares reveal mixings: their squares add up to one, so that they cannot all be at their
+    medians, although each median is in the middle of a range.
     """
     levels = trust_levels(ensemble.training_inputs, checked_inputs(ensemble, x))
     is_outside: Array = levels == OUTSIDE
@@ -231,7 +234,7 @@ def _outside(ensemble: Ensemble, x: Array) -> Array:
 
 
 def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]:
-    """(target, label, curves) of every target at inputs [n, D]."""
+    """Predict at inputs [n, D]; return (target, label, curves) of every target."""
     ensemble = model.posterior
     found = model.predict(x, quantiles=_CENTRAL).columns
     function = np.asarray(found.quantiles)
@@ -253,7 +256,7 @@ def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]
 def _class_curves(ensemble: Ensemble, function: Array) -> list[tuple[str, str, list[Curve]]]:
     classes, names = ensemble.classes or (), ensemble.target_names
     curves = [Curve("", found, None) for found in np.moveaxis(function, -1, 0)]
-    if ensemble.spec.num_predicted == ensemble.spec.num_targets:  # of the second of two
+    if ensemble.spec.num_predicted == ensemble.spec.num_targets:  # only that of the second class
         last = plain(str(classes[-1]))
         return [
             (name, f"probability of {plain(name)} = {last}", [curve._replace(label="mean")])

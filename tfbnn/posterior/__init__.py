@@ -1,1 +1,1 @@
-"""Sampled networks and their use, with NumPy alone: predictions, scores, stacking, compression."""
+"""Sampled networks and their uses, with NumPy alone: predictions, scores, stacking, compression."""

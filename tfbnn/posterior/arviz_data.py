@@ -1,4 +1,4 @@
-"""The draws as ArviZ data: named variables, and what they say of rows, in its groups."""
+"""The draws as ArviZ data: named variables, and their predictions at rows, in the groups of ArviZ."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 _NEED = "to_arviz needs ArviZ", "arviz"
 _ROW = "row"
-# The first two dimensions of whatever there is one of per draw.
+# The first two dimensions of a variable with one value per draw.
 SAMPLE = ("chain", "draw")
 # As xarray takes them: (names of the dimensions, values, attributes).
 Variable = tuple[tuple[str, ...], Array, dict[str, str]]
 Variables = dict[str, Variable]
-Group = tuple[Variables, dict[str, Any]]  # with the attributes of all of them
+Group = tuple[Variables, dict[str, Any]]  # variables, and attributes of the group
 Groups = dict[str, Group]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Ensemble):
-    """The ensemble as users have it, `model.posterior`: with its way to ArviZ."""
+    """The ensemble that users get as `model.posterior`, with its conversion to ArviZ."""
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> Posterior:
-        """Return an ensemble as a Posterior."""
+        """Convert an ensemble to a Posterior."""
         return ensemble if isinstance(ensemble, cls) else cls(**ensemble.__getstate__())
 
     def to_arviz(
@@ -55,46 +55,48 @@ class Posterior(Ensemble):
         offset: npt.ArrayLike | None = None,
         seed: int = 0,
     ) -> Any:
-        """Return the draws under names, as ArviZ data; needs the extra `arviz`.
+        """Convert the draws to ArviZ data with named variables; needs the extra `arviz`.
 
         The group `posterior` has, per layer, `dense_1_kernel` [chain, draw, feature, dense_1_unit]
-        and `dense_1_bias`, of the last layer with the names of the targets; `noise_scale` and sampled
-        prior scales such as `dense_1_kernel_scale` as positive numbers; and `theta` [chain, draw,
-        param], all of it as it was sampled, scales as logarithms. `sample_stats` has the statistics
-        of the kernel. Attributes say where the draws come from; those of warm-up are not kept.
+        and `dense_1_bias`, with the names of the targets in the last layer. It also has
+        `noise_scale` and sampled prior scales such as `dense_1_kernel_scale` as positive numbers,
+        and `theta` [chain, draw, param], all parameters as they were sampled, with scales as
+        logarithms. `sample_stats` has the statistics of the kernel. Attributes record the origin of
+        the draws. Draws of warm-up are not kept.
 
-        With rows, `posterior` also has the function there, original units: `f` [chain, draw, row],
-        of classes `probability`, by whose R-hat and ESS chains should be judged. With x and y the
-        groups `log_likelihood`, `posterior_predictive`, `observed_data` and `constant_data` are those
-        that `az.loo` and `az.plot_ppc` look for. With x alone, of rows whose targets are not known,
-        there are `predictions` and `predictions_constant_data`. Two targets and more have a
-        dimension `target` in all of them; class labels are their numbers.
+        With rows, `posterior` also has the function at these rows, original units: `f`
+        [chain, draw, row], for classes `probability`. Judge chains by its R-hat and ESS. With x and
+        y there are the groups `log_likelihood`, `posterior_predictive`, `observed_data` and
+        `constant_data`, which `az.loo` and `az.plot_ppc` use. With x alone, for rows with unknown
+        targets, there are `predictions` and `predictions_constant_data`. With two or more targets
+        all of them have a dimension `target`. Class labels are given by their numbers.
 
-        `log_likelihood` is the log density of all targets of a row together, in original units, the
-        Jacobian of the target transform included: models with other transforms can be compared. Of
-        the rows of the fit it is what `az.loo` needs. It is left out, with a warning, of a coarsened
-        posterior and of networks that are not sampled. New observations are draws of the posterior
-        predictive distribution; a calibration does not enter.
+        `log_likelihood` is the log density of all targets of a row together, in original units,
+        with the Jacobian of the target transform, so that models with other transforms can be
+        compared. For the rows of the fit it is the input of `az.loo`. It is left out, with a
+        warning, for a coarsened posterior and for networks that are not sampled. New observations
+        are draws of the posterior predictive distribution, without any calibration.
 
         Args:
             x: Inputs [N, D] as in `predict`, or None.
             y: Targets [N] or [N, K] as in `evaluate`, or None.
-            offset: Of counts, logarithms of the exposures of the rows.
+            offset: For counts, logarithms of the exposures of the rows.
             noise_scale: Known standard deviations of the rows in the units of y; required with rows
                 after a fit that had them.
-            seed: Non-negative integer, of the noise in new observations, default 0.
+            seed: Non-negative integer, for the noise in new observations, default 0.
 
         Returns:
             `arviz.InferenceData`.
 
         Raises:
-            ImportError: When ArviZ is not installed.
-            TypeError, ValueError: For unusable rows, rows whose values of all draws would take more
-                than 4 GB, and for draws of `fit_laplace`, which a posterior's tools would misread.
+            ImportError: If ArviZ is not installed.
+            TypeError, ValueError: For unusable rows, for rows whose values of all draws would take
+                more than 4 GB, and for draws of `fit_laplace`, which the tools for a posterior
+                would misread.
 
         Warns:
-            UserWarning: Where rows took no part in the fit, which `az.loo` cannot leave out, and
-                where chains have unequal weights, which ArviZ does not know.
+            UserWarning: If rows took no part in the fit, so that `az.loo` cannot leave them out,
+                and if chains have unequal weights, which ArviZ does not know.
 
         Example:
             data = model.posterior.to_arviz(x, y)
@@ -116,7 +118,7 @@ class Posterior(Ensemble):
                 )
         note = weighting_note(self)
         groups: Groups = {"posterior": (parameter_variables(self), _origin(self, note))}
-        if self.sample_stats:  # as draws that were chosen have none
+        if self.sample_stats:  # draws chosen by compress have none
             statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
             groups["sample_stats"] = statistics, {}
         if x is not None:
@@ -131,14 +133,14 @@ class Posterior(Ensemble):
 
 
 def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
-    """Return groups as ArviZ works with them.
+    """Convert groups to an object of ArviZ.
 
     Args:
         groups: Dict name -> Group.
-        names: Dict dimension -> its coordinates; others are numbered.
+        names: Dict dimension -> its coordinates; other dimensions are numbered.
 
     Raises:
-        ImportError: Without ArviZ.
+        ImportError: If ArviZ is not installed.
     """
     arviz, xarray = required("arviz", *_NEED), required("xarray", *_NEED)
     datasets = {name: _dataset(xarray, group, names) for name, group in groups.items()}
@@ -146,7 +148,7 @@ def arviz_object(groups: Groups, names: dict[str, Array]) -> Any:
 
 
 def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
-    """Return whether rows can be left out of these draws by importance sampling; warn why not."""
+    """Check whether importance sampling can leave rows out of these draws; warn if it cannot."""
     reason = ensemble.provenance.not_sampled or ensemble.spec.coarsening_note
     if reason is not None:
         warn(
@@ -164,7 +166,7 @@ def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
 
 
 def _dataset(xarray: Any, group: Group, names: dict[str, Array]) -> Any:
-    """Return the Dataset of a group, with coordinates of all its dimensions."""
+    """Return the Dataset of a group, with coordinates for all its dimensions."""
     variables, attributes = group
     sizes = {dim: size for one in variables.values() for dim, size in zip(one[0], one[1].shape)}
     coords = {dim: names.get(dim, range(size)) for dim, size in sizes.items()}
@@ -178,13 +180,13 @@ def variable(dims: tuple[str, ...], values: Array, description: str = "") -> Var
 
 
 def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> None:
-    """Add rows, and what the draws say of them, under the names that ArviZ has for it.
+    """Add rows, and the predictions of the draws for them, under the names that ArviZ uses.
 
     Args:
-        groups: Those of the draws; their posterior gains the function at the rows.
+        groups: Groups of the draws; their posterior gains the function at the rows.
         ensemble: Ensemble.
         points: The rows.
-        seed: Of the noise.
+        seed: Seed of the noise.
     """
     from tfbnn.posterior.at_rows import at_rows
 
@@ -223,7 +225,7 @@ def add_rows(groups: Groups, ensemble: Ensemble, points: Points, seed: int) -> N
 def _of_columns(
     values: Array, side: str, description: str, sample: tuple[str, ...] = SAMPLE
 ) -> Variable:
-    """Return a variable of values [..., N, columns]; a single column needs no dimension."""
+    """Return a variable of values [..., N, columns], without a dimension for a single column."""
     if values.shape[-1] == 1:
         return variable((*sample, _ROW), values[..., 0], description)
     return variable((*sample, _ROW, side), values, description)
@@ -247,9 +249,9 @@ def _origin(ensemble: Ensemble, weighting: str | None) -> dict[str, Any]:
 
 
 def parameter_variables(ensemble: Ensemble) -> Variables:
-    """Return scales as positive numbers, then kernels and biases layer by layer, then theta as it is.
+    """Return scales as positive numbers, then kernels and biases layer by layer, then theta as sampled.
 
-    The latter two are views of the draws, which takes no memory.
+    The latter two are views of the draws and take no memory.
     """
     what = "all parameters in the coordinates they are sampled in, scales as their logarithms"
     theta = variable((*SAMPLE, "param"), ensemble.draws, what)
@@ -257,7 +259,7 @@ def parameter_variables(ensemble: Ensemble) -> Variables:
 
 
 def coordinates(ensemble: Ensemble) -> dict[str, Array]:
-    """Return names of every dimension of the variables where the model knows some, else numbers."""
+    """Return the coordinates of every dimension: names where the model knows some, else numbers."""
     sides = {
         side: np.arange(size)
         for (_, dims), slot in zip(_named_slots(ensemble), ensemble.spec.layout.slots)
@@ -266,7 +268,7 @@ def coordinates(ensemble: Ensemble) -> dict[str, Array]:
     targets = ensemble.target_names
     if "class" in sides:
         sides["class"] = label_array(ensemble.classes or ())
-    if "output" in sides:  # the first are of the targets, the others make their noise
+    if "output" in sides:  # first those of the targets, then those of their noise
         further = range(len(targets), len(sides["output"]))
         sides["output"] = np.array([*targets, *(f"output {number + 1}" for number in further)])
     sides |= {
@@ -278,7 +280,10 @@ def coordinates(ensemble: Ensemble) -> dict[str, Array]:
 
 
 def prediction_side(ensemble: Ensemble) -> str:
-    """Return the name of the dimension of a prediction's columns: "target", or "class" where one has several."""
+    """Return the name of the dimension of prediction columns.
+
+    It is "class" if a target has several columns, else "target".
+    """
     return "target" if ensemble.spec.num_predicted == ensemble.spec.num_targets else "class"
 
 
@@ -290,7 +295,7 @@ def _named_slots(ensemble: Ensemble) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield name, tuple(f"{name}_axis_{axis}" for axis in range(len(one.shape)))
         return
     spec = ensemble.spec
-    if not isinstance(spec, InfiniteSpec):  # which has no weights, and the same layers
+    if not isinstance(spec, InfiniteSpec):  # infinite width has the same layers, without weights
         spec = perceptron(spec, "to_arviz")
     hidden = [f"dense_{number}_unit" for number in range(1, len(spec.layer_sizes) - 1)]
     last = prediction_side(ensemble) if spec.num_outputs == spec.num_predicted else "output"
@@ -335,7 +340,7 @@ def _positive(logarithms: Array) -> Array:
 
 
 def _parameter_names(ensemble: Ensemble, sides: dict[str, Array]) -> Iterator[str]:
-    """Yield names of the entries of theta, by the variables that they are in: "dense_1_kernel[mass, 0]"."""
+    """Yield the names of the entries of theta, such as "dense_1_kernel[mass, 0]"."""
     named = (("", _weights(ensemble)), ("log ", _scales(ensemble)))  # in the order of theta
     for prefix, variables in named:
         for name, (dims, *_) in variables:

@@ -1,4 +1,4 @@
-"""Evaluate every draw at rows: functions, new observations, densities."""
+"""Values of every draw at rows: functions, new observations and densities."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tfbnn.posterior.prediction import inverse_draws, sampled_functions, scale_a
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
 
-# Limit of the three arrays together.
+# Most bytes of the three arrays together.
 _MOST_BYTES = 4e9
 _BYTES = 8
 
 
 class Points(NamedTuple):
-    """Rows as a user gives them, checked.
+    """Checked rows of a user.
 
     Attributes:
         x: Inputs [N, D], original units.
         inputs: The same, transformed.
         noise: Known noise scales [N, K], original units, or None.
-        rows, transformed: With the targets, in original units and on the scale the network sees;
-            None where they are not known.
+        rows, transformed: Rows with targets, in original units and on the scale the network sees;
+            None if the targets are not known.
     """
 
     x: Array
@@ -40,10 +40,10 @@ class Points(NamedTuple):
     def checked(
         cls, ensemble: Ensemble, x: Any, y: Any, noise_scale: Any, what: str = "to_arviz of rows"
     ) -> Points:
-        """Check the arguments of `to_arviz`, or of the call that `what` names.
+        """Check the arguments of `to_arviz`, or of the caller that `what` names.
 
         Raises:
-            TypeError, ValueError: Where the ensemble cannot take them.
+            TypeError, ValueError: If the ensemble cannot take them.
         """
         if y is not None:
             rows, transformed = checked_rows(ensemble, x, y, noise_scale, what)
@@ -62,16 +62,17 @@ def at_rows(
     Args:
         ensemble: Ensemble.
         points: The rows.
-        with_density: Whether the density of their targets is wanted, which have to be known then.
-        seed: Of the noise: that of a row depends on it and on the place of the row alone.
+        with_density: Whether to compute the density of the targets, which then have to be known.
+        seed: Seed of the noise. The noise of a row depends on the seed and the row's position
+            alone.
 
     Returns:
-        (Predictions without noise [C, S, N, columns], original units, of classes their probabilities;
-        one new observation per draw [C, S, N, K], original units, or class numbers; log density of the
-        targets of each row together [C, S, N], original units, or None.)
+        (Predictions without noise [C, S, N, columns], original units, for classes their
+        probabilities; one new observation per draw [C, S, N, K], original units, or class numbers;
+        log density of the targets of each row together [C, S, N], original units, or None.)
 
     Raises:
-        ValueError: When that is too much to be kept.
+        ValueError: If the arrays exceed the limit of memory.
     """
     _check_size(ensemble, len(points.x), with_density)
     spec, shape = ensemble.spec, (ensemble.num_draws, len(points.x))
@@ -106,13 +107,13 @@ def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
 
 
 def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
-    """Uniform random numbers for rows [C * S, n, K], by a generator of its own for each of them."""
+    """Draw uniform random numbers for rows [C * S, n, K], with a generator for each row."""
     generators = (np.random.default_rng([seed, row]) for row in range(rows.start, rows.stop))
     return np.stack([uniform(generator, shape) for generator in generators], axis=1)
 
 
 def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:
-    """Return new observations [C * S, n, K] with noise at levels of it, original units."""
+    """Return new observations [C * S, n, K] in original units, with noise at the given levels."""
     likelihood = ensemble.spec.regression_likelihood
     noise = None if points.noise is None else points.noise[rows]
     location = likelihood.location(outputs, noise)
@@ -122,7 +123,7 @@ def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, leve
 
 
 def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:
-    """Class numbers drawn from predictions [C * S, n, columns] by levels [C * S, n, K]."""
+    """Draw class numbers from predictions [C * S, n, columns] by levels [C * S, n, K]."""
     by_rows = predicted.reshape(-1, predicted.shape[-1])
     probabilities = ensemble.spec.class_likelihood.class_probabilities(by_rows)
     below = np.cumsum(probabilities, axis=-1)[..., :-1].reshape(*levels.shape, -1)
@@ -130,11 +131,11 @@ def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:
 
 
 def _log_density(ensemble: Ensemble, points: Points, rows: slice, outputs: Array) -> Array:
-    """Log densities [C * S, n] of the targets of some rows, original units."""
+    """Compute the log densities [C * S, n] of the targets of some rows, original units."""
     likelihood, known = ensemble.spec.likelihood, cast(NetworkRows, points.transformed)
     noise = None if known.noise is None else known.noise[rows]
     scale = likelihood.scale(outputs, ensemble.log_noise_scale, noise)
-    with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
+    with np.errstate(over="ignore"):  # a prediction may be off by 1e154 deviations
         location = likelihood.location(outputs, noise)
         density = likelihood.log_density(known.y[rows], location, scale)
     return density + log_jacobian(ensemble, cast(Rows, points.rows).y[rows])

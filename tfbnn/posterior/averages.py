@@ -1,4 +1,4 @@
-"""Averages over draws that have weights."""
+"""Weighted averages over draws."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
-# Exponent of two: the inverse is a number too, and the square of what is left of any number.
+# Exponent of two such that its inverse, and the square of any number scaled by it, are finite.
 _MOST_EXPONENT = 1000
 
 
 def moments(values: Array, weights: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation over the first axis: values [M, ...], weights [M] -> [...]."""
+    """Compute mean and standard deviation over the first axis: values [M, ...], weights [M] -> [...]."""
     mean = np.einsum("s,s...->...", weights, values)
     with np.errstate(invalid="ignore"):  # infinite draws have an undefined spread
         return mean, root_mean_square(values - mean, weights)
 
 
 def root_mean_square(values: Array, weights: Array) -> Array:
-    """Root of the mean square over the first axis: values [M, ...], weights [M] -> [...].
+    """Compute the root mean square over the first axis: values [M, ...], weights [M] -> [...].
 
     Squares of 1e200 or 1e-200 are out of range, so every entry of the result has a unit: a power of
     two, which changes no digit.
@@ -33,7 +33,7 @@ def root_mean_square(values: Array, weights: Array) -> Array:
 
 
 def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
-    """Quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
+    """Compute quantiles over the first axis: values [M, ...], weights [M] -> [Q, ...].
 
     Each value sits in the middle of its weight, with linear interpolation in between; for equal
     weights this is Hazen's definition.
@@ -54,11 +54,11 @@ def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[fl
 
 
 def log_mean_exp(values: Array, weights: Array) -> Array:
-    """Return the log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
+    """Compute the log of the weighted mean of exp(values): values [S, ...], weights [S] -> [...].
 
-    It is -inf where all values are.
+    The result is -inf where all values are.
 
-    Weights enter as logarithms: values that carry no weight, or hardly any, then cannot push the
+    Weights enter as logarithms. Values that carry no weight, or hardly any, then cannot push the
     others below the smallest number.
     """
     with np.errstate(divide="ignore"):  # log 0 of a chain without weight
@@ -71,10 +71,10 @@ def log_mean_exp(values: Array, weights: Array) -> Array:
 
 
 def crps(points: Array, weights: Array, y: Array) -> Array:
-    """Continuous ranked probability score of weighted points [M, n, K] against y [n, K].
+    """Compute the CRPS of weighted points [M, n, K] against y [n, K].
 
-    E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007, JASA 102, 359, equation 21), the second
-    term from sorted points.
+    The continuous ranked probability score is E|X - y| - E|X - X'| / 2 (Gneiting and Raftery 2007,
+    JASA 102, 359, equation 21). The second term is computed from sorted points.
     """
     distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
     order = np.argsort(points, axis=0)

@@ -1,4 +1,4 @@
-"""Checks of a user's rows and inputs against the ensemble that is to use them."""
+"""Checks of a user's rows and inputs against an ensemble."""
 
 from typing import Any
 
@@ -15,16 +15,16 @@ from tfbnn.system.words import warn
 
 
 def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
-    """Return inputs [N, D] on the scale the network sees, float64: transformed here, once for all uses.
+    """Check inputs, and return them [N, D] on the scale the network sees, float64.
 
     Raises:
-        TypeError, ValueError: Where the ensemble cannot take them.
+        TypeError, ValueError: If the ensemble cannot take them.
     """
     return checked_points(ensemble, x)[1]
 
 
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
-    """Return inputs [N, D] in original units, columns of text coded, and what `checked_inputs` gives."""
+    """Return checked inputs [N, D] in original units, columns of text coded, and transformed."""
     x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
     with places_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
@@ -42,19 +42,19 @@ def checked_rows(
     what: str,
     name: str = "",
 ) -> tuple[Rows, NetworkRows]:
-    """Return rows whose targets are to be held against the ensemble.
+    """Check rows with targets that are to be compared with an ensemble.
 
     Args:
         ensemble: Ensemble.
         x, y, noise_scale: As in `BayesianMLP.evaluate`.
-        what: What needs them, for messages.
+        what: Name of the caller, for messages.
         name: Prefix of x and y in messages.
 
     Returns:
         (Rows in original units, the same on the scale the network sees).
 
     Raises:
-        TypeError, ValueError: Where the ensemble cannot take them.
+        TypeError, ValueError: If the ensemble cannot take them.
     """
     x = select_columns(x, ensemble.column_names, f"{name}x")
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
@@ -64,7 +64,7 @@ def checked_rows(
 
 
 def given_together(what: str, x: object, y: object) -> bool:
-    """Return whether both inputs and targets are given, or neither.
+    """Return True if inputs and targets are given, False if neither is.
 
     Raises:
         ValueError: For one without the other.
@@ -77,7 +77,7 @@ def given_together(what: str, x: object, y: object) -> bool:
 
 
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
-    """Refuse rows without known noise after a fit that had it."""
+    """Refuse rows without known noise after a fit that had known noise."""
     if ensemble.row_noise and noise is None:
         name = "offset" if ensemble.spec.has_counts else "noise_scale"
         raise ValueError(
@@ -86,12 +86,12 @@ def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
 
 
 def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
-    """Refuse rows that are not as many as those of the fit; warns of others.
+    """Refuse another number of rows than in the fit, and warn if the rows differ.
 
     Args:
         ensemble: Ensemble.
         rows: Rows.
-        what: What needs them, for messages.
+        what: Name of the caller, for messages.
     """
     origin = ensemble.provenance
     if origin.num_training_rows is not None and origin.num_training_rows != len(rows.x):
@@ -108,13 +108,13 @@ def rows_of_the_fit(rows: Rows | None, noise_scale: Any, what: str, names: str) 
     """Return the training rows of a fit in this process.
 
     Args:
-        rows: Those that the model has, or None.
-        noise_scale: What a caller was given besides, which must be None.
-        what: What needs them, for messages.
-        names: What else could be passed.
+        rows: Training rows that the model has, or None.
+        noise_scale: The argument of the caller, which must be None.
+        what: Name of the caller, for messages.
+        names: Names of the arguments that could be passed instead.
 
     Raises:
-        ValueError: Where there are none.
+        ValueError: For a noise_scale, and if there are no rows.
     """
     if noise_scale is not None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Choose a few of many draws for about the same predictions, and state what that changes."""
+"""Compression of an ensemble to a few draws with about the same predictions, and its change."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tfbnn.system.words import required
 
 METHODS = ("kernel_thinning", "stride")
 
-# Draws up to which the matrix of the kernel is affordable: 128 MB.
+# Most draws for which the matrix of the kernel is affordable: 128 MB.
 _MAX_CANDIDATES = 4000
-# One reference input out of so many is kept for the statement of the change.
+# One in this many reference inputs is kept to measure the change.
 _STATED_SHARE = 4
-# Relative spread below which predictions are the same.
+# Relative spread below which predictions count as equal.
 _ROUNDING = 1e-12
 # One standard deviation below and above the median of a normal.
 _QUANTILES = (0.16, 0.84)
@@ -42,19 +42,19 @@ def compress(
 
     Args:
         ensemble: Ensemble; its chain weights count.
-        num_draws: Draws to choose, at most as many as the chains with a weight have.
+        num_draws: Number of draws to choose, at most as many as the chains with a weight have.
         method: One of METHODS.
         x_reference: Inputs [R, D], transformed, at which predictions are to be kept. The change is
-            then stated at the reference inputs saved with the ensemble. Default: three quarters of
-            those, and the change is stated at the others.
+            then measured at the reference inputs saved with the ensemble. Default: three quarters
+            of those, and the change is measured at the others.
 
     Returns:
         Ensemble of one chain with the chosen draws; its provenance holds the Compression.
 
     Raises:
-        ValueError: When there are not so many draws, when the ensemble has been compressed before,
-            when predictions do not differ between draws or are not finite, when there are too few
-            reference inputs to keep some for the statement.
+        ValueError: If there are fewer draws, if the ensemble is already compressed, if predictions
+            do not differ between draws or are not finite, and if there are too few reference inputs
+            to keep some for the change.
     """
     if ensemble.is_compressed:
         raise ValueError("This model is compressed already. Compress the one that it came from.")
@@ -93,7 +93,7 @@ def compress(
 
 
 def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
-    """Return (inputs to choose at, inputs to state the change at): they must not be the same.
+    """Return the inputs to choose at, and other inputs to measure the change at.
 
     The change at the inputs that the draws were chosen at is up to half of that elsewhere.
     """
@@ -108,7 +108,7 @@ def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
 
 
 def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
-    """Measure how far the predictions of two ensembles are apart, noise-free, in original units.
+    """Measure the change of noise-free predictions between two ensembles, in original units.
 
     Args:
         before, after: Ensembles of one model.
@@ -116,13 +116,13 @@ def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
 
     Returns:
         Change. num_rows: R. mean_stddev: relative change of the standard deviation averaged over
-        the inputs, with its sign, of the output where it is largest. mean, stddev, quantiles:
-        dicts with the average and the largest absolute change over inputs and outputs, of the mean
-        and the 16 and 84 % quantiles in units of the standard deviation before, of the standard
-        deviation relative to it.
+        the inputs, with its sign, for the output with the largest one. mean, stddev, quantiles:
+        dicts with the average and the largest absolute change over inputs and outputs. The mean and
+        the 16 and 84 % quantiles are in units of the standard deviation before, and the standard
+        deviation is relative to it.
 
     Raises:
-        ValueError: When no standard deviation is positive and finite.
+        ValueError: If no standard deviation is positive and finite.
     """
     wanted = Summary(quantiles=_QUANTILES)
     old, new = (predict(ensemble, x, wanted) for ensemble in (before, after))
@@ -149,7 +149,7 @@ def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
 
 
 def _compared(ensemble: Ensemble, x: Array) -> Array:
-    """Return what is to be kept [N, columns]: transformed predictions, and log noise scales that vary."""
+    """Return the quantities to keep [N, columns]: transformed predictions and log noise scales that vary."""
     parts: list[Array] = []
     likelihood = ensemble.spec.likelihood
     for _, outputs in output_tiles(ensemble, x):
@@ -167,7 +167,7 @@ def _compared(ensemble: Ensemble, x: Array) -> Array:
 
 
 def _only(ensemble: Ensemble, chosen: Array) -> Ensemble:
-    """Return the chosen draws as one chain; statistics of the sampler go with them."""
+    """Return the chosen draws as one chain, with their statistics of the sampler."""
 
     def pick(values: Array) -> Array:
         return values.reshape(ensemble.num_draws, *values.shape[2:])[chosen][None]
@@ -181,7 +181,7 @@ def _sizes(changes: Array) -> Sizes:
 
 
 def stride(weights: Array, count: int) -> Array:
-    """Equally spaced draws, by weight: systematic sampling without a random start.
+    """Choose equally spaced draws, by weight: systematic sampling without a random start.
 
     Args:
         weights: Weights of the draws [N], adding up to 1.
@@ -196,21 +196,22 @@ def stride(weights: Array, count: int) -> Array:
 
 
 def prediction_kernel(columns: Array, weights: Array) -> Array:
-    """Gram matrix [N, N] of a kernel that compares the distributions of every column.
+    """Compute the Gram matrix [N, N] of a kernel that compares the distributions of every column.
 
-    k(u, v) = (|u| + |v| - |u - v|) / 2 + 0.1 u^2 v^2 of one column, standardised under the
-    weights, averaged over columns. The discrepancy that the first part measures between two sets
-    of draws is half their energy distance (Sejdinovic et al. 2013), the integral of the squared
-    difference of the distribution functions: it holds means and quantiles, has no length scale,
-    and far outliers cannot dominate it. The second part is the squared difference of the variances.
+    The kernel of one column, standardised under the weights, is k(u, v) = (|u| + |v| - |u - v|) / 2
+    + 0.1 u^2 v^2. It is averaged over columns. The discrepancy that the first part measures between
+    two sets of draws is half their energy distance (Sejdinovic et al. 2013), the integral of the
+    squared difference of the distribution functions. It keeps means and quantiles, has no length
+    scale, and far outliers cannot dominate it. The second part is the squared difference of the
+    variances.
 
     Args:
         columns: Finite values [N, M].
         weights: [N], adding up to 1.
 
     Raises:
-        ImportError: When SciPy is not installed.
-        ValueError: When all draws are the same in every column.
+        ImportError: If SciPy is not installed.
+        ValueError: If all draws are the same in every column.
     """
     spatial = required("scipy.spatial.distance", "compress needs SciPy", "fit")
     columns = columns[:, np.ptp(columns, axis=0) > 0]
@@ -228,11 +229,11 @@ def prediction_kernel(columns: Array, weights: Array) -> Array:
 
 
 def kernel_thinning(gram: Array, weights: Array, count: int) -> Array:
-    """Return draws whose kernel mean is close to that of all draws.
+    """Choose draws whose kernel mean is close to that of all draws.
 
-    The draws of the stride are exchanged one after the other for those that lower the discrepancy
-    most, until no exchange helps: KT-SWAP of Dwivedi and Mackey 2024, arXiv:2105.05842. Their halving
-    before it ends at the same discrepancy, within a few per cent either way.
+    The draws of `stride` are exchanged one after the other for those that lower the discrepancy
+    most, until no exchange helps: KT-SWAP of Dwivedi and Mackey 2024, arXiv:2105.05842. Their
+    halving step in front of it ends at the same discrepancy, within a few per cent either way.
 
     Args:
         gram: Kernel between all draws [N, N].

@@ -1,9 +1,9 @@
-"""The predictive distribution itself: density, distribution function, quantiles and draws at every row.
+"""The predictive distribution at every row: density, distribution function, quantiles and samples.
 
-Without calibration it is the mixture of the noise around all draws. Its density and distribution function are
-sums over draws, and quantiles invert the latter by Newton's method. With calibration the scores of
-`Calibration` take its place, shifted and stretched by the prediction, but outside the training inputs, where bars
-of the mixture are wider.
+Without calibration it is the mixture of the noise around all draws. Its density and distribution
+function are sums over draws, and quantiles invert the latter by Newton's method. With calibration
+the scores of `Calibration`, shifted and scaled by the prediction, replace the mixture. Outside the
+training inputs the mixture stays if its error bars are wider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Locations and scales of all draws that are kept, at most.
+# Most bytes of the locations and scales of all draws; bytes of one number.
 _MOST_BYTES, _BYTES = 4e9, 8
 
 
@@ -39,9 +39,9 @@ class RowsDistribution(NamedTuple):
     """Distribution of the targets of n rows, on the scale the network sees.
 
     Attributes:
-        mixture: Mixture of the rows that keep it; None of no row.
-        calibrated: Calibrated, which takes its place elsewhere, or None.
-        kept: Numbers of the rows that keep the mixture for a target at least, ascending.
+        mixture: Mixture of the rows that keep it; None if no row does.
+        calibrated: Calibrated distribution, which replaces the mixture elsewhere, or None.
+        kept: Numbers of the rows that keep the mixture for at least one target, ascending.
     """
 
     mixture: Mixture | None
@@ -52,14 +52,14 @@ class RowsDistribution(NamedTuple):
     def of(
         cls, mixture_at: Callable[[Any], Mixture], calibrated: Calibrated | None, num_rows: int
     ) -> RowsDistribution:
-        """Return the distribution of rows whose mixtures a function of their numbers, or of a slice, gives."""
+        """Build the distribution, with `mixture_at` returning the mixture of given rows or a slice."""
         if calibrated is None:
             return cls(mixture_at(slice(None)), None, np.arange(num_rows))
         kept = np.flatnonzero(calibrated.is_left.any(axis=1))
         return cls(mixture_at(kept) if len(kept) else None, calibrated, kept)
 
     def at(self, rows: slice) -> RowsDistribution:
-        """Return the part of successive rows."""
+        """Return the part for a slice of rows."""
         calibrated = None if self.calibrated is None else self.calibrated.at(rows)
         first, last = np.searchsorted(self.kept, [rows.start, rows.stop])
         mixture = self.mixture
@@ -67,23 +67,23 @@ class RowsDistribution(NamedTuple):
         return RowsDistribution(mixture, calibrated, self.kept[first:last] - rows.start)
 
     def cdf(self, t: Array) -> Array:
-        """Probability of at most t [n, K]."""
+        """Compute the probability of at most t [n, K]."""
         return self._either(lambda mixture: mixture.cdf(t[self.kept]), lambda one: one.cdf(t))
 
     def log_density(self, t: Array) -> Array:
-        """Log density of each target at t [n, K]."""
+        """Compute the log density of each target at t [n, K]."""
         return self._either(
             lambda mixture: mixture.log_density(t[self.kept]), lambda one: one.log_density(t)
         )
 
     def quantiles(self, levels: Sequence[float]) -> Array:
-        """Return the t [Q, n, K] with these probabilities below."""
+        """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
         return self._either(
             lambda mixture: mixture.quantiles(levels), lambda one: one.quantiles(levels)
         )
 
     def crps(self, y: Array, inverse: Callable[[Array], Array]) -> Array:
-        """Continuous ranked probability score of y [n, K] in the units to which `inverse` takes t."""
+        """Compute the continuous ranked probability score of y [n, K], in the units of `inverse`."""
 
         def plain(mixture: Mixture) -> Array:
             points, weights = mixture.points()
@@ -98,7 +98,7 @@ class RowsDistribution(NamedTuple):
     def _either(
         self, plain: Callable[[Mixture], Array], calibrated: Callable[[Calibrated], Array]
     ) -> Array:
-        """Return what the calibration says [..., n, K], but where the mixture is kept."""
+        """Return calibrated values [..., n, K], and those of the mixture where it is kept."""
         one, mixture, kept = self.calibrated, self.mixture, self.kept
         if one is None:
             return plain(cast(Mixture, mixture))
@@ -110,11 +110,12 @@ class RowsDistribution(NamedTuple):
 
 
 class PredictiveDistribution(ExplainsAttributes):
-    """Distribution of the targets at N rows, in original units, as `predict_distribution` returns it.
+    """Distribution of the targets at N rows, in original units; returned by `predict_distribution`.
 
-    Values y broadcast against the rows as SciPy's distributions do: of shape [], [N] or [Q, 1] for targets
-    that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. A single target
-    has one value for each row in either shape, [N] or [N, 1]. Targets of a row are looked at one by one.
+    Values y broadcast against the rows as in SciPy's distributions: shapes [], [N] or [Q, 1] for
+    targets that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. A
+    single target may have one value for each row in either shape, [N] or [N, 1]. The targets of a
+    row are treated one by one.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class PredictiveDistribution(ExplainsAttributes):
         self._check_size(len(x) if one is None else int(one.is_left.any(axis=1).sum()))
 
     def _check_size(self, num_rows: int) -> None:
-        """Refuse a mixture of too many rows before any is computed."""
+        """Refuse a mixture of too many rows before it is computed."""
         num_values = float(self._ensemble.num_draws) * num_rows * self._shape[1]
         size = _BYTES * num_values * (2 if self._has_noise else 1)
         if size > _MOST_BYTES:
@@ -197,27 +198,35 @@ class PredictiveDistribution(ExplainsAttributes):
         return predict(self._fitted, self._x, self._wanted, self._row_noise)
 
     def mean(self) -> Array:
-        """Mean of each target, as of `predict`."""
+        """Return the mean of each target, as `predict` does."""
         return self._fitted.as_fitted(self._prediction.mean)
 
     def std(self) -> Array:
-        """Return the standard deviation as of `predict`: half of the calibrated central 68.27 % interval where there is one."""
+        """Return the standard deviation, as `predict` does.
+
+        With calibration it is half of the calibrated central 68.27 % interval.
+        """
         return self._fitted.as_fitted(self._prediction.stddev)
 
     def var(self) -> Array:
-        """Square of `std`."""
+        """Return the square of `std`."""
         return np.square(self.std())
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Probability of a target of at most y. Without noise it rises by a step at each draw."""
+        """Compute the probability of a target of at most y.
+
+        Without noise it rises by a step at each draw.
+        """
         return self._at(y, lambda rows, t, _: rows.cdf(t))
 
     def pdf(self, y: ArrayLike) -> Array:
-        """Density at y, per unit of the target; see `log_prob`."""
+        """Compute the density at y, per unit of the target; see `log_prob`."""
         return np.exp(self.log_prob(y))
 
     def log_prob(self, y: ArrayLike) -> Array:
-        """Log density at y; calibrated that of the Student's t distributions that fit the scores.
+        """Compute the log density at y.
+
+        With calibration it is that of the Student's t distributions that fit the scores.
 
         Raises:
             ValueError: For the function alone, which has no density.
@@ -237,7 +246,7 @@ class PredictiveDistribution(ExplainsAttributes):
         return self._at(y, log_density)
 
     def quantile(self, q: ArrayLike) -> Array:
-        """Values with probability q in (0, 1) below: [N], or with q [Q] the same with Q in front."""
+        """Compute quantiles at probabilities q in (0, 1): [N] or [N, K], for q [Q] with Q in front."""
         levels = [check_number("q", level, above=0, below=1) for level in np.ravel(q).tolist()]
         if not levels:
             raise ValueError("q must hold at least one probability, received none.")
@@ -251,15 +260,15 @@ class PredictiveDistribution(ExplainsAttributes):
         return values.reshape(np.shape(q) + values.shape[1:])
 
     def interval(self, level: float) -> tuple[Array, Array]:
-        """Return ends of the central interval that has this probability."""
+        """Return the ends of the central interval with probability `level`."""
         level = check_number("level", level, above=0, below=1)
         low, high = self.quantile([0.5 * (1.0 - level), 0.5 * (1.0 + level)])
         return low, high
 
     def crps(self, y: ArrayLike) -> Array:
-        """Continuous ranked probability score of targets y, in their units; small is good.
+        """Compute the continuous ranked probability score of targets y, in their units.
 
-        By the weighted points that `evaluate` has.
+        Smaller is better. It uses the same weighted points as `evaluate`.
         """
         inverse = self._fitted.y_pipeline.inverse
         return self._at(y, lambda rows, _, y: rows.crps(y, inverse))
@@ -268,14 +277,14 @@ class PredictiveDistribution(ExplainsAttributes):
         """Draw new targets: [size, N] or [size, N, K].
 
         Args:
-            size: Number of draws of every row.
-            seed: An integer, 0 or more; the same draws for the same seed.
-            joint: False (default): rows are independent. True: each draw is that of one network at all
-                rows, for integrals over rows and for optimisation; noise is independent in any case, and
-                calibration keeps the ranks.
+            size: Number of draws for every row.
+            seed: Integer, 0 or more. The same seed gives the same draws.
+            joint: False (default): rows are independent. True: each draw is that of one network at
+                all rows, for integrals over rows and for optimisation. Noise is independent in
+                either case, and calibration keeps the ranks.
 
         Raises:
-            ValueError: For joint draws of infinite width, which `predict_draws` has.
+            ValueError: For joint draws of infinite width; use `predict_draws` instead.
         """
         generator = np.random.default_rng(check_integer("seed", seed, minimum=0))
         size, one = check_integer("size", size, minimum=1), self._calibrated
@@ -304,7 +313,7 @@ class PredictiveDistribution(ExplainsAttributes):
         return self._fitted.as_fitted(self._fitted.y_pipeline.inverse(t))
 
     def _ranks(self, t: Array) -> Array:
-        """Probabilities below t [size, N, K] in the mixture, inside (0, 1)."""
+        """Return probabilities below t [size, N, K] in the mixture, clipped to the inside of (0, 1)."""
         found = np.empty_like(t)
 
         def fill(rows: slice) -> None:
@@ -317,11 +326,11 @@ class PredictiveDistribution(ExplainsAttributes):
     def _at(
         self, y: ArrayLike, function: Callable[[RowsDistribution, Array, Array], Array]
     ) -> Array:
-        """Return what a function of (distribution of n rows, t [n, K], y [n, K]) says of values y."""
+        """Apply a function of (distribution of n rows, t [n, K], y [n, K]) to values y."""
         shape, y = self._broadcast(y)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self._fitted.y_pipeline.forward(y)
-        # Below the least that a logarithm takes lies nothing.
+        # No target lies below the range of a logarithm.
         t = np.where(np.isnan(t), -np.inf, t)
         found = np.empty_like(t)
 
@@ -335,7 +344,7 @@ class PredictiveDistribution(ExplainsAttributes):
         return found.reshape(shape)[()]
 
     def _broadcast(self, y: ArrayLike) -> tuple[tuple[int, ...], Array]:
-        """Return the shape of what is said of values y, and these as [L, N, K]."""
+        """Return the shape of the results for values y, and y broadcast to [L, N, K]."""
         y, (num_rows, num_targets) = as_float_array(y, "y"), self._shape
         shape = (num_rows,) if self._fitted.vector_target else self._shape
         if np.isnan(y).any():
@@ -354,15 +363,16 @@ class PredictiveDistribution(ExplainsAttributes):
         return full, np.broadcast_to(y, full).reshape(-1, *self._shape)
 
     def _for_tiles(self, fill: Callable[[slice], None]) -> None:
-        _ = self._rows  # computed on all cores, before these share it
+        _ = self._rows  # computed on all cores now, before the threads share it
         on_all_cores(fill, row_tiles(self._ensemble, len(self._x)))
 
 
 class ClassDistribution:
-    """Distribution of class labels at N rows, as `predict_distribution` returns it.
+    """Distribution of class labels at N rows; returned by `predict_distribution`.
 
     Attributes:
-        probs: Mean probabilities as of `predict`: [N, M] of M classes, [N] or [N, K] of the second of two.
+        probs: Mean probabilities as in `predict`: [N, M] for M classes, [N] or [N, K] for the
+            second of two classes.
         classes: The labels [M].
     """
 
@@ -371,19 +381,19 @@ class ClassDistribution:
         mean = predict(ensemble, x, Summary()).mean
         self.probs = ensemble.as_fitted(mean)
         self.classes = label_array(ensemble.classes or ())
-        # Of every target [N, K, classes].
+        # Probabilities for every target [N, K, classes].
         self._all = ensemble.spec.class_likelihood.class_probabilities(mean)
 
     def __repr__(self) -> str:
         return f"<ClassDistribution of {len(self.classes)} classes at {len(self._all)} rows>"
 
     def entropy(self) -> Array:
-        """Entropy of the mean probabilities in nats, [N] or [N, K]: how undecided a prediction is."""
+        """Compute the entropy of the mean probabilities in nats, [N] or [N, K]."""
         logs = np.log(np.where(self._all > 0, self._all, 1.0))
         return self._shaped(-np.sum(self._all * logs, axis=-1))
 
     def log_prob(self, labels: Any) -> Array:
-        """Log of the mean probability of labels [N] or [N, K], of each target."""
+        """Compute the log of the mean probability of labels [N] or [N, K], for each target."""
         given = as_labels(labels, "labels", num_targets=self._all.shape[1])
         if len(given) != len(self._all):
             raise ValueError(
@@ -395,7 +405,7 @@ class ClassDistribution:
         return self._shaped(found[..., 0])
 
     def sample(self, size: int, seed: int = 0) -> Array:
-        """Draw labels of every row: [size, N] or [size, N, K]."""
+        """Draw labels for every row: [size, N] or [size, N, K]."""
         generator = np.random.default_rng(check_integer("seed", seed, minimum=0))
         shape = (check_integer("size", size, minimum=1), *self._all.shape[:2], 1)
         below = np.cumsum(self._all, axis=-1)[..., :-1]

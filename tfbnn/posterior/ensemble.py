@@ -1,4 +1,4 @@
-"""The sampled networks with everything needed to use them: what a model file holds."""
+"""The sampled networks with everything needed to use them: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Readouts(ReadOnlyArrays):
             [C, S, p * K], for p features (hidden units and the bias) and K outputs.
         factor: Upper triangular F with F F^T the covariance of one output's entries, its rows one
             after the other without the zeros: [C, S, G, p (p + 1) / 2], G = 1 where all outputs
-            have the same, else K. None where it was not kept.
+            have the same, else K. None if it was not kept.
     """
 
     mean: Array
     factor: Array | None = None
 
     def of_chains(self, chains: Array) -> Readouts:
-        """Return those of some chains, given by numbers or a mask."""
+        """Return the readouts of some chains, given by numbers or a mask."""
         return Readouts(self.mean[chains], None if self.factor is None else self.factor[chains])
 
     def factors(self, num_features: int) -> Array | None:
-        """Return the matrices F of all draws [C * S, G, p, p], None where they were not kept."""
+        """Return the matrices F of all draws [C * S, G, p, p], or None if they were not kept."""
         if self.factor is None:
             return None
         packed = self.factor.reshape(-1, *self.factor.shape[2:])
@@ -57,7 +57,7 @@ class Readouts(ReadOnlyArrays):
 
 
 def pop_readouts(statistics: dict[str, Array]) -> Readouts | None:
-    """Take what belongs to the readouts out of a dict of statistics: Readouts, or None."""
+    """Remove the readout statistics from a dict and return them as Readouts, or None."""
     mean, factor = (statistics.pop(name, None) for name in ("readout_mean", "readout_factor"))
     return None if mean is None else Readouts(mean, factor)
 
@@ -76,25 +76,25 @@ class Ensemble(ReadOnlyArrays):
         x_reference: Up to 200 rows [R, D] in original units, validation rows if there were any,
             at which function-space diagnostics are taken.
         training_inputs: Range, mean and covariance of the transformed training inputs.
-        feature_names: Names of the inputs, or None; of a coded column such as "colour=red".
+        feature_names: Names of the inputs, or None; those of a coded column are like "colour=red".
         row_noise: Whether the fit was given a known noise scale per row.
         classes: Class labels, in the order of their numbers, or None for other targets.
-        vector_target: Whether the one target was fitted as [N], so that predictions for users
-            have this shape too; arrays in here keep a column per target.
+        vector_target: Whether the single target was fitted as [N], so that predictions for users
+            have this shape, too; arrays of the ensemble keep a column per target.
         diagnostics: JSON-able summary of the diagnosis that ended the fit, or None without one.
         provenance: Seeds, settings, versions, data hash and more.
         readouts: Readouts of a run with collapsed readout, else None.
-        mode: None where every draw is a network. Else the parameters theta [P] around which the
-            network was made linear in theta: the draws are of a normal distribution there, and
-            predict what the tangents do (`tfbnn.posterior.forward`), not what networks would.
-        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.rows`), none where
-            nobody kept them.
-        calibration: Of the predictive distribution with noise, or None. It is about these draws
-            under these weights, and does not follow them where they change.
-        basins: Where the chains are, as `BayesianMLP.basins` found, or None.
-        given: Rows on which the functions of infinite width are conditioned; None of networks.
-        coding: How the columns of users' tables become inputs where some hold no numbers, or None.
-            All arrays in here are of inputs.
+        mode: None if every draw is a network. Else the parameters theta [P] around which the
+            network was linearised in theta. The draws are then of a normal distribution there, and
+            predict with the tangents (`tfbnn.posterior.forward`), not as networks.
+        row_digests: Ascending digests of the rows of the fit (`tfbnn.spec.rows`), empty if they
+            were not kept.
+        calibration: Calibration of the predictive distribution with noise, or None. It belongs to
+            these draws and weights, and is not updated if they change.
+        basins: Basins of the chains, as `BayesianMLP.basins` found them, or None.
+        given: Rows on which the functions of infinite width are conditioned; None for networks.
+        coding: Coding of the columns of users' tables if some hold no numbers, or None.
+            All arrays of the ensemble refer to the coded inputs.
     """
 
     spec: NetworkSpec
@@ -125,7 +125,7 @@ class Ensemble(ReadOnlyArrays):
         object.__setattr__(self, "sample_stats", statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields: a pickle is no larger after predictions, which keep weights and draws in float64."""
+        """Return the fields alone: a pickle leaves out the float64 arrays that predictions cache."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
@@ -141,18 +141,18 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def num_draws(self) -> int:
-        """All draws, C * S."""
+        """Number of all draws, C * S."""
         return self.num_chains * self.num_results
 
     @property
     def has_mean_of_target(self) -> bool:
-        """True where a new target of a regression, noise included, has a mean in original units."""
+        """True if a new target of a regression, noise included, has a mean in original units."""
         likelihood = self.spec.regression_likelihood
         return self.y_pipeline.is_affine or likelihood.has_exponential_moments
 
     @cached_property
     def draw_weights(self) -> Array:
-        """Weight of every draw, chain by chain [C * S]."""
+        """Weights of all draws, chain by chain [C * S]."""
         return read_only(np.repeat(self.chain_weights / self.num_results, self.num_results))
 
     @cached_property
@@ -162,7 +162,7 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def known(self) -> Known:
-        """Facts about rows that come later."""
+        """Names, classes and coding that later rows have to match."""
         names = tuple(self.target_names)
         return Known(self.feature_names, self.classes, self.coding, target_names=names)
 
@@ -173,12 +173,12 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def num_columns(self) -> int:
-        """Number of these columns."""
+        """Number of the columns of users' tables that the inputs come from."""
         return self.spec.num_inputs if self.coding is None else len(self.coding.columns)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs; those without are called by the place of their column."""
+        """Names of the inputs; an unnamed input is called by the position of its column."""
         if self.feature_names is not None:
             return self.feature_names
         return tuple(f"column {index}" for index in range(self.spec.num_inputs))
@@ -193,12 +193,12 @@ class Ensemble(ReadOnlyArrays):
 
     @property
     def is_compressed(self) -> bool:
-        """True where `compress` chose the draws, so that they are no chains any more."""
+        """True if `compress` chose the draws, so that they no longer form chains."""
         return self.provenance.compression is not None
 
     @property
     def no_chains(self) -> str | None:
-        """Why nothing can be said of chains here, without a full stop; None of a run's draws."""
+        """Reason why the draws form no chains, without a full stop; None for the draws of a run."""
         if self.provenance.not_sampled is not None:
             what = "networks" if self.mode is None else "draws"
             return (
@@ -208,40 +208,40 @@ class Ensemble(ReadOnlyArrays):
         return "The draws of this model were chosen by compress" if self.is_compressed else None
 
     def transform(self, rows: Rows) -> NetworkRows:
-        """Rows on the scale the network sees.
+        """Transform rows to the scale the network sees.
 
         Raises:
-            ValueError: Where a transform is not defined, or its result out of the dtype's range.
+            ValueError: If a transform is not defined, or its result exceeds the range of the dtype.
         """
         return transform_rows(self.spec, self.x_pipeline, self.y_pipeline, rows)
 
     def by_chains(self, values: Array) -> Array:
-        """Return values of all draws [C * S, ...] as [C, S, ...]."""
+        """Reshape values of all draws [C * S, ...] to [C, S, ...]."""
         return values.reshape(self.num_chains, self.num_results, *values.shape[1:])
 
     def as_fitted(self, values: Array) -> Array:
-        """Predictions [..., columns] as users get them: [...] where the target was fitted as [N]."""
+        """Return predictions [..., columns] in the shape of the fit: [...] for a target fitted as [N]."""
         return values[..., 0] if self.vector_target and self.spec.num_predicted == 1 else values
 
     def most_probable(self, mean: Array) -> Array:
-        """Labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
+        """Return the labels of the largest mean probability: predictions [N, columns] -> [N, K]."""
         best = self.spec.class_likelihood.class_probabilities(mean).argmax(axis=-1)
         return label_array(self.classes or ())[best]
 
     @cached_property
     def log_noise_scale(self) -> Array:
-        """Learned log noise scales of all draws [C * S, number of them]."""
+        """Learned log noise scales of all draws [C * S, number of scales]."""
         return self._flat[:, self.spec.layout.log_noise_scale].astype(np.float64)
 
     @cached_property
     def effective_weights(self) -> list[Array]:
-        """Per layer the factors that the network multiplies with, the ntk scales included.
+        """The weights of each layer that the network multiplies with, the ntk scales included.
 
         Returns:
             List of transposed kernels with the bias as last column [C * S, out, in + 1].
 
         Raises:
-            ValueError: Where the draws are no networks, but directions around a mode.
+            ValueError: If the draws are not networks but directions around a mode.
         """
         self.require_networks("This")
         return [
@@ -251,17 +251,17 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def in_double(self) -> Ensemble:
-        """The same draws in float64, whose predictions rounding does not tell apart."""
+        """The same draws in float64, so that predictions do not differ by rounding."""
         spec = replace(self.spec, dtype="float64")
         return replace(self, spec=spec, draws=self.draws.astype(np.float64))
 
     @cached_property
     def effective_tangents(self) -> list[Array]:
-        """Changes of `effective_weights` of the network at the mode on the way to each draw.
+        """Derivatives of `effective_weights` at the mode along the step to each draw.
 
         The derivative at the mode, times draw minus mode: [C * S, out, in + 1] per layer. Scales
         multiply weights, and the logarithm of a scale is affine in theta, so that its difference
-        over any step is its derivative; the step is one that no exponential can overflow in.
+        over any step is its derivative. The step is chosen so that no exponential can overflow.
         """
         centre = self.at_mode
         steps = self._flat.astype(np.float64) - centre._flat
@@ -278,7 +278,7 @@ class Ensemble(ReadOnlyArrays):
         return tangents
 
     def _layers(self, theta: Array) -> list[Array]:
-        """Per layer the transposed kernels of theta [M, P], the bias last [M, out, in + 1]."""
+        """Return per layer the transposed kernels of theta [M, P], the bias last [M, out, in + 1]."""
         return [
             np.concatenate([np.swapaxes(kernel, 1, 2), bias[..., None]], axis=-1)
             for kernel, bias in perceptron(self.spec, "This").layout.kernels_and_biases(theta)
@@ -286,19 +286,19 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def at_mode(self) -> Ensemble:
-        """The one network at the mode, in float64."""
+        """The single network at the mode, in float64."""
         if self.mode is None:
             raise ValueError("These draws are networks of their own, without a mode.")
         return self.with_draws(self.mode.astype(np.float64)[None, None])
 
     def require_networks(self, what: str) -> None:
-        """Refuse what takes draws for networks where they are directions around a mode.
+        """Refuse draws that are directions around a mode instead of networks.
 
         Args:
-            what: What needs networks, to begin a sentence with.
+            what: Name of the caller that needs networks, the beginning of the message.
 
         Raises:
-            ValueError: Says so.
+            ValueError: If the draws are not networks.
         """
         if self.mode is not None:
             raise ValueError(
@@ -307,10 +307,10 @@ class Ensemble(ReadOnlyArrays):
             )
 
     def input_scales(self, index: int) -> Array:
-        """Return the factors of the weights of one layer, per input and for the bias.
+        """Return the factors that multiply the weights of one layer, per input and for the bias.
 
         Returns:
-            [C * S or 1, in + 1] in the dtype of the draws; ones but in ntk.
+            [C * S or 1, in + 1] in the dtype of the draws; ones except in ntk.
         """
         spec, theta = perceptron(self.spec, "This"), self._flat
         (kernel, bias), prior = spec.layout.layers[index], spec.priors[index]
@@ -326,7 +326,7 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def weighted(self) -> Ensemble:
-        """The chains that have a weight: the others would cost time, and 0 * infinity is NaN."""
+        """The chains with a positive weight: the others would cost time, and 0 * infinity is NaN."""
         used = self.chain_weights > 0
         if used.all():
             return self
@@ -336,11 +336,11 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def stacked_weights(self) -> list[Array] | None:
-        """`effective_weights` with other lines in the last layer: means of readouts, then factors.
+        """`effective_weights` with the means of the readouts, then their factors, in the last layer.
 
         Returns:
-            List of [C * S, out, in + 1], the last one [C * S, K + G p, p]; None where the readouts'
-            covariances are not there, and of a network without layers of this kind.
+            List of [C * S, out, in + 1], the last one [C * S, K + G p, p]; None if the readouts'
+            covariances were not kept, and for a network without layers of this kind.
         """
         if not isinstance(self.spec, ModelSpec):
             return None
@@ -356,12 +356,12 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def mirrored(self) -> Ensemble:
-        """The draws without statistics, each with its mirror image about the mean of its readout.
+        """The draws and their mirror images about the means of their readouts, without statistics.
 
-        The image is as exact a draw as the other, the distribution of a readout being symmetric,
-        and averages over both have the mean that the distribution of all readouts has: less Monte
-        Carlo error at the price of twice the draws. The ensemble itself where the readout was not
-        collapsed.
+        The distribution of a readout is symmetric, so that an image is as exact a draw as the
+        original. Averages over both have the mean that the distribution of all readouts has: less
+        Monte Carlo error at the price of twice the draws. If the readout was not collapsed, this is
+        the ensemble itself.
         """
         if self.readouts is None or self.spec.readout is None:
             return self
@@ -372,7 +372,7 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def few(self) -> Ensemble:
-        """Evenly spaced draws of infinite width, without statistics: each is a whole distribution."""
+        """Evenly spaced draws of infinite width, without statistics; each is a whole distribution."""
         given = 0 if self.given is None else len(self.given.x)
         most = max(1, num_averaged(given, self.spec.num_targets) // self.num_chains)
         if self.num_results <= most:
@@ -382,26 +382,26 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def conditioned_draws(self) -> list[Conditioned]:
-        """Every draw of infinite width given the rows."""
+        """All draws of infinite width, conditioned on the rows of the fit."""
         return condition_all(cast(InfiniteSpec, self.spec), self.draws, cast(GivenRows, self.given))
 
     @property
     def averaged(self) -> Ensemble:
-        """The draws that averages are over: with mirror images, or of infinite width a few."""
+        """The draws that averages are taken over: with mirror images, or a few of infinite width."""
         return self.few if isinstance(self.spec, InfiniteSpec) else self.mirrored
 
     @property
     def for_averages(self) -> Ensemble:
-        """Return the `averaged` of the chains that have a weight."""
+        """The `averaged` draws of the chains with a positive weight."""
         return self.weighted.averaged
 
     def picked(self, pick: Callable[[Array], Array]) -> Self:
-        """With what `pick` takes out of an array [C, S, ...] of the draws and their statistics."""
+        """Return the ensemble with `pick` applied to the draws and their statistics [C, S, ...]."""
         statistics = {name: pick(values) for name, values in self.sample_stats.items()}
         return replace(self, draws=pick(self.draws), sample_stats=statistics)
 
     def with_draws(self, draws: Array) -> Self:
-        """Return the same model with networks [C, S, P] for draws, equal weights and no statistics."""
+        """Return the same model with networks [C, S, P] as draws, equal weights and no statistics."""
         weights = np.full(len(draws), 1.0 / len(draws))
         nothing: dict[str, Any] = dict.fromkeys(("readouts", "mode", "calibration", "basins"))
         return replace(self, draws=draws, sample_stats={}, chain_weights=weights, **nothing)
@@ -424,14 +424,14 @@ class Ensemble(ReadOnlyArrays):
 
 
 def _scales(prior: WeightPrior, place: slice, theta: Array) -> Array:
-    """Prior scales of one kernel or bias: [draws or 1, inputs or 1]."""
+    """Return the prior scales of one kernel or bias: [draws or 1, inputs or 1]."""
     if prior.scale_prior is None:
         return np.full((1, 1), prior.scale)
     return np.exp(theta[:, place].astype(np.float64))
 
 
 def without_predictions(diagnostics: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Diagnostics of a model whose predictions have changed since they were judged."""
+    """Return the diagnostics of a model whose predictions have changed, without their verdicts."""
     if diagnostics is None or "predictions" not in diagnostics:
         return diagnostics
     return {k: told for k, told in diagnostics.items() if k not in ("predictions", "verdict")}

@@ -1,4 +1,4 @@
-"""Describe models, draws and scores as text."""
+"""Descriptions of models, draws and scores as text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec
 
-# Entries of the provenance that have facts of their own.
+# Entries of the provenance that are described elsewhere.
 _TOLD_APART = ("target_names", "compression", "not_sampled", "choices")
-# Scores: their labels, and their units or what is good.
+# Scores: keys, labels, and units or the best value.
 _LABELS = (
     ("rmse", "RMSE", "original units"),
     ("r2", "R2", "original units, 1 is perfect"),
@@ -56,12 +56,12 @@ def draw_facts(ensemble: Ensemble) -> Facts:
 
 
 def basin_facts(ensemble: Ensemble) -> Facts:
-    """Describe where the chains are, if that is stored."""
+    """Describe the basins of the chains, if they are stored."""
     return labelled("Basins", () if ensemble.basins is None else ensemble.basins.lines())
 
 
 def calibration_facts(ensemble: Ensemble) -> Facts:
-    """Describe what calibrated the error bars, if anything did."""
+    """Describe the calibration of the error bars, if there is one."""
     known, names = ensemble.calibration, ensemble.target_names
     return labelled("Calibrated", () if known is None else known.lines(names))
 
@@ -81,12 +81,12 @@ def column_facts(ensemble: Ensemble) -> Facts:
 
 
 def known_relevance(ensemble: Ensemble) -> Relevance | None:
-    """Return the relevance of the inputs where the prior has a scale for each."""
+    """Return the relevance of the inputs if the prior has a scale for each, else None."""
     return None if scales_of_inputs(ensemble.spec) is None else relevance_of(ensemble)
 
 
 def choice_facts(ensemble: Ensemble) -> Facts:
-    """Describe what was "auto", what it came to, and why."""
+    """Describe the settings that were "auto", their values and the reasons."""
     return labelled("Chosen", map(str, ensemble.provenance.choices or ()))
 
 
@@ -117,10 +117,10 @@ def _step_text(step: Transform) -> str:
 
 
 def line_of(name: str, spec: NetworkSpec | OpenSpec, ensemble: Ensemble | None) -> str:
-    """Such as "<BayesianMLP 5-20-20-1, tanh, Gaussian: 4 x 1000 draws, calibrated>".
+    """Return a line such as "<BayesianMLP 5-20-20-1, tanh, Gaussian: 4 x 1000 draws, calibrated>".
 
     Args:
-        name: Of the class.
+        name: Name of the class.
         spec: The model.
         ensemble: Its draws, or None before a fit.
     """
@@ -129,7 +129,7 @@ def line_of(name: str, spec: NetworkSpec | OpenSpec, ensemble: Ensemble | None) 
 
 
 def draws_text(ensemble: Ensemble) -> str:
-    """Return "4 x 1000 draws", and what else has to be known of the draws."""
+    """Return the number of draws, "4 x 1000 draws", and remarks on them such as "calibrated"."""
     power = ensemble.spec.likelihood_power
     remarks = {
         f"likelihood to the power {power:g}": power < 1.0,
@@ -149,9 +149,9 @@ def _what(ensemble: Ensemble) -> str:
 
 
 def score_rows(scores: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
-    """Yield (label, cells, note) of the scores that `BayesianMLP.evaluate` gave.
+    """Yield (label, cells, note) for the scores that `BayesianMLP.evaluate` returned.
 
-    There is a cell for each target, or one of all. Observed against nominal coverage comes last.
+    There is a cell for each target, or one for all. Coverage comes last, beside the nominal one.
     """
     yield "Rows", [str(scores["num_rows"])], ""
     for key, label, note in _LABELS:

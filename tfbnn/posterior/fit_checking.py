@@ -1,4 +1,4 @@
-"""Diagnoses an ensemble: its chains, its agreement with the rows of the fit, its weights and their prior."""
+"""Diagnosis of an ensemble: its chains, its agreement with the rows of the fit, and its prior."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from tfbnn.system.arrays import Array
 
 _MAX_ROWS = 1000
 _MAX_HELD_OUT = 1000
-# Levels of the noise, between which its distribution is interpolated.
+# Levels at which the distribution of the noise is tabulated; between them it is interpolated.
 _NUM_LEVELS = 2000
 _OF_CLASSES = Predictions(why="class probabilities are judged by plots of held-out rows")
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
-# Draws x rows x parameters, a few seconds: of wide networks fewer draws are taken.
+# Most draws x rows x parameters, a few seconds: for wide networks fewer draws are taken.
 _MAX_WORK = 1e10
-# So many of the targets are kept: those with the lowest R2 and with the worst coverage.
+# Most targets that are kept: those with the lowest R2 and with the worst coverage.
 _MAX_TARGETS = 20
 # Networks drawn from the prior, and the most numbers that they may take together.
 _PRIOR_DRAWS, _PRIOR_VALUES = 64, 4_000_000
 _FEWEST_REFERENCE_ROWS = 5
-# Ends of a bounded prior's range, as a share of it; probability of the tail of others.
+# Share of a bounded prior's range that counts as an edge; probability of the tail of other priors.
 _EDGE, _TAIL = 0.01, 1e-3
 
 
@@ -62,16 +62,16 @@ def diagnose_ensemble(
     predictions: Predictions | None = None,
     row_groups: Array | None = None,
 ) -> Diagnosis:
-    """Return the diagnosis of an ensemble.
+    """Compute the diagnosis of an ensemble.
 
     Args:
         ensemble: Ensemble.
         x_reference: Transformed inputs [R, D] at which chains are compared, by default those saved
             with the ensemble.
-        training_rows: The rows of the fit, transformed; by default what was said of them when the
-            ensemble was fitted.
-        predictions: Predictions by better rows, or None; see `check_fit`.
-        row_groups: Which of them are left out together, as `Rows.groups`.
+        training_rows: The rows of the fit, transformed; by default the diagnosis keeps what was
+            recorded about them at the fit.
+        predictions: Verdict on the predictions by better rows, or None; see `check_fit`.
+        row_groups: Groups of these rows that are left out together, as `Rows.groups`.
     """
     provenance, statistics = ensemble.provenance, dict(ensemble.sample_stats)
     if provenance.transitions_per_draw > 1:
@@ -80,7 +80,7 @@ def diagnose_ensemble(
     superchains = provenance.superchains
     if (
         superchains is not None and len(superchains) != ensemble.num_chains
-    ):  # of a compressed ensemble
+    ):  # a compressed ensemble has one chain
         superchains = None
     return diagnose(
         ensemble.draws,
@@ -102,15 +102,17 @@ def check_fit(
     predictions: Predictions | None = None,
     row_groups: Array | None = None,
 ) -> FitCheck:
-    """Return the FitCheck of an ensemble, its chains as they were sampled, without weights.
+    """Compare an ensemble with its data; chains count as they were sampled, without weights.
 
     Args:
         ensemble: Ensemble.
-        rows: The training rows, of which at most 1000 are looked at, evenly spaced; None: what the
-            ensemble's own diagnostics say of them, if anything.
-        predictions: Predictions by better rows; None: by the training rows, each left out, of bars
-            that nothing calibrated, else as the ensemble's own diagnostics have it.
-        row_groups: Which rows are left out together [N], numbered from 0; None: each by itself.
+        rows: The training rows, of which at most 1000 are used, evenly spaced. None: the results
+            that the ensemble's own diagnostics hold, if any.
+        predictions: Verdict on the predictions by better rows. None: by the training rows, each
+            left out, for error bars that are not calibrated; else that of the ensemble's own
+            diagnostics.
+        row_groups: Groups of rows that are left out together [N], numbered from 0; None: each row
+            by itself.
     """
     is_calibrated = ensemble.calibration is not None
     known = ensemble.diagnostics or {}
@@ -126,7 +128,10 @@ def check_fit(
 
 
 def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows") -> Predictions:
-    """Return the Predictions by at most 1000 rows, original units, that neither fit nor calibration has seen."""
+    """Judge error bars by at most 1000 rows that neither fit nor calibration has seen.
+
+    The rows are in original units.
+    """
     if ensemble.spec.has_classes:
         return _OF_CLASSES
     if ensemble.provenance.is_unfinished:
@@ -137,14 +142,14 @@ def check_held_out(ensemble: Ensemble, rows: Rows, source: str = "held-out rows"
 
 
 def check_rows(ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None) -> RowsCheck:
-    """Return the agreement with at most 1000 of the training rows."""
+    """Compare an ensemble with at most 1000 of its training rows."""
     return _look_at(ensemble, rows, row_groups)[0]
 
 
 def _look_at(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None
 ) -> tuple[RowsCheck, Predictions]:
-    """Return the agreement with at most 1000 of the training rows, and what they say each left out."""
+    """Compare an ensemble with at most 1000 training rows, and judge its error bars on left-out rows."""
     num_rows, whole = len(rows.x), rows
     chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
     rows = rows.taken(chosen)
@@ -182,7 +187,7 @@ def _numbers(
     function = function_of_chains(ensemble)
     groups, has_counts = group_chains(function), ensemble.spec.has_counts
     tiles: Any = ((tile, None) for tile in target_tiles(ensemble, rows))
-    if not has_counts:  # of which none is left out
+    if not has_counts:  # rows of counts are not left out
         tiles = left_out_tiles(ensemble, rows, groups, row_groups, tangents)
     for tile, left_out in tiles:
         place, location, fitted, *_ = tile
@@ -232,9 +237,9 @@ def _numbers(
 
 
 def _width(pulls: Array, judged: Array, ends: list[float], has_counts: bool) -> dict[str, Any]:
-    """Width and coverage of the pulls of those rows [N] that can be judged, NaN where few can.
+    """Return width and coverage of the pulls [N] of the judged rows, NaN if there are too few of them.
 
-    Of counts the width is the root of Pearson's statistic over N, of rows that are not left out.
+    For counts the width is the root of Pearson's statistic over N, from rows that are not left out.
     """
     unknown = (np.nan,) * len(ends)
     if has_counts:
@@ -268,23 +273,23 @@ def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
 
 
 def check_inputs(ensemble: Ensemble) -> InputCheck:
-    """Return the one of the training inputs that is furthest from mean 0 and standard deviation 1."""
+    """Find the training input that is furthest from mean 0 and standard deviation 1."""
     inputs = ensemble.training_inputs
     covariance = inputs.covariance
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
-    # Among inputs that are alike, such as pixels, some hardly ever differ, and nobody scales them.
+    # Inputs of one kind, such as pixels, are scaled together, as some of them hardly vary.
     if len(ensemble.spec.network.input_shape) > 1:
         spread = float(np.hypot(np.sqrt(np.mean(stddev**2)), np.std(inputs.mean)))
         return InputCheck("all of them", float(inputs.mean.mean()), spread)
-    spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # of constants none
+    spreads = np.where(stddev <= ROUNDING * np.abs(inputs.mean), 1.0, stddev)  # 1 for constants
     index = int(np.argmax(np.maximum(np.abs(inputs.mean), np.maximum(spreads, 1.0 / spreads))))
     return InputCheck(ensemble.input_names[index], float(inputs.mean[index]), float(stddev[index]))
 
 
 def check_prior(ensemble: Ensemble) -> PriorCheck:
-    """Check where the weights of up to 400 of the draws lie under their prior."""
+    """Compare the weights of up to 400 draws with their prior."""
     step = -(-ensemble.num_draws // _MAX_DRAWS)
     theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
     at_edge, in_tail = [], []
@@ -304,9 +309,9 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
 
 
 def _tail_begins(ensemble: Ensemble, prior: WeightPrior) -> float | None:
-    """Size of a weight, of scale one where that is sampled, beyond which few are; None: unknown.
+    """Return the size beyond which the prior has few weights, at scale one if the scale is sampled.
 
-    Quantiles of draws, so that a new prior needs nothing but what it has.
+    It is a quantile of draws, which every prior has. None if it is unknown.
     """
     if not prior.has_scale:
         return None
@@ -328,6 +333,6 @@ def _prior_spread(ensemble: Ensemble) -> float:
     generator = np.random.default_rng(0)
     theta = np.stack([draw_parameters(spec, generator) for _ in range(count)])
     prior = replace(ensemble.with_draws(theta[None].astype(spec.dtype)), given=None)
-    with np.errstate(over="ignore", invalid="ignore"):  # a wide prior may overflow: wide it is
+    with np.errstate(over="ignore", invalid="ignore"):  # a prior that overflows is wide
         function = functions_together(prior, ensemble.x_pipeline.forward(ensemble.x_reference))
         return float(np.nan_to_num(np.median(function.std(axis=1), axis=0), nan=np.inf).min())

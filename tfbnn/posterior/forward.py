@@ -1,11 +1,12 @@
-"""The forward pass of all draws: with NumPy alone, or handed over to TensorFlow.
+"""The forward pass of all draws, with NumPy alone or in TensorFlow.
 
-Draws of `fit_laplace` predict f(x; mode) + J(x) (theta - mode), J the derivative of the network's outputs in
-theta at the mode. That is the model whose posterior the Gauss-Newton normal distribution
-approximates; its draws as networks would predict something else, and worse, see Immer, Korzepa and
-Bauer 2021, "Improving predictions of Bayesian neural nets via local linearization", AISTATS,
-arXiv:2008.08400. J is never formed: one forward pass at the mode, and beside it the tangents of all draws (forward
-mode), at one to one and a half times the price of as many networks (layers 5-50-1, 5-50-50-1).
+Draws of `fit_laplace` predict f(x; mode) + J(x) (theta - mode), with J the derivative of the
+network's outputs with respect to theta at the mode. The Gauss-Newton normal distribution
+approximates the posterior of this linearised model. As networks the draws would predict something
+else, and worse, see Immer, Korzepa and Bauer 2021, "Improving predictions of Bayesian neural nets
+via local linearization", AISTATS, arXiv:2008.08400. J is never formed. One forward pass at the mode
+also computes the tangents of all draws (forward mode), at one to one and a half times the price of
+as many networks (layers 5-50-1, 5-50-50-1).
 """
 
 import sys
@@ -21,18 +22,19 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.system.arrays import Array, row_slices, with_ones
 
-# Hidden activations, or their tangents, of one tile of draws: as much as the cache of one core holds.
+# Hidden activations, or their tangents, of a tile of draws: they fit into the cache of one core.
 _HIDDEN_VALUES = 250_000
-# Draws x rows from which a GPU is worth the way there.
+# Draws x rows from which a GPU saves more than the transfer costs.
 _GPU_VALUES = 1_000_000
 
 
 def forward_pass(ensemble: Ensemble, num_rows: int) -> Callable[[Array], Array]:
-    """Return the function of transformed inputs [n, D] that gives outputs [C * S, num_outputs, n].
+    """Return the function that maps transformed inputs [n, D] to outputs [C * S, num_outputs, n].
 
     Args:
         ensemble: Ensemble.
-        num_rows: Rows that will be predicted in all: many of them go to a GPU, where there is one.
+        num_rows: Number of rows that will be predicted in all; many rows go to a GPU, if there is
+            one.
     """
     are_networks = ensemble.mode is None
     if isinstance(ensemble.spec, ModelSpec):
@@ -53,8 +55,8 @@ def _forward_of_tensorflow(ensemble: Ensemble) -> Callable[[Array], Array]:
 
 
 def _gpu_is_at_hand() -> bool:
-    """Return whether TensorFlow is in use already and sees a GPU; importing it takes seconds."""
-    if sys.modules.get("tensorflow") is None:  # None is how an import is forbidden
+    """Return whether TensorFlow is already imported and sees a GPU; importing it takes seconds."""
+    if sys.modules.get("tensorflow") is None:  # None forbids an import
         return False
     from tfbnn.engine.basis.compile import has_gpu
 
@@ -62,16 +64,16 @@ def _gpu_is_at_hand() -> bool:
 
 
 def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | None = None) -> Array:
-    """Return outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
+    """Compute outputs of all networks at transformed inputs x [n, D]: [C * S, num_outputs, n].
 
-    For draws around a mode they are linearised. Rows are innermost, as in the engine. Biases are
-    multiplied by a line of ones behind the inputs and the hidden units, which is cheaper than adding
-    them.
+    Draws around a mode are linearised. Rows are innermost, as in the engine. Biases are multiplied
+    by a line of ones behind the inputs and the hidden units, which is cheaper than adding them.
 
     Args:
         ensemble: Ensemble.
         x: [n, D].
-        weights: In place of its `effective_weights`, for example with other lines in the last layer.
+        weights: Weights in place of `effective_weights`, for example with other lines in the last
+            layer.
     """
     if ensemble.mode is not None:
         return linearised_outputs(ensemble, x)
@@ -85,7 +87,7 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
     widths = spec.layer_sizes[1:-1]
     step = max(1, _HIDDEN_VALUES // (max(widths, default=1) * len(x)))
     step = min(step, ensemble.num_draws)
-    # Used again by every tile: threads that allocate memory wait for each other.
+    # Reused by every tile, as threads that allocate memory wait for each other.
     layers = [np.ones((step, width + 1, len(x)), spec.dtype) for width in widths]
     for tile in row_slices(ensemble.num_draws, step):
         previous = inputs
@@ -99,7 +101,7 @@ def network_outputs(ensemble: Ensemble, x: Array, weights: Sequence[Array] | Non
 
 
 def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
-    """Return outputs of all draws at transformed inputs x [n, D]: [C * S, num_outputs, n].
+    """Compute linearised outputs of all draws at transformed x [n, D]: [C * S, num_outputs, n].
 
     Args:
         ensemble: Ensemble with a mode.
@@ -120,16 +122,16 @@ def linearised_outputs(ensemble: Ensemble, x: Array) -> Array:
             through = np.matmul(kernels[index], change)
             change = np.matmul(tangents[index][tile], inputs[index])
             change += through
-        # In float64 until here: a network near noise-free data is known to more than seven digits.
+        # The sum is in float64: a network near noise-free data is known to more than seven digits.
         found[tile] = outputs + change
     return found
 
 
 def layers_at(network: Ensemble, x: Array) -> tuple[Array, list[tuple[Array, Array, Array]]]:
-    """One network's outputs [num_outputs, n], and per layer its weights, inputs and slopes.
+    """Compute the outputs [num_outputs, n] of one network, and weights, inputs and slopes per layer.
 
-    Weights are [out, in + 1], inputs [in + 1, n] with ones behind, slopes of the activation [out, n],
-    which of the last layer are ones.
+    Weights are [out, in + 1], inputs [in + 1, n] with ones as last line, slopes of the activation
+    [out, n]. The slopes of the last layer are ones.
     """
     names, layers = (*perceptron(network.spec, "This").activations, "identity"), []
     values = x.T

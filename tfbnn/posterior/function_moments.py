@@ -1,6 +1,6 @@
 """Mean and spread of the function over all draws.
 
-`predict` and the exports ask here, so that their numbers agree.
+`predict` and the exports use it, so that their numbers agree.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tfbnn.system.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class MomentNetworks:
-    """Networks out of whose outputs come the moments.
+    """Networks whose outputs give the moments of the function.
 
     Attributes:
-        ensemble: Theirs: the draws, with their mirror images where only those are known.
-        in_closed_form: Whether all readouts are integrated out. The outputs then have means of
-            readouts in place of readouts, and behind them G p further lines: the squares of those
-            of a target, one of G, add up to the variance of its readout. Moments are taken on the
-            scale the network sees, and carried to original units by `Ensemble.target_unit`.
+        ensemble: The draws, with their mirror images if there is no closed form.
+        in_closed_form: Whether all readouts are integrated out. The outputs then hold the means of
+            the readouts, followed by G p further lines. The squares of the lines of a target, one
+            of G groups, add up to the variance of its readout. Moments are taken on the scale the
+            network sees, and converted to original units by `Ensemble.target_unit`.
     """
 
     ensemble: Ensemble
@@ -35,20 +35,20 @@ class MomentNetworks:
 
     @property
     def weights(self) -> list[Array]:
-        """Per layer what the network multiplies with, the bias last: [C * S, out, in + 1]."""
+        """Weights of each layer, the bias last: [C * S, out, in + 1]."""
         stacked = self.ensemble.stacked_weights if self.in_closed_form else None
         return self.ensemble.effective_weights if stacked is None else stacked
 
     @property
     def roots_shape(self) -> tuple[int, int]:
-        """(G, p) of the lines behind the outputs; p is the bias and the units of the last layer."""
+        """Shape (G, p) of the lines behind the outputs; p counts the bias and the last hidden units."""
         _, num_lines, num_features = self.weights[-1].shape
         return (num_lines - self.ensemble.spec.num_outputs) // num_features, num_features
 
     def moments(self, x: Array) -> tuple[Array, Array]:
-        """(mean [n, K], standard deviation [n, K]) at inputs x [n, D], all of it transformed.
+        """Compute mean and standard deviation [n, K] at inputs x [n, D], all of it transformed.
 
-        For networks in closed form.
+        Only for networks in closed form.
         """
         spec, weights = self.ensemble.spec, self.ensemble.draw_weights
         num_outputs = spec.num_outputs
@@ -65,10 +65,10 @@ class MomentNetworks:
 
 
 def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetworks:
-    """Return the networks for the moments in `space`, of the chains that have a weight.
+    """Return the networks for the moments in `space`, of the chains with a positive weight.
 
-    In closed form where readouts were collapsed and their distributions kept, but only up to affine
-    transforms: any other carries a normal distribution to one with moments of its own.
+    They are in closed form if readouts were collapsed and their distributions kept. This holds up
+    to affine transforms only: any other maps a normal distribution to one with other moments.
     """
     ensemble = ensemble.weighted
     is_affine = space == "transformed" or ensemble.y_pipeline.is_affine
@@ -77,9 +77,9 @@ def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetwor
 
 
 def mean_of_target(ensemble: Ensemble, mixture: Mixture) -> Array:
-    """Mean of a new target in original units [n, K], noise included, without sampling it.
+    """Compute the mean of a new target in original units [n, K], noise included, without sampling it.
 
-    It is infinite where the transform is not affine and the noise has tails such as a Student-t's.
+    It is infinite if the transform is not affine and the noise has tails like those of a Student-t.
     """
     likelihood, weights, location, scale = mixture
     pipeline, means = ensemble.y_pipeline, None

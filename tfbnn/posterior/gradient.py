@@ -1,4 +1,4 @@
-"""Derivatives of predictions in the inputs, with NumPy alone."""
+"""Derivatives of predictions with respect to the inputs, with NumPy alone."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.system.arrays import Array, row_slices, with_ones
 from tfbnn.system.threads import on_all_cores
 
-# Numbers of the widest array of one tile of rows.
+# Most numbers in the widest array of a tile of rows.
 _TILE_VALUES = 2_000_000
 
 
 class Gradient(NamedTuple):
-    """Derivatives of the mean prediction in every input, and their spread over the draws.
+    """Derivatives of the mean prediction with respect to every input, and their spread over the draws.
 
     Attributes:
-        mean: [N, K, D], or [N, D] where the target was fitted as [N].
-        stddev: The same.
+        mean: [N, K, D], or [N, D] if the target was fitted as [N].
+        stddev: The same shape.
     """
 
     mean: Array
@@ -32,7 +32,7 @@ class Gradient(NamedTuple):
 
 
 def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
-    """Return the Gradient of a model in original units, in the shape of its target.
+    """Compute the Gradient of a model in original units, in the shape of its target.
 
     Args:
         ensemble: Ensemble.
@@ -59,7 +59,7 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
         within = np.einsum("s,snkd->nkd", ensemble.draw_weights, variances) * np.square(inputs)
         stddev[rows] = np.hypot(between, np.sqrt(within))
 
-    # The widest array has for each draw and row an entry per output and unit of a layer.
+    # The widest array has an entry per draw, row, output and unit of a layer.
     step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.widest))
     on_all_cores(summarise, row_slices(len(x), step))
     if ensemble.vector_target and spec.num_predicted == 1:
@@ -68,11 +68,14 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
 
 
 def _of_draws(ensemble: Ensemble, x: Array) -> Array:
-    """Return derivatives of all draws' predictions, original units, in transformed inputs x [n, D]: [M, n, K, D]."""
+    """Compute the derivatives of all draws' predictions in transformed inputs x [n, D]: [M, n, K, D].
+
+    Predictions are in original units.
+    """
     likelihood, pipeline = ensemble.spec.likelihood, ensemble.y_pipeline
     outputs, slopes = network_gradients(ensemble, x)
     linked = likelihood.inverse_link(likelihood.location(outputs))
-    # Outputs up to a common shift, which a softmax does not see, are what the link takes: [M, n, D, K].
+    # The link takes outputs up to a common shift, which a softmax does not see: [M, n, D, K].
     slopes = slopes[..., : ensemble.spec.num_predicted]
     tangents = likelihood.link_tangent(linked[:, :, None], slopes)
     by_inputs = tangents / pipeline.derivative(pipeline.inverse(linked))[:, :, None]
@@ -80,9 +83,9 @@ def _of_draws(ensemble: Ensemble, x: Array) -> Array:
 
 
 def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
-    """Return (outputs [M, n, K], their derivatives [M, n, D, K]) of M networks at transformed x [n, D].
+    """Compute outputs [M, n, K] and derivatives [M, n, D, K] of M networks at transformed x [n, D].
 
-    Backwards from the outputs, of which there are fewer than inputs; float64.
+    The pass runs backwards from the outputs, of which there are fewer than inputs, in float64.
     """
     if not isinstance(ensemble.spec, ModelSpec):
         from tfbnn.engine.export.forward import input_gradients

@@ -1,4 +1,4 @@
-"""Scores of a predictive distribution against known targets, of each row and on average."""
+"""Scores of a predictive distribution against known targets, for each row and on average."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tfbnn.system.arrays import Array
 _COVERAGE_LEVELS = (1, 2, 3, 4, 5)
 _CENTRAL_INTERVALS = (0.5, 0.683, 0.9, 0.954)
 _MAX_ESS_ROWS = 200
-# Probability of the interval that is scored, and thirds of the rows by the size of their error bars.
+# Probability and ends of the interval that is scored; thirds of the rows by their error bars.
 _INTERVAL = 0.9
 _ENDS = (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL)
 _THIRDS = ("smallest", "middle", "largest")
@@ -79,14 +79,17 @@ def evaluate(
 
 
 def _interval_score(ensemble: Ensemble, y: Array, rows: RowScores) -> Array:
-    """Mean score [K] of the central 90 % interval (Gneiting and Raftery 2007, JASA 102, 359, equation 43)."""
+    """Compute the mean score [K] of the central 90 % interval.
+
+    Gneiting and Raftery 2007, JASA 102, 359, equation 43.
+    """
     low, high = ensemble.y_pipeline.inverse(np.stack([rows.low, rows.high]))
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return np.mean(high - low + 2.0 / (1.0 - _INTERVAL) * missed, axis=0)
 
 
 def _coverage_by_thirds(rows: RowScores) -> dict[str, dict[int, Array]]:
-    """Shares [K] within 1 and 2 standard deviations, of rows with the smallest, middle and largest ones."""
+    """Compute the shares [K] within 1 and 2 standard deviations, by thirds of the standard deviation."""
     order = np.argsort(rows.stddev, axis=0, kind="stable")
     pulls = np.array_split(np.take_along_axis(np.abs(rows.pull), order, axis=0), len(_THIRDS))
     return {
@@ -107,9 +110,9 @@ def _log_densities(ensemble: Ensemble, y: Array, target: Array, rows: RowScores)
 
 
 def effective_draws(ensemble: Ensemble, x: Array) -> float:
-    """Median bulk effective sample size of the predictions at up to 200 of transformed inputs x.
+    """Compute the median bulk ESS of the predictions at up to 200 of the transformed inputs x.
 
-    NaN where there are no chains, of a compressed ensemble say.
+    It is NaN without chains, as for a compressed ensemble.
     """
     if ensemble.no_chains is not None:
         return np.nan
@@ -118,9 +121,9 @@ def effective_draws(ensemble: Ensemble, x: Array) -> float:
 
 
 def _errors(scale: str, y: Array, predicted: Array) -> dict[str, Array]:
-    """RMSE and R2 on one scale; R2 is NaN where the targets are constant."""
+    """Compute RMSE and R2 on one scale; R2 is NaN if the targets are constant."""
     equal = np.full(len(y), 1.0 / len(y))
-    _, spread = moments(y - y[0], equal)  # which is exactly zero where all are the same
+    _, spread = moments(y - y[0], equal)  # exactly zero if all are the same
     rmse = root_mean_square(y - predicted, equal)
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = np.where(spread > 0, 1.0 - (rmse / spread) ** 2, np.nan)
@@ -128,7 +131,7 @@ def _errors(scale: str, y: Array, predicted: Array) -> dict[str, Array]:
 
 
 def _relative_errors(y: Array, predicted: Array) -> dict[str, Array]:
-    """|predicted / y - 1|: mean, median and 90 % quantile; nothing unless all targets are positive."""
+    """Compute mean, median and 90 % quantile of |predicted / y - 1|; empty unless all targets are > 0."""
     if not (y > 0).all():
         return {}
     errors = np.abs(predicted / y - 1.0)
@@ -140,7 +143,7 @@ def _relative_errors(y: Array, predicted: Array) -> dict[str, Array]:
 
 
 def simplify(value: Any) -> Any:
-    """Arrays with one entry become floats, so that results of one target read and print plainly."""
+    """Convert arrays with one entry to floats, so that results of one target print plainly."""
     if isinstance(value, dict):
         return {key: simplify(entry) for key, entry in value.items()}
     if np.size(value) == 1:
@@ -157,7 +160,7 @@ def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
 
     Args:
         ensemble: Ensemble of a class likelihood.
-        rows: NetworkRows, their y the class numbers [N, K].
+        rows: NetworkRows, whose y are class numbers [N, K].
 
     Returns:
         Dict; see `BayesianMLP.evaluate` for the keys. Bernoulli targets count as two classes.
@@ -186,7 +189,9 @@ def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
 
 
 def expected_calibration_error(confidence: Array, correct: Array) -> Array:
-    """Mean absolute gap of confidence and accuracy over 15 bins of equal width, by their rows.
+    """Compute the mean absolute gap of confidence and accuracy over 15 bins of equal width.
+
+    Bins are weighted by their number of rows.
 
     Args:
         confidence: Probability of the predicted class [N, K].
@@ -205,23 +210,25 @@ def expected_calibration_error(confidence: Array, correct: Array) -> Array:
 
 
 class RowScores(NamedTuple):
-    """Scores of each row and target [N, K], on the scale the network sees where nothing else is said.
+    """Scores of each row and target [N, K], on the scale the network sees unless noted otherwise.
 
     Attributes:
         mean: Mean of the function in original units.
-        expected: Mean of the target there, noise included where it is wanted and the mean exists;
-            known noise of rows, in the units of targets, has the mean zero.
+        expected: Mean of the target in original units, noise included if requested and if that mean
+            exists. Known noise of rows, in the units of targets, has the mean zero.
         centre, stddev: Mean and standard deviation of the prediction.
         error: Distance of the target from that mean.
-        pull: By how many standard deviations the target is above the mean; of a calibrated
+        pull: Number of standard deviations by which the target is above the mean; for a calibrated
             prediction the normal quantile of `pit`.
-        pit: Predictive probability of a smaller target; of counts with a random share, by a fixed seed,
-            of that of the very target (Czado, Gneiting and Held 2009, Biometrics 65, 1254).
+        pit: Predictive probability of a smaller target. For counts a random share of the
+            probability of the target itself is added, by a fixed seed (Czado, Gneiting and Held
+            2009, Biometrics 65, 1254).
         low, high: Ends of the central 90 % interval.
         crps: Continuous ranked probability score, original units.
-        log_density: Of the targets of a row together [N]; NaN without noise, where it is one of
-            points. That of the likelihood, which has known noise at the target; all the rest is of
-            what is predicted, which has it at the prediction.
+        log_density: Log density of the targets of a row together [N]; NaN without noise, as the
+            distribution then consists of points. It is that of the likelihood, with known noise at
+            the target. All other scores are those of the prediction, with known noise at the
+            prediction.
     """
 
     mean: Array
@@ -237,7 +244,7 @@ class RowScores(NamedTuple):
     log_density: Array
 
     def judged(self, source: str, is_calibrated: bool, names: Sequence[str]) -> Predictions:
-        """Return the verdict on error bars by these rows; see `Predictions.judge`."""
+        """Judge the error bars by these rows; see `Predictions.judge`."""
         bars = self.pit, self.pull, self.stddev, self.error
         return Predictions.judge(*bars, source, is_calibrated, names)
 
@@ -251,15 +258,16 @@ def row_scores(
     calibrated: bool = True,
     pulls_alone: bool = False,
 ) -> RowScores:
-    """Return the RowScores of the mixture of all draws.
+    """Compute the RowScores of the mixture of all draws.
 
     Args:
         ensemble: Ensemble of a regression.
         y: Targets [N, K], original units.
         rows: The rows on the scale the network sees.
-        include_noise: Whether of a new observation, or of the function alone.
-        calibrated: Whether under the ensemble's calibration, if it has one; with noise alone.
-        pulls_alone: Whether interval, CRPS and log density, which take most of the time, are left out as NaN.
+        include_noise: Whether to score a new observation, or the function alone.
+        calibrated: Whether to use the ensemble's calibration, if it has one; with noise only.
+        pulls_alone: Whether to leave out interval, CRPS and log density, which take most of the
+            time; they are then NaN.
     """
     fitted, ensemble = ensemble, ensemble.for_averages
     calibration = ensemble.calibration if include_noise and calibrated else None
@@ -314,7 +322,7 @@ def row_scores(
 def _means(
     ensemble: Ensemble, mixture: Mixture, tile: TargetTile, with_noise: bool
 ) -> tuple[Array, Array]:
-    """Mean of the function and of the target [n, K], original units; see `RowScores`."""
+    """Compute the means of the function and of the target [n, K], original units; see `RowScores`."""
     inverse = ensemble.y_pipeline.inverse
     mean = np.einsum("s,snk->nk", mixture.weights, inverse(mixture.location))
     if tile.spread is not None:
@@ -327,17 +335,20 @@ def _means(
 def _joint_log_density(
     mixture: Mixture, tile: TargetTile, target: Array, one: Calibrated | None
 ) -> Array:
-    """Log density of the targets of each row together [n], with known noise at the target; NaN without noise."""
+    """Compute the log density of the targets of each row together [n], with known noise at the target.
+
+    It is NaN without noise.
+    """
     if mixture.scale is None:
         return np.full(len(target), np.nan)
     densities = mixture.likelihood.log_density(target, tile.location, tile.fitted)
     plain = log_mean_exp(densities, mixture.weights)
     if one is None:
         return plain
-    # Targets of one row are taken for independent, given their predictions.
+    # Targets of one row are taken to be independent, given their predictions.
     return np.where(one.is_left.any(axis=1), plain, one.log_density(target).sum(axis=1))
 
 
 def log_jacobian(ensemble: Ensemble, y: Array) -> Array:
-    """Return what a log density of transformed targets gains in original units: y [N, K] -> [N]."""
+    """Return the log Jacobian that a log density gains in original units: y [N, K] -> [N]."""
     return np.log(np.abs(ensemble.y_pipeline.derivative(y))).sum(axis=1)

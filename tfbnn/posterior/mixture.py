@@ -1,6 +1,6 @@
 """Mixture over draws of noise around their locations, on the scale the network sees.
 
-`predict`, `predict_distribution`, scores and exports ask here, so that their numbers agree.
+`predict`, `predict_distribution`, scores and exports use it, so that their numbers agree.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tfbnn.spec.distributions import normal_quantile
 from tfbnn.spec.likelihoods import Likelihood, Regression
 from tfbnn.system.arrays import Array, read_only
 
-# Equally weighted points that stand for the predictive distribution with noise.
+# Equally weighted points that represent the predictive distribution with noise.
 NOISE_POINTS = 4096
-# Fewer of counts, each of which takes microseconds.
+# Counts use fewer points, as each of them takes microseconds.
 _COUNT_POINTS = 256
-# What a quantile of counts may be off by before it is rounded up.
+# Error that a quantile of counts may have before it is rounded up.
 _OF_COUNT = 1e-6
-# Newton's method for quantiles: error of the probability at which it ends, share of the tail after which one step
-# more has that, and steps, most of them bisections.
+# Newton's method for quantiles: error of the probability at which it ends; error, as a share of the
+# tail, from which one more step reaches it; and most steps, nearly all of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
-# Uniform numbers inside (0, 1) are made of integers below this.
+# Uniform numbers inside (0, 1) are made from integers below this.
 LEVELS = 2**52
 
 
@@ -34,10 +34,11 @@ class Mixture(NamedTuple):
     """Mixture over draws of noise around locations.
 
     Attributes:
-        likelihood: Theirs; of numbers where there is a scale.
-        weights: Of the draws [M].
-        location: [M, n, K].
-        scale: Standard deviations of the noise, broadcastable to `location`; None for the locations alone.
+        likelihood: Likelihood of the draws; one of numbers if there is a scale.
+        weights: Weights of the draws [M].
+        location: Locations of the draws [M, n, K].
+        scale: Standard deviations of the noise, broadcastable to `location`; None for the locations
+            alone.
     """
 
     likelihood: Likelihood
@@ -56,27 +57,28 @@ class Mixture(NamedTuple):
         return cast(Regression, self.likelihood)
 
     def at(self, rows: Any) -> Mixture:
-        """Return the part of some rows."""
+        """Return the mixture of some rows."""
         scale = self.scale
         if scale is not None:
             scale = np.broadcast_to(scale, self.location.shape)[:, rows]
         return self._replace(location=self.location[:, rows], scale=scale)
 
     def moments(self) -> tuple[Array, Array]:
-        """Mean and standard deviation [n, K] each."""
+        """Compute mean and standard deviation, [n, K] each."""
         centre, spread = moments(self.location, self.weights)
         return centre, spread if self.scale is None else np.hypot(spread, self.noise_spread())
 
     def noise_spread(self) -> Array:
-        """Root mean square of the noise scales over draws, which fits [n, K]."""
+        """Compute the root mean square of the noise scales over draws, broadcastable to [n, K]."""
         scale: Any = self.scale
         return root_mean_square(scale, self.weights) if scale.ndim == 3 else scale
 
     def points(self) -> tuple[Array, Array]:
-        """Return weighted points that stand for the distribution: ([M * R, n, K], weights [M * R]).
+        """Return weighted points that represent the distribution: ([M * R, n, K], weights [M * R]).
 
-        Every draw contributes its noise quantiles at stratified levels that are shared by all rows, so
-        results depend neither on the order of rows nor on how they are split, and need no seed.
+        Every draw contributes its noise quantiles at stratified levels that are shared by all rows.
+        Results thus depend neither on the order of rows nor on how they are split, and need no
+        seed.
         """
         _, weights, location, scale = self
         if scale is None:
@@ -97,11 +99,11 @@ class Mixture(NamedTuple):
         return points.reshape(-1, *location.shape[1:]), weights
 
     def cdf(self, t: Array) -> Array:
-        """Probability of at most t [n, K]."""
+        """Compute the probability of at most t [n, K]."""
         return self._cdf(np.floor(t) if self.likelihood.has_counts else t)
 
     def _cdf(self, t: Array) -> Array:
-        """Return the same, of counts continuous in between."""
+        """Compute the same, for counts continuous between integers."""
         if self.scale is None:
             below: Array = self.location <= t
         else:
@@ -110,11 +112,11 @@ class Mixture(NamedTuple):
         return np.minimum(np.einsum("m,mnk->nk", self.weights, below), 1.0)
 
     def log_density(self, t: Array) -> Array:
-        """Log density of each target at t [n, K]."""
+        """Compute the log density of each target at t [n, K]."""
         return log_mean_exp(self.noise.log_densities(t, self.location, self.scale), self.weights)
 
     def sample(self, size: int, joint: bool, generator: np.random.Generator) -> Array:
-        """Draw t [size, n, K]: joint ones of one network at all rows."""
+        """Draw t [size, n, K]; each joint draw is that of one network at all rows."""
         num_rows = self.location.shape[1]
         network = generator.choice(
             len(self.weights), size=(size, 1 if joint else num_rows), p=self.weights
@@ -126,7 +128,7 @@ class Mixture(NamedTuple):
         return self.noise.noisy(self.noise.noise_quantile(uniform(generator, t.shape)), t, scale)
 
     def quantiles(self, levels: Sequence[float]) -> Array:
-        """Return the t [Q, n, K] with these probabilities below."""
+        """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
         if self.scale is None:
             return weighted_quantiles(self.location, self.weights, levels)
         centre, spread = self.moments()
@@ -137,7 +139,7 @@ class Mixture(NamedTuple):
         return found
 
     def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:
-        """Return what a quantile [n, K] lies between."""
+        """Return lower and upper bounds of a quantile [n, K]."""
         if self.likelihood.has_counts:  # Cantelli 1928, by mean and standard deviation
             below, above = np.sqrt((1.0 - level) / level), np.sqrt(level / (1.0 - level))
             return np.maximum(centre - below * spread, 0.0), centre + above * spread
@@ -147,7 +149,7 @@ class Mixture(NamedTuple):
         return each.min(axis=0), each.max(axis=0)
 
     def _expansion(self, centre: Array, spread: Array) -> tuple[Array, Array]:
-        """Skewness and excess kurtosis [n, K], as if the noise were normal."""
+        """Compute skewness and excess kurtosis [n, K], as if the noise were normal."""
         off, scale = (self.location - centre) / spread, self.scale / spread
         square, variance = off * off, scale * scale
         third = np.einsum("m,mnk->nk", self.weights, off * (square + 3.0 * variance))
@@ -157,7 +159,8 @@ class Mixture(NamedTuple):
     def _quantile(
         self, level: float, centre: Array, spread: Array, expansion: tuple[Array, Array]
     ) -> Array:
-        # Newton's method from where Cornish and Fisher (1938) have it, and the middle where it leaves what is left.
+        # Newton's method starts at the expansion of Cornish and Fisher (1938). A step that leaves the
+        # bracket is replaced by a bisection.
         low, high = self._ends(level, centre, spread)
         (z,), (skewness, kurtosis) = normal_quantile(np.array([level])), expansion
         score = z + (z * z - 1.0) * skewness / 6.0 + (z**3 - 3.0 * z) * kurtosis / 24.0
@@ -179,7 +182,7 @@ class Mixture(NamedTuple):
                 new = here - excess / np.einsum("m,mnk->nk", self.weights, densities)
             inside = (new > low[rows]) & (new < high[rows])
             t[rows] = np.where(inside, new, 0.5 * (low[rows] + high[rows]))
-            # The error of the step is that of its square.
+            # Newton's method squares the error, so that one step more is enough.
             left = np.any(~inside | (np.abs(excess) > close), axis=1)
             if not left.any():
                 break
@@ -188,13 +191,13 @@ class Mixture(NamedTuple):
 
 
 def uniform(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Return uniform random numbers strictly between 0 and 1."""
+    """Draw uniform random numbers strictly between 0 and 1."""
     return (generator.integers(LEVELS, size=shape) + 0.5) / LEVELS
 
 
 @lru_cache(maxsize=8)  # the same for every tile
 def _noise_scores(noise: Regression, num_draws: int, num_points: int) -> Array:
-    """Scores of the noise at the levels of each draw [M, R]; see `Regression.noisy`."""
+    """Return the noise scores at the levels of each draw [M, R]; see `Regression.noisy`."""
     repeats = -(-num_points // num_draws)
     levels = (np.arange(repeats) + _radical_inverse(num_draws)[:, None]) / repeats
     return read_only(noise.noise_quantile(levels))

@@ -1,6 +1,6 @@
-"""The graph of the mean and spread of all networks, and how to write it as ONNX, with the package `onnx`.
+"""Graph of the mean and spread of all networks, and its export to ONNX with the package `onnx`.
 
-The graph is put together in operations of the ONNX standard that onnxruntime has for float32 and float64.
+The graph consists of operations of the ONNX standard that onnxruntime has for float32 and float64.
 `tfbnn.engine.export.saved_model` has TensorFlow compute the same operations.
 """
 
@@ -31,33 +31,33 @@ from tfbnn.system.words import required
 # Every operation used has the same meaning in all later versions of the standard, and runtimes
 # since 2022 know this one.
 _OPSET, _IR_VERSION = 17, 8
-# Protocol buffers end at 2 GiB.
+# Protocol buffers hold at most 2 GiB.
 _MOST_BYTES = 2**31 - 2**20
 
 
 class Operations(Protocol):
-    """Operations of the ONNX standard whose numbers are of one dtype; results are names, or tensors."""
+    """Operations of the ONNX standard on numbers of one dtype; results are names or tensors."""
 
     def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> Any:
-        """Return the result of an operation; its inputs are results, numbers or arrays."""
+        """Add an operation, whose inputs are results, numbers or arrays, and return its result."""
 
     def cast(self, values: Any) -> Any:
-        """Return a result in the dtype of the numbers."""
+        """Convert a result to the dtype of the numbers."""
 
     def activation(self, name: str, values: Any) -> Any:
-        """Return an activation function of a result."""
+        """Apply an activation function to a result."""
 
 
 def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
-    """Write the graph of an ensemble to `path`; `BayesianMLP.to_onnx` says what it holds.
+    """Write the graph of an ensemble to `path`; `BayesianMLP.to_onnx` describes it.
 
     Args:
         ensemble: Ensemble, whose draws are networks.
         path: File.
 
     Raises:
-        ImportError: When `onnx` is not installed.
-        ValueError: When the draws do not fit into an ONNX file.
+        ImportError: If `onnx` is not installed.
+        ValueError: If the draws do not fit into an ONNX file.
     """
     require_weights(ensemble.spec, "to_onnx")
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
@@ -99,7 +99,7 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
 
 
 class _OnnxOperations:
-    """Add operations to a graph; numbers among their inputs become constants of one dtype."""
+    """Builder of a graph; numbers among the inputs of an operation become constants of one dtype."""
 
     def __init__(self, onnx: ModuleType, nodes: list[Any], tensors: list[Any], dtype: Any) -> None:
         self._onnx, self._nodes, self._tensors = onnx, nodes, tensors
@@ -111,7 +111,7 @@ class _OnnxOperations:
         Args:
             kind: Name of an operation of the ONNX standard.
             inputs: Names of tensors, or numbers and arrays. Integer arrays stay integers.
-            attributes: Of the operation.
+            attributes: Attributes of the operation.
 
         Returns:
             Name of the result.
@@ -147,14 +147,14 @@ def moments_graph(
     operations: Callable[[Any], Operations],
     x: Any,
 ) -> dict[str, Any]:
-    """Return the outputs [N, K] of the graph by name; rows are innermost in between.
+    """Build the graph and return its outputs [N, K] by name; inside it rows are innermost.
 
     Args:
         networks: MomentNetworks.
         constants: BarConstants of calibrated bars, or None.
         weights: (kernel, bias) of each layer, those of `networks` or variables that hold them.
         draw_weights: Weights of the draws [S].
-        operations: Function of a dtype to Operations.
+        operations: Function that returns the Operations of a dtype.
         x: Inputs [N, D].
     """
     ensemble, spec = networks.ensemble, networks.ensemble.spec
@@ -189,7 +189,10 @@ def moments_graph(
 
 
 def _moments(op: Operations, location: Any, roots: Any, draw_weights: Any) -> tuple[Any, Any]:
-    """Return mean and standard deviation [K, N] of locations [S, K, N], with roots of a variance or none."""
+    """Return mean and standard deviation [K, N] of locations [S, K, N].
+
+    Roots of a variance that is known in closed form are added to the spread, if there are any.
+    """
     location = op("Unsqueeze", location, np.array([2]))
     mean = _average(op, location, draw_weights)
     deviations = op("Sub", location, mean)
@@ -200,12 +203,15 @@ def _moments(op: Operations, location: Any, roots: Any, draw_weights: Any) -> tu
 
 
 def _average(op: Operations, values: Any, draw_weights: Any) -> Any:
-    """Return the weighted sum over draws and sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
+    """Return the weighted sum over draws and the sum over lines: [S, K, L, N] -> [1, K, 1, N]."""
     return op("ReduceSum", op("Mul", draw_weights, values), np.array([0, 2]))
 
 
 def _root_mean_square(op: Operations, values: Any, draw_weights: Any) -> Any:
-    """Return that of `tfbnn.posterior.averages`, in units of the largest: [S, K, L, N] -> [1, K, 1, N]."""
+    """Return the root mean square in units of the largest value: [S, K, L, N] -> [1, K, 1, N].
+
+    It is that of `tfbnn.posterior.averages`.
+    """
     largest = op("ReduceMax", op("Abs", values), axes=[0, 2])
     unit = op("Where", op("Equal", largest, 0.0), 1.0, largest)
     scaled = op("Div", values, unit)
@@ -213,12 +219,12 @@ def _root_mean_square(op: Operations, values: Any, draw_weights: Any) -> Any:
 
 
 def _roots(op: Operations, outputs: Any, networks: MomentNetworks) -> Any:
-    """Return the lines behind the outputs, for every target: [S, K + G p, N] -> [S, K, p, N]."""
+    """Return the lines behind the outputs for every target: [S, K + G p, N] -> [S, K, p, N]."""
     num_groups, num_features = networks.roots_shape
     num_outputs = networks.ensemble.spec.num_outputs
     last = num_outputs + num_groups * num_features
     lines = op("Slice", outputs, *np.array([[num_outputs], [last], [1]]))
-    # The number of rows, which may be 0, has to stand where Reshape can copy it.
+    # The number of rows may be 0, and has to be an axis that Reshape can copy.
     lines = op("Transpose", lines, perm=[0, 2, 1])
     lines = op("Reshape", lines, np.array([0, 0, num_groups, num_features]))
     lines = op("Transpose", lines, perm=[0, 2, 3, 1])
@@ -228,7 +234,7 @@ def _roots(op: Operations, outputs: Any, networks: MomentNetworks) -> Any:
 def _network_outputs(
     op: Operations, spec: NetworkSpec, weights: Sequence[tuple[Any, Any]], x: Any
 ) -> Any:
-    """Return the outputs of all networks [S, their lines, N] at transformed inputs [D, N]."""
+    """Return the outputs of all networks [S, lines of the last layer, N] at transformed inputs [D, N]."""
     hidden, names = x, perceptron(spec, "An export").activations
     for index, (kernel, bias) in enumerate(weights):
         hidden = op("Add", op("MatMul", kernel, hidden), bias)
@@ -238,7 +244,7 @@ def _network_outputs(
 
 
 def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: Any) -> Any:
-    """Return lower end, median and upper end [3, K, N], transformed.
+    """Return the lower end, median and upper end of the error bars [3, K, N], transformed.
 
     Args:
         op: Operations in float64.
@@ -264,7 +270,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
 
 
 def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
-    """Return whether inputs are not inside, and whether they are outside the training inputs [1, N]."""
+    """Return two masks [1, N]: inputs not inside, and inputs outside the training inputs."""
     low, high, mean = (one[:, None] for one in (inputs.low, inputs.high, inputs.mean))
     usual, largest = map(float, inputs.distances)
     beyond = op("Max", op("Sub", low, x), op("Sub", x, high))

@@ -23,14 +23,14 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array, row_slices
 from tfbnn.system.threads import on_all_cores
 
-# Draws x rows of one tile of rows, its least and most rows, and its largest number of draws x rows
-# x outputs: enough work to outweigh NumPy's calls, little enough for the processor's cache, and a
-# bound on memory.
+# Size of a tile of rows: its draws x rows, its least and most rows, and its largest number of draws
+# x rows x outputs. It has to outweigh the calls of NumPy, fit into the processor's cache, and bound
+# memory.
 _TILE_POINTS = 131_072
 _TILE_ROWS = (128, 1024)
 _TILE_VALUES = 4_000_000
-# Tiles that share a forward pass, as longer rows make faster products, and how many such groups
-# there have to be at least, for the threads.
+# Tiles that share a forward pass, as longer rows make faster products; and the fewest passes that
+# are made, to keep all threads busy.
 _TILES_PER_PASS = 4
 _LEAST_PASSES = 8
 
@@ -45,9 +45,9 @@ class Summary(NamedTuple):
 
 
 def function_draws(ensemble: Ensemble, x: Array) -> Array:
-    """Noise-free predictions of all draws: x [N, D] -> [C * S, N, K], both in transformed space.
+    """Compute noise-free predictions of all draws: x [N, D] -> [C * S, N, K], both transformed.
 
-    For classes they are logits, which have no bounds and so suit diagnostics better than
+    For classes they are logits, which are unbounded and so suit diagnostics better than
     probabilities.
     """
     outputs = np.moveaxis(network_outputs(ensemble, x), 1, 2)
@@ -55,7 +55,7 @@ def function_draws(ensemble: Ensemble, x: Array) -> Array:
 
 
 def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
-    """Return the function values by which chains are compared: [C, S, R, K].
+    """Compute the function values by which chains are compared: [C, S, R, K].
 
     Args:
         ensemble: Ensemble.
@@ -69,7 +69,7 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
 
 
 def functions_together(ensemble: Ensemble, x: Array) -> Array:
-    """Functions of all draws, as `function_draws`, of infinite width drawn at all inputs x [N, D] together."""
+    """Compute the functions of all draws at inputs x [N, D]; for infinite width they are drawn jointly."""
     if isinstance(ensemble.spec, InfiniteSpec):
         ((_, outputs),) = sampled_functions(ensemble, x)
         location: Array = ensemble.spec.likelihood.location(outputs)
@@ -79,12 +79,14 @@ def functions_together(ensemble: Ensemble, x: Array) -> Array:
 
 
 def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Iterate over tiles of rows as `output_tiles` does; functions of infinite width are drawn, at all rows together.
+    """Iterate over tiles of rows as `output_tiles` does, with sampled functions for infinite width.
+
+    Functions of infinite width are drawn at all rows together, in a single tile.
 
     Args:
         ensemble: Ensemble.
         x: Inputs [N, D], transformed.
-        seed: Of these.
+        seed: Seed of the sampled functions.
     """
     if isinstance(ensemble.spec, InfiniteSpec):
         yield slice(0, len(x)), _by_rows(sampled_outputs(ensemble, x, seed))
@@ -93,12 +95,12 @@ def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[t
 
 
 def inverse_draws(ensemble: Ensemble, location: Array) -> Array:
-    """Locations [..., K] in original units; of classes their probabilities."""
+    """Return locations [..., K] in original units; for classes their probabilities."""
     return ensemble.y_pipeline.inverse(ensemble.spec.likelihood.inverse_link(location))
 
 
 def row_tiles(ensemble: Ensemble, num_rows: int) -> list[slice]:
-    """Slices of rows small enough for all draws at once; they depend on nothing but sizes."""
+    """Split rows into slices small enough for all draws at once; the slices depend on sizes alone."""
     points = max(ensemble.num_draws, NOISE_POINTS) * ensemble.spec.num_outputs
     least, most = _TILE_ROWS
     step = min(max(least, _TILE_POINTS // ensemble.num_draws), most)
@@ -109,14 +111,14 @@ class TargetTile(NamedTuple):
     """Predictions of all draws for some rows with known targets, on the scale the network sees.
 
     Attributes:
-        place: Slice or numbers of the rows.
-        location: [C * S, n, K].
-        fitted: Noise scales of the likelihood, which has a known one at the target.
-        predicted: Those of a prediction, which knows no target: at each draw's own.
-            Both are broadcastable to `location`, and the same where the transform is affine; None of
-            classes.
-        spread: Standard deviations of each draw's function, which are part of both, or None where it
-            has none.
+        place: Slice or indices of the rows.
+        location: Locations of all draws [C * S, n, K].
+        fitted: Noise scales of the likelihood; a known noise scale is transformed at the target.
+        predicted: Noise scales of a prediction, which knows no target; a known noise scale is
+            transformed at the prediction of each draw. Both scales are broadcastable to `location`,
+            equal if the transform is affine, and None for classes.
+        spread: Standard deviations of the function of each draw, which are part of both scales, or
+            None if it has none.
     """
 
     place: slice | Array
@@ -127,7 +129,7 @@ class TargetTile(NamedTuple):
 
 
 def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
-    """Iterate over the tiles of rows with their targets.
+    """Iterate over tiles of rows with known targets.
 
     Args:
         ensemble: Ensemble.
@@ -159,7 +161,7 @@ def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def _by_rows(outputs: Array) -> Array:
-    """Network outputs [C * S, num_outputs, n] as [C * S, n, num_outputs], float64."""
+    """Return network outputs [C * S, num_outputs, n] as [C * S, n, num_outputs], float64."""
     return outputs.swapaxes(1, 2).astype(np.float64)
 
 
@@ -171,7 +173,7 @@ def predict(
 ) -> Prediction:
     """Summarise the predictive distribution at transformed inputs x [N, D].
 
-    The summary and the noise are those that `BayesianMLP.predict` was asked for, checked.
+    The summary and the noise are the checked arguments of `BayesianMLP.predict`.
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
     ensemble = ensemble.for_averages
@@ -211,11 +213,12 @@ def predict(
 
 
 class _Tile(NamedTuple):
-    """Summary of some rows, on the scale the network sees.
+    """Mixture and closed-form moments of some rows, on the scale the network sees.
 
     Attributes:
-        mixture: Mixture, its scales those of noise and of each draw's function, or None without either.
-        known: Mean and standard deviation of the function [n, K] where they are known in closed
+        mixture: Mixture, whose scales are those of noise and of the function of each draw, or None
+            without either.
+        known: Mean and standard deviation of the function [n, K] if they are known in closed
             form, or None.
     """
 
@@ -223,7 +226,7 @@ class _Tile(NamedTuple):
     known: tuple[Array, Array] | None
 
     def taken(self, rows: Array) -> _Tile:
-        """Return the part of some of the rows."""
+        """Return the tile of some of the rows."""
         known = self.known
         if known is not None:
             known = known[0][rows], known[1][rows]
@@ -231,7 +234,7 @@ class _Tile(NamedTuple):
 
 
 def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
-    """Return the Prediction of a tile, without regard to a calibration."""
+    """Return the Prediction of a tile without calibration."""
     mixture, known = tile
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
@@ -263,14 +266,14 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
 def _calibrated_summary(
     ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array, factors: Array
 ) -> Prediction:
-    """Return the Prediction of a tile, with noise and the bars of the ensemble's calibration."""
+    """Return the Prediction of a tile, with noise and calibrated error bars."""
     calibration = cast(Calibration, ensemble.calibration)
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     mean, stddev = _summary(ensemble, tile, wanted._replace(quantiles=None))
     if not original:
         centre, spread = mean, stddev
-    elif ensemble.y_pipeline.is_affine:  # which spares a second look at all draws
+    elif ensemble.y_pipeline.is_affine:  # saves a second pass over all draws
         centre, spread = ensemble.y_pipeline.forward(mean), stddev / ensemble.target_unit
     else:
         centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
@@ -289,12 +292,12 @@ def _calibrated_summary(
 
 
 def scale_at(ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None) -> Array:
-    """Return the transformed noise scale; a known one is carried there at each draw's own prediction.
+    """Return the transformed noise scale; a known one is transformed at the prediction of each draw.
 
     Args:
         ensemble: Ensemble of a regression.
-        outputs: Of its networks [C * S, n, num_outputs].
-        location: Their locations [C * S, n, K].
+        outputs: Outputs of its networks [C * S, n, num_outputs].
+        location: Locations of these outputs [C * S, n, K].
         row_noise: Known noise scales [n, K], original units, or None.
     """
     noise, pipeline = row_noise, ensemble.y_pipeline

@@ -1,4 +1,4 @@
-"""`Prediction`, which `predict` returns, and its table: columns, their names, pandas' data frames."""
+"""`Prediction`, the result of `predict`, and its columns, column names and pandas data frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfbnn.diagnostics.wording import counted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.system.arrays import Array
 
-# Numbers of an array that a Prediction shows.
+# Most numbers of an array that the repr of a Prediction shows.
 _MOST_SHOWN = 5
 
 
@@ -20,17 +20,17 @@ _MOST_SHOWN = 5
 class Prediction:
     """A summary of the predictive distribution; unpacks as `mean, stddev = prediction`.
 
-    Where the target was fitted as [N], users get mean and stddev [N] and quantiles [Q, N]. Of
-    classes everything is about probabilities: K is then the number of columns M of Categorical.
+    If the target was fitted as [N], mean and stddev are [N] and quantiles [Q, N]. For classes all
+    values are those of probabilities, and K is the number of columns M of Categorical.
 
     Attributes:
         mean: [N, K] or [N].
-        stddev: The same; of the function alone (epistemic), or with noise where that was asked for.
+        stddev: The same shape; of the function alone (epistemic), or with noise if requested.
         quantiles: [Q, N, K] or [Q, N], or None.
-        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless asked
-            for.
-        names: Names of the columns of `to_frame`, but that of trust.
-        index: The index of the frame that was predicted for, or None.
+        trust: [N], 1 inside the training inputs, 0 at their edge, -1 outside; None unless
+            requested.
+        names: Names of the columns of `to_frame`, without that of trust.
+        index: Index of the data frame that was predicted for, or None.
     """
 
     mean: Array
@@ -56,7 +56,7 @@ class Prediction:
         return iter((self.mean, self.stddev))
 
     def with_room(self, num_rows: int, index: Any) -> Prediction:
-        """Return a prediction of so many rows, which `put` fills with parts such as this one."""
+        """Return an empty prediction of `num_rows` rows, which `put` fills with parts like this one."""
 
         def empty(array: Array | None, axis: int = 0) -> Any:
             if array is None:
@@ -68,7 +68,7 @@ class Prediction:
         return Prediction(*found, names=self.names, index=index)
 
     def put(self, rows: slice, part: Prediction) -> None:
-        """Enter the prediction of some rows."""
+        """Write the prediction of some rows."""
         for name in ("mean", "stddev", "trust"):
             if getattr(self, name) is not None:
                 getattr(self, name)[rows] = getattr(part, name)
@@ -81,14 +81,15 @@ class Prediction:
         return self if self.mean.ndim == 2 else self.shaped(lambda values: values[..., None])
 
     def to_frame(self) -> Any:
-        """Return a pandas.DataFrame with a row for each row of x, and its index where x was a frame.
+        """Return a pandas.DataFrame with a row for each row of x, indexed as x if it was a data frame.
 
-        Columns are those of `tfbnn predict`: mean, stddev, q0.16, trust, with the name of the target
-        before them where there are several; of classes p_LABEL, p_LABEL_stddev, and so on.
+        Columns are those of `tfbnn predict`: mean, stddev, q0.16, trust. With several targets the
+        name of the target stands before them. For classes they are p_LABEL, p_LABEL_stddev, and so
+        on.
 
         Raises:
-            ImportError: When pandas is not installed.
-            ValueError: For what `model.predict` did not give.
+            ImportError: If pandas is not installed.
+            ValueError: For a Prediction that `model.predict` did not return.
 
         Example:
             table = frame.join(model.predict(frame, quantiles=[0.16, 0.84]).to_frame())
@@ -103,14 +104,14 @@ class Prediction:
         return frame.astype({"trust": self.trust.dtype})
 
     def shaped(self, shape: Callable[[Array], Array]) -> Prediction:
-        """Return the prediction with `shape` of mean, stddev and quantiles."""
+        """Return the prediction with the function `shape` applied to mean, stddev and quantiles."""
         quantiles = None if self.quantiles is None else shape(self.quantiles)
         mean, stddev = shape(self.mean), shape(self.stddev)
         return replace(self, mean=mean, stddev=stddev, quantiles=quantiles)
 
 
 def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:
-    """Return the beginnings of column names: a target where there are several, or where asked for."""
+    """Return the prefixes of column names: target names if there are several targets, or if requested."""
     names = ensemble.target_names
     return [f"{name}_" for name in names] if is_named or len(names) > 1 else [""]
 
@@ -118,9 +119,10 @@ def target_prefixes(ensemble: Ensemble, is_named: bool = False) -> list[str]:
 def value_names(
     ensemble: Ensemble, quantiles: Sequence[float], space: str, is_named: bool = False
 ) -> list[str]:
-    """Return the names of the columns of `values_of` but trust: mean, stddev, q0.16, ..; of classes p_a, p_a_stddev, ..
+    """Return the names of the columns of `values_of`, without trust.
 
-    Before them stand `target_prefixes`; of two classes only the second is there.
+    They are mean, stddev, q0.16, .., for classes p_a, p_a_stddev, .., after `target_prefixes`. With
+    two classes only the second is included.
     """
     classes, spec = ensemble.classes or (), ensemble.spec
     prefixes = target_prefixes(ensemble, is_named)
@@ -135,10 +137,10 @@ def value_names(
 
 
 def values_of(prediction: Prediction) -> Array:
-    """Return numbers [N, columns]: for each target mean, stddev, quantiles, then the trust level."""
+    """Return a table [N, columns]: mean, stddev and quantiles of each target, then the trust level."""
     prediction = prediction.columns
     found = () if prediction.quantiles is None else prediction.quantiles
     parts = [prediction.mean, prediction.stddev, *found]
-    # [N, K, statistics], so that all about one target stands together.
+    # [N, K, statistics], so that the columns of one target are adjacent.
     values = np.stack(parts, axis=2).reshape(len(prediction.mean), -1)
     return values if prediction.trust is None else np.column_stack([values, prediction.trust])

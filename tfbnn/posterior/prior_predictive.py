@@ -1,4 +1,4 @@
-"""Draws from the prior, and from the prior predictive distribution."""
+"""Draws from the prior and from the prior predictive distribution."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
 from tfbnn.system.arrays import Array
 
-# Apart from the streams of the noise, which `at_rows` draws for every row.
+# Keeps these random streams apart from those of the noise, which `at_rows` draws for every row.
 _STREAM = 1
 
 
 class PriorDraws(NamedTuple):
-    """Draws of the prior, and what they predict; S draws, N rows, K columns as in `predict`.
+    """Draws of the prior and their predictions: S draws, N rows, K columns as in `predict`.
 
     Attributes:
         theta: Parameters [S, P], in the coordinates that are sampled.
-        f: Functions [S, N, K], or [S, N] where the target was fitted as [N]; of classes their
+        f: Functions [S, N, K], or [S, N] if the target was fitted as [N]; for classes their
             probabilities.
-        y: Rows with noise, one for each draw, of the shape of f; of classes class numbers [S, N, K].
+        y: Rows with noise, one for each draw, in the shape of f; for classes class numbers
+            [S, N, K].
     """
 
     theta: Array
@@ -43,7 +44,7 @@ def prior_draws(
     num_results: int,
     seed: int,
 ) -> PriorDraws:
-    """Return the PriorDraws of a model; arguments and errors as of `SampledModel.sample_prior`.
+    """Return the PriorDraws of a model; other arguments and errors as in `SampledModel.sample_prior`.
 
     Args:
         spec: NetworkSpec of the model.
@@ -65,7 +66,7 @@ def prior_draws(
 
 
 def _unfitted(spec: NetworkSpec, x: Any) -> Ensemble:
-    """Return an ensemble as it is known before a fit."""
+    """Return the ensemble of an unfitted model, without draws."""
     inputs = as_inputs(spec.flat_inputs(x), "x", spec.num_inputs, None)
     x_pipeline = fit_pipeline(spec.x_transform, inputs.values, "x", inputs.names)
     y_pipeline = None if spec.is_open else unfitted_pipeline(spec.y_transform)

@@ -1,8 +1,8 @@
-"""Networks of infinite width given the rows of a fit: a Gaussian process for each draw, with NumPy alone.
+"""Networks of infinite width conditioned on the rows of a fit: a Gaussian process for each draw.
 
-Given a draw theta the function is a Gaussian process, conditioned on the rows of the fit in closed form
-(Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, chapters 2 and 5). N rows take N^3 / 3
-products for each draw once, and N^2 for each point.
+Given a draw theta, the function is a Gaussian process, conditioned on the rows of the fit in closed
+form (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, chapters 2 and 5). N
+rows take N^3 / 3 products once for each draw, and N^2 for each point. NumPy alone is needed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tfbnn.system.arrays import Array, ReadOnlyArrays, keep_freed_memory, row_sl
 from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
-# Draws that averages are over, each of which is a whole distribution, and bytes that their matrices may take.
+# Most draws in an average, each of which is a whole distribution, and most bytes of their matrices.
 MOST_AVERAGED, _MOST_BYTES = 64, 2e9
-# Points at a time: with fewer each of them takes longer, as a factor of a thousand rows is no longer in the cache.
+# Points at a time: with fewer each takes longer, as the factor of a thousand rows leaves the cache.
 _POINTS = 512
 
 
@@ -41,12 +41,16 @@ class GivenRows(ReadOnlyArrays):
     noise: Array | None = None
 
     def taken(self, places: Array) -> GivenRows:
-        """Return some of them."""
+        """Return the rows at these positions."""
         noise = None if self.noise is None else self.noise[places]
         return GivenRows(self.x[places], self.y[places], noise)
 
     def places_of(self, x: Array, y: Array) -> Array:
-        """Return the places of rows (x, y) among these. Raises ValueError where one is not among them."""
+        """Return the positions of rows (x, y) among these.
+
+        Raises:
+            ValueError: If a row is not among them.
+        """
         known = {_key(*row): place for place, row in enumerate(zip(self.x, self.y))}
         try:
             return np.array([known[_key(*row)] for row in zip(x, y)])
@@ -61,11 +65,12 @@ def _key(x: Array, y: Array) -> tuple[bytes, bytes]:
 
 
 class Conditioned(NamedTuple):
-    """A draw given the rows.
+    """A draw conditioned on the rows of the fit.
 
     Attributes:
-        layers: Its LayerVariances.
-        roots: Of each target the inverse of the Cholesky factor L of the covariance, noise included [N, N].
+        layers: LayerVariances of the draw.
+        roots: For each target the inverse of the Cholesky factor L of the covariance, noise
+            included [N, N].
         white: L^-1 y of each target [K, N].
     """
 
@@ -75,7 +80,7 @@ class Conditioned(NamedTuple):
 
 
 def conditioned(spec: InfiniteSpec, theta: Array, given: GivenRows) -> Conditioned:
-    """Return a draw theta [P] given the rows."""
+    """Condition a draw theta [P] on the rows."""
     keep_freed_memory()
     layers = spec.layer_variances(theta)
     prior = covariance(spec.activations, layers, given.x, given.x).c
@@ -90,7 +95,7 @@ def conditioned(spec: InfiniteSpec, theta: Array, given: GivenRows) -> Condition
 
 
 def moments(spec: InfiniteSpec, draw: Conditioned, given: GivenRows, x: Array) -> Array:
-    """Means, then standard deviations, of the functions at transformed inputs x [n, D]: [2 K, n]."""
+    """Compute means, then standard deviations, of the functions at transformed x [n, D]: [2 K, n]."""
     found = np.empty((2 * spec.num_targets, len(x)))
     for points in row_slices(len(x), _POINTS):
         prior = covariance(spec.activations, draw.layers, given.x, x[points])
@@ -103,11 +108,11 @@ def moments(spec: InfiniteSpec, draw: Conditioned, given: GivenRows, x: Array) -
 
 
 def condition_all(spec: InfiniteSpec, draws: Array, given: GivenRows) -> list[Conditioned]:
-    """Return each of draws [..., P] given the rows."""
+    """Condition each of the draws [..., P] on the rows."""
     thetas: list[Array] = list(draws.reshape(-1, draws.shape[-1]))
     return on_all_cores(partial(conditioned, spec, given=given), thetas)
 
 
 def num_averaged(num_rows: int, num_targets: int) -> int:
-    """Return over how many draws averages are taken with so many rows, so that memory holds their matrices."""
+    """Return the number of draws that averages are taken over, so that memory holds their matrices."""
     return max(1, min(MOST_AVERAGED, int(_MOST_BYTES / (8.0 * num_targets * num_rows**2 + 1.0))))

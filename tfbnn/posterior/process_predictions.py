@@ -1,4 +1,4 @@
-"""Predictions of draws of infinite width: alone, together, and of rows of the fit that are left out."""
+"""Predictions of draws of infinite width: pointwise, joint, and for left-out rows of the fit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tfbnn.system.arrays import Array, read_only
 from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_product
 
-# Draws whose means at up to 200 points are kept in mind.
+# Most draws whose means at up to 200 points are cached.
 _MOST_REMEMBERED = 10_000
-# Points for which functions are drawn together.
+# Most points at which functions are drawn together.
 MOST_TOGETHER = 4000
-# Powers of ten: the first with which there is a factor, of the largest variance of the prior, is added to
-# those of functions drawn together, which are smooth.
+# Jitter as powers of ten, relative to the largest variance of the prior. Functions drawn together are
+# smooth, so that their covariance may need it; the first with which a Cholesky factor exists is used.
 _JITTERS = range(-12, -5)
 
 
 def process_outputs(ensemble: Ensemble, x: Array) -> Array:
-    """Means, then standard deviations, of the functions of all draws: [C * S, 2 K, n].
+    """Compute means, then standard deviations, of the functions of all draws: [C * S, 2 K, n].
 
     Args:
         ensemble: Ensemble of infinite width.
@@ -38,7 +38,10 @@ def process_outputs(ensemble: Ensemble, x: Array) -> Array:
 
 
 def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
-    """Means of all draws' functions given the rows that theta was sampled on: [C * S, n, K]."""
+    """Compute the means of all draws' functions: [C * S, n, K].
+
+    Each is conditioned on the rows that theta was sampled on.
+    """
     spec, given = _parts(ensemble)
     points = x.tobytes()
     found = on_all_cores(
@@ -47,9 +50,9 @@ def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
     return np.stack(found)
 
 
-@lru_cache(maxsize=_MOST_REMEMBERED)  # as a run looks at its draws again and again
+@lru_cache(maxsize=_MOST_REMEMBERED)  # a run checks its draws repeatedly
 def _mean_of_draw(spec: InfiniteSpec, theta: bytes, given: GivenRows, points: bytes) -> Array:
-    """One of `means_of_chains` [n, K], of arrays as bytes."""
+    """Compute one entry of `means_of_chains` [n, K]; arrays are passed as bytes."""
     places = spec.places_of_chains(len(given.x))
     seen = given if places is None else given.taken(places)
     draw = conditioned(spec, np.frombuffer(theta), seen)
@@ -62,16 +65,17 @@ def _mean_of_draw(spec: InfiniteSpec, theta: bytes, given: GivenRows, points: by
 def exactly_left_out(
     ensemble: Ensemble, places: Array, row_groups: Array | None = None
 ) -> tuple[Array, Array]:
-    """(Mean, standard deviation with noise) of rows of the fit, each predicted without itself: [n, K] each.
+    """Predict rows of the fit without themselves: mean and standard deviation with noise, [n, K] each.
 
-    With P = K^-1, noise included, rows g are without themselves normal around y_g - P_gg^-1 (P y)_g with the
-    covariance P_gg^-1 (Rasmussen and Williams 2006, eq. 5.12). Draws of theta have seen these rows, and
-    count by the inverse of their density without them.
+    Let P = K^-1, noise included. Without themselves, rows g are normal around y_g - P_gg^-1 (P y)_g
+    with the covariance P_gg^-1 (Rasmussen and Williams 2006, eq. 5.12). Draws of theta have seen
+    these rows, and are weighted by the inverse of the density of the rows without them.
 
     Args:
         ensemble: Ensemble of infinite width.
-        places: Of the rows among the given ones [n].
-        row_groups: Which of them are left out together [n], numbered from 0; None: each by itself.
+        places: Positions of the rows among the given ones [n].
+        row_groups: Groups of rows that are left out together [n], numbered from 0; None: each row
+            by itself.
     """
     spec, given = _parts(ensemble)
     labels = np.arange(len(places)) if row_groups is None else row_groups
@@ -93,7 +97,7 @@ def exactly_left_out(
         return found
 
     mean, variance, density = np.moveaxis(_of_draws(ensemble, without), 1, 0)
-    density = density.sum(axis=1, keepdims=True)  # of all targets of a draw, which has one theta
+    density = density.sum(axis=1, keepdims=True)  # all targets of a draw share one theta
     weights = ensemble.draw_weights[:, None, None] * np.exp(density.min(axis=0) - density)
     weights = weights / weights.sum(axis=0)
     average = np.sum(weights * mean, axis=0)
@@ -102,12 +106,12 @@ def exactly_left_out(
 
 
 def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
-    """Return a function of each draw at all of the inputs together, and zeros for its spread: [C * S, 2 K, n].
+    """Draw a function of each draw at all inputs together, and zeros for its spread: [C * S, 2 K, n].
 
     Args:
-        ensemble: Ensemble of infinite width; without rows its functions are of the prior.
+        ensemble: Ensemble of infinite width; without rows its functions are those of the prior.
         x: Transformed inputs [n, D].
-        seed: Of the functions.
+        seed: Seed of the functions.
 
     Raises:
         ValueError: For more than 4000 points.
@@ -141,10 +145,10 @@ def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
 
 
 def process_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
-    """(Mean [M, n, K, D], variance) of the derivatives of each draw's targets in transformed inputs x [n, D].
+    """Compute mean and variance [M, n, K, D] of the derivatives of each draw in transformed x [n, D].
 
-    Targets are in original units. Where they are affine in the function f, derivatives are normal. Where "log10"
-    makes exp(k f) of it, f and its derivative are normal together.
+    Targets are in original units. If they are affine in the function f, derivatives are normal. If
+    "log10" makes them exp(k f), f and its derivative are jointly normal.
     """
     spec, given = _parts(ensemble)
     pipeline = ensemble.y_pipeline
@@ -157,7 +161,7 @@ def process_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
         means = moments(spec, draw, given, x)
         location, spread = (part.T for part in np.split(means, 2))
         values = pipeline.inverse(location)
-        units = 1.0 / pipeline.derivative(values)  # of a target by the function
+        units = 1.0 / pipeline.derivative(values)  # change of a target per unit of the function
         for target, (root, white) in enumerate(zip(draw.roots, draw.white)):
             across = triangular_product(root, at.c)
             for column, of_c in enumerate(inputs.of_c):
@@ -189,7 +193,7 @@ def _flat(ensemble: Ensemble) -> list[Array]:
 
 
 def _of_draws(ensemble: Ensemble, function: Callable[[Conditioned], Array]) -> Array:
-    """Return what a function makes of every draw given the rows, which few draws keep."""
+    """Apply a function to every draw conditioned on the rows; few draws cache this."""
     spec, given = _parts(ensemble)
     if ensemble.num_draws <= MOST_AVERAGED:
         return np.stack(on_all_cores(function, ensemble.conditioned_draws))
@@ -198,7 +202,7 @@ def _of_draws(ensemble: Ensemble, function: Callable[[Conditioned], Array]) -> A
 
 
 def _root(matrix: Array, largest: float) -> Array:
-    """Return a Cholesky factor of a covariance that rounding may have left indefinite."""
+    """Compute a Cholesky factor of a covariance that rounding may have left indefinite."""
     for power in _JITTERS:
         jitter = largest * 10.0**power * np.eye(len(matrix))
         with suppress(np.linalg.LinAlgError):

@@ -23,19 +23,19 @@ from tfbnn.posterior.record_kinds import (
 )
 from tfbnn.spec.choices import Choice, choices_to_json
 
-# How `not_sampled` begins after a run that ended before its first draw.
+# Beginnings of `not_sampled` after a run that ended before its first draw.
 PRETRAINED, GIVEN_STARTS = "pretrained networks", "where the chains started"
 
 
 class Sizes(TypedDict):
-    """Absolute sizes of relative changes, over inputs and outputs."""
+    """Average and largest absolute value of relative changes, over inputs and outputs."""
 
     average: Size
     largest: Size
 
 
 class Change(TypedDict):
-    """Distances of predictions; `measure_change` says what the numbers are."""
+    """Differences between the predictions of two ensembles; `measure_change` defines the numbers."""
 
     num_rows: Positive
     mean_stddev: Number
@@ -46,17 +46,16 @@ class Change(TypedDict):
 
 @dataclass(frozen=True)
 class Compression:
-    """Record of what `BayesianMLP.compress` did, and what it changed.
+    """Record of a compression by `BayesianMLP.compress`, and of the change it made.
 
     Attributes:
-        method: "kernel_thinning" or "stride"; of older files maybe "stein".
-        num_draws: Draws that were chosen.
-        num_distinct: How many of them are different ones.
-        num_available: Draws there were to choose from, of chains with a weight.
-        num_candidates: The same, or fewer where the kernel had to be limited to equally spaced
-            ones.
-        draws_per_chain: List of the numbers chosen from every chain.
-        num_inputs: Inputs that kernel thinning compared predictions at.
+        method: "kernel_thinning" or "stride"; in older files possibly "stein".
+        num_draws: Number of chosen draws.
+        num_distinct: Number of different draws among them.
+        num_available: Number of draws to choose from, of chains with a weight.
+        num_candidates: The same, or fewer if the kernel had to be limited to equally spaced draws.
+        draws_per_chain: List of the numbers of draws chosen from each chain.
+        num_inputs: Number of inputs at which kernel thinning compared predictions.
         change: The Change at inputs that played no role in the choice.
     """
 
@@ -71,7 +70,7 @@ class Compression:
 
     @classmethod
     def from_json(cls, entries: Any) -> Compression:
-        """Read what a file says.
+        """Read the record from the JSON of a file.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -91,7 +90,7 @@ class Compression:
 
     @property
     def choice(self) -> str:
-        """One line on how many draws were chosen, and how."""
+        """One line on the number of chosen draws and the method."""
         text = f"{self.num_draws} of {self.num_available} draws by {self.method}"
         if self.num_distinct < self.num_draws:
             text += f", {self.num_distinct} of them different"
@@ -120,13 +119,13 @@ def _sizes_text(sizes: Sizes) -> str:
 
 @dataclass(frozen=True)
 class WeightsOrigin:
-    """Origin of the weights that stacking gave the chains.
+    """Origin of chain weights that stacking found.
 
     Attributes:
         method: "stacking on validation rows" or "stacking by PSIS-LOO".
-        num_rows: Held-out rows.
+        num_rows: Number of held-out rows.
         log_score_uniform, log_score_stacked: Mean per row of the log density of these rows under
-            equal weights and under those found, in transformed space.
+            equal weights and under the stacking weights, in transformed space.
     """
 
     method: str
@@ -155,37 +154,39 @@ _RECORDS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Origin of the draws of an ensemble; made with `stating` or out of a file's JSON.
+    """Origin of the draws of an ensemble; built by `stating` or from the JSON of a file.
 
-    Whatever is unknown or does not apply is None. A file tells the two apart, as an entry that is
-    not there and as null, and may have entries of other releases: `stated` and `others` keep both,
-    so that a file that is read and written again says what it said.
+    Entries that are unknown or do not apply are None. A file distinguishes the two: the entry is
+    missing, or null. It may also have entries of other releases. `stated` and `others` keep both,
+    so that a file does not change if it is read and written again.
 
     Attributes:
         seed, num_burnin_steps, num_steps_between_results, jit_compile: As given to the fit.
         kernel: Resolved settings of the kernel as text.
-        bias: Why these draws are not exactly of the posterior, or None.
-        not_sampled: What the networks are where no chain drew them, "pretrained networks: the run
-            was stopped before its first draw" say; None for draws.
+        bias: Reason why these draws are not exactly of the posterior, or None.
+        not_sampled: Description of networks that no chain drew, such as "pretrained networks: the
+            run was stopped before its first draw"; None for draws.
         max_tree_depth: Largest depth of the trees of NUTS.
         adapts_step_size: Whether warm-up tuned the step size.
         pretraining: Settings as text.
-        initial_state: Where the chains began, in words, of a fit that was told; else None.
-        choices: What was "auto" in model and fit, what it came to, and why.
+        initial_state: Start of the chains as text if the fit was given one, else None.
+        choices: Settings of model and fit that were "auto", their values and the reasons.
         num_training_rows: N.
         data_sha256: Hash of the training rows.
-        versions: Of the libraries that decide the draws.
+        versions: Versions of the libraries that determine the draws.
         target_names, noise_columns: Names of the columns in the user's table.
-        num_results_requested: Draws per chain asked for, None for draws that were chosen since; the
-            most of them with `until`.
-        until: When the run was to end, as text: "ess=400,rhat=1.01"; None where their number said.
-        ended: Why it ended: "ESS 412 and R-hat 1.006 after 800 draws per chain" say.
-        num_divergent: Divergent transitions in the sampling phase, of all chains.
-        superchains: A number for each chain; chains of one number started from one network or population.
+        num_results_requested: Requested draws per chain, the largest number with `until`; None for
+            draws that were chosen afterwards.
+        until: Stopping rule as text, such as "ess=400,rhat=1.01"; None for a fixed number of draws.
+        ended: Reason why the run ended, such as "ESS 412 and R-hat 1.006 after 800 draws per
+            chain".
+        num_divergent: Number of divergent transitions in the sampling phase, over all chains.
+        superchains: A number for each chain; chains with the same number started from one network
+            or population.
         log_evidence: `tfbnn.run.evidence.LogEvidence` as JSON.
-        chain_weights: How the chains' weights came about where they are stacked.
-        compression: How the draws were chosen out of those of the run.
-        created_at: When the model file was written.
+        chain_weights: Origin of the chain weights if they are stacked.
+        compression: Record of the choice of these draws among those of the run.
+        created_at: Time at which the model file was written.
         others: Entries that this release does not know.
         stated: Names of all entries, in the order of the file.
     """
@@ -194,7 +195,7 @@ class Provenance:
     kernel: str | None = None
     bias: str | None = None
     not_sampled: str | None = None
-    # Trees of two to the power of it.
+    # A tree grows as two to the power of its depth.
     max_tree_depth: Annotated[int, integer("0 to 1000", 0, 1000)] | None = None
     adapts_step_size: bool | None = None
     pretraining: str | None = None
@@ -222,10 +223,10 @@ class Provenance:
 
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Provenance:
-        """Read what `to_json` gave.
+        """Read the dict that `to_json` returned.
 
         Raises:
-            TypeError: For entries that are something else, by name.
+            TypeError: For entries of another kind; the message names them.
             ValueError: For a record that contradicts itself.
         """
         said = {name: entry for name, entry in entries.items() if entry is not None}
@@ -236,12 +237,12 @@ class Provenance:
         return cls().stating(**entries | records)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able, as model files and run folders hold it."""
+        """Return the entries as a JSON-able dict, as in model files and run folders."""
         held = vars(self) | self.others
         return {name: _plain(held[name]) for name in self.stated}
 
     def stating(self, /, **entries: Any) -> Provenance:
-        """Return the same with these entries, of which files say null where they are None."""
+        """Return the provenance with these entries added; files hold null for those that are None."""
         known = {name: value for name, value in entries.items() if name in _ENTRIES}
         others = {name: value for name, value in entries.items() if name not in _ENTRIES}
         stated = tuple(dict.fromkeys((*self.stated, *entries)))
@@ -249,18 +250,18 @@ class Provenance:
 
     @property
     def column_names(self) -> dict[str, list[str]]:
-        """Entries of target_names and noise_columns, for `stating`."""
+        """The entries target_names and noise_columns that are known, for `stating`."""
         names = {"target_names": self.target_names, "noise_columns": self.noise_columns}
         return {name: columns for name, columns in names.items() if columns is not None}
 
     @property
     def transitions_per_draw(self) -> int:
-        """Transitions from one draw that was kept to the next."""
+        """Number of transitions from one kept draw to the next."""
         return (self.num_steps_between_results or 0) + 1
 
     @property
     def is_unfinished(self) -> bool:
-        """True where a run that ended before its first draw left the networks."""
+        """True if the networks are those of a run that ended before its first draw."""
         return (self.not_sampled or "").startswith((PRETRAINED, GIVEN_STARTS))
 
 

@@ -1,4 +1,4 @@
-"""Kinds of entries of records in files, so that nobody who shows them is surprised."""
+"""Kinds of entries of records in files, so that a file is checked when it is read."""
 
 from collections.abc import Callable, Mapping
 from sys import float_info
@@ -20,8 +20,8 @@ class Kind(NamedTuple):
     """Kind of an entry.
 
     Attributes:
-        words: For messages: "a text".
-        holds: Whether a value out of JSON is one.
+        words: Description for messages, such as "a text".
+        holds: Function that returns whether a value from JSON is of this kind.
     """
 
     words: str
@@ -29,12 +29,12 @@ class Kind(NamedTuple):
 
 
 def list_of(kind: Kind, words: str) -> Kind:
-    """Return lists of a kind."""
+    """Return the kind of a list whose entries are of another kind."""
     return Kind(words, lambda value: isinstance(value, list) and all(map(kind.holds, value)))
 
 
 def integer(words: str, least: int, most: float = 2**63 - 1) -> Kind:
-    """Integers from `least` to `most`."""
+    """Return the kind of an integer from `least` to `most`."""
     return Kind(f"an integer, {words}", lambda value: type(value) is int and least <= value <= most)
 
 
@@ -52,8 +52,8 @@ NUMBER = Kind("a finite number", _is_number)
 SIZE = Kind("a number, 0 or more", lambda value: _is_number(value) and value >= 0)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 
-Kinds = Mapping[str, Any]  # name -> Kind, or Kinds of an object in turn
-# As annotations of records.
+Kinds = Mapping[str, Any]  # name -> Kind, or Kinds of a nested object
+# Annotations of the fields of records.
 Count: TypeAlias = Annotated[int, COUNT]
 Positive: TypeAlias = Annotated[int, POSITIVE]
 Counts: TypeAlias = Annotated[list[int], COUNTS]
@@ -63,13 +63,13 @@ _OF_TYPES = {str: TEXT, bool: FLAG, list[str]: TEXTS, dict: OBJECT}
 
 
 def kinds_of(record: type) -> dict[str, Any]:
-    """Return the Kinds of the entries of a dataclass or TypedDict, by their annotations."""
+    """Return the Kinds of the entries of a dataclass or TypedDict, from its annotations."""
     hints = get_type_hints(record, include_extras=True)
     return {name: _kind(hint) for name, hint in hints.items()}
 
 
 def _kind(hint: Any) -> Any:
-    """Return the Kind, or Kinds, of an annotation; of X | None that of X, and None of what has none."""
+    """Return the Kind or Kinds of an annotation, for X | None that of X; None if there is none."""
     origin = get_origin(hint)
     if origin is Annotated:
         return hint.__metadata__[0]
@@ -79,15 +79,15 @@ def _kind(hint: Any) -> Any:
 
 
 def check_entries(name: str, found: Any, kinds: Kinds) -> None:
-    """Refuse what is no object with exactly these entries.
+    """Check that a value is an object with exactly the entries of `kinds`.
 
     Args:
-        name: What messages call it.
-        found: Out of JSON.
-        kinds: Its entries.
+        name: Name of the value in messages.
+        found: Value from JSON.
+        kinds: Kinds of its entries.
 
     Raises:
-        TypeError: Names the first that is something else.
+        TypeError: For an entry of another kind; the message names the first one.
     """
     if not isinstance(found, dict) or found.keys() != kinds.keys():
         raise TypeError(
@@ -98,7 +98,7 @@ def check_entries(name: str, found: Any, kinds: Kinds) -> None:
 
 
 def check_entry(name: str, found: Any, kind: Any) -> None:
-    """Refuse a value that is not of a Kind, or an object that is not of Kinds; see above."""
+    """Check that a value is of a Kind, or an object whose entries are of Kinds."""
     if not isinstance(kind, Kind):
         check_entries(name, found, kind)
     elif not kind.holds(found):

@@ -1,4 +1,4 @@
-"""Which inputs matter: by the sampled prior scales, and by what predictions lose without them."""
+"""Relevance of inputs: sampled prior scales, and the loss of predictions without an input."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Relevance:
     """Posterior of the scale s_i of each input's weights, in the order of the inputs.
 
     Attributes:
-        names: Names of the inputs [D]; "column 0" and so on where the fit was given none.
+        names: Names of the inputs [D]; "column 0" and so on if the fit was given none.
         median: Posterior median of s_i [D].
-        lower, upper: Its quantiles at 16 and 84 % [D].
+        lower, upper: Posterior quantiles of s_i at 16 and 84 % [D].
         standardized: Whether the network sees standardised inputs. If not, s_i is per unit of
             input i, and scales of unlike inputs cannot be compared.
     """
@@ -51,16 +51,18 @@ class Relevance:
 
 
 def scales_of_inputs(spec: NetworkSpec) -> slice | None:
-    """Return where theta has the log scales of a prior with one for each input; None without such a prior."""
+    """Return the slice of theta with one log prior scale per input, or None without such a prior."""
     places = (scales for prior, _, scales in spec.weight_groups() if prior.per_input)
     return next(places, None)
 
 
 def relevance_of(ensemble: Ensemble) -> Relevance:
-    """Return the scales of the first layer's kernel, of draws under the weights of their chains.
+    """Compute the Relevance of the inputs from draws under the weights of their chains.
+
+    The scales are those of the first layer's kernel.
 
     Raises:
-        ValueError: Where the prior has no scale per input.
+        ValueError: If the prior has no scale per input.
     """
     spec, place = ensemble.spec, scales_of_inputs(ensemble.spec)
     if place is None:
@@ -79,13 +81,13 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """What the log predictive density of rows loses where the values of a column change places.
+    """Loss of the log predictive density of rows if the values of a column are permuted.
 
     Attributes:
-        names: Names of the columns [D]; "column 0" and so on where the fit was given none.
+        names: Names of the columns [D]; "column 0" and so on if the fit was given none.
         loss: Mean loss per row in nats [D], over the repeats.
-        stddev: Standard deviation of that over the repeats [D].
-        log_predictive_density: Mean per row with all columns in place, on the scale the network sees.
+        stddev: Standard deviation of the loss over the repeats [D].
+        log_predictive_density: Mean per row without any permutation, on the scale the network sees.
     """
 
     names: tuple[str, ...]
@@ -104,7 +106,7 @@ class Importance:
 
 
 def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed: int) -> Importance:
-    """Return the Importance of the columns that the inputs come from, by rows on the scale the network sees."""
+    """Compute the Importance of the columns behind the inputs, by rows on the scale the network sees."""
     ensemble = ensemble.for_averages
     names, places = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
     if ensemble.coding is not None:

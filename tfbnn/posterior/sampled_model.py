@@ -1,4 +1,4 @@
-"""`SampledModel`: what can be done with sampled networks, whatever sampled them; no engine."""
+"""`SampledModel`: predictions, scores, diagnosis and exports of sampled networks, without the engine."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 
 class SampledModel(ExplainsAttributes):
-    """A model whose posterior draws are there, or will be: predictions, scores, diagnosis, exports.
+    """A model and, after a fit, its posterior draws: predictions, scores, diagnosis and exports.
 
-    It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed; what
-    samples and what reads files stands on higher floors (`tfbnn.fit.model`).
+    It needs NumPy alone, so that a saved network predicts where TensorFlow is not installed.
+    Sampling and reading files are in `tfbnn.fit.model`.
     """
 
     def __init__(self, spec: NetworkSpec | OpenSpec):
-        self.asked = spec  # what is open in it each fit chooses anew
+        self.asked = spec  # each fit chooses its open settings anew
         self._ensemble: Posterior | None = None
         self._training_rows: Rows | None = None
         self._earlier: Ensemble | None = None
@@ -69,7 +69,7 @@ class SampledModel(ExplainsAttributes):
 
     @classmethod
     def from_spec(cls, spec: NetworkSpec | OpenSpec) -> Self:
-        """Return the model, not fitted yet, that a spec describes."""
+        """Return an unfitted model for a spec."""
         model = cls.__new__(cls)
         SampledModel.__init__(model, spec)
         return model
@@ -87,12 +87,12 @@ class SampledModel(ExplainsAttributes):
         return line_of(type(self).__name__, self._described, self._ensemble)
 
     def _repr_html_(self) -> str:
-        """Return this line, and the table of layers on request, for a notebook."""
+        """Return the repr for a notebook, with the table of layers on request."""
         return folded(repr(self), self._table)
 
     @property
     def _table(self) -> str:
-        """The table of layers, with what was chosen."""
+        """The table of layers, with the choices that were made."""
         spec = self._described
         if isinstance(spec, OpenSpec):
             return spec.table
@@ -102,17 +102,18 @@ class SampledModel(ExplainsAttributes):
         return describe_model(spec, choices)
 
     def count_params(self) -> int:
-        """Return the number of parameters P that are sampled: weights, and scales of noise and priors.
+        """Return the number of sampled parameters P: weights, and scales of noise and priors.
 
-        So many entries has a draw, `model.posterior.draws` [C, S, P]; `summary` gives both numbers.
+        A draw has P entries: `model.posterior.draws` has the shape [C, S, P]. `summary` gives the
+        number of weights and that of scales.
         """
         return self.spec.layout.num_parameters
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments of this model as a JSON-able dict, for `from_config`; nothing of its fit.
+        """Return the arguments of the model as a JSON-able dict for `from_config`, without its fit.
 
-        What was "auto" still is, so that a copy chooses by its own rows. For a loaded model they
-        are what its fit came to: a file knows no other.
+        Arguments that were "auto" stay "auto", so that a copy chooses by its own rows. For a loaded
+        model they are the choices of its fit, as a file holds no others.
         """
         if isinstance(self.asked, OpenSpec):
             return self.asked.to_config()
@@ -122,15 +123,15 @@ class SampledModel(ExplainsAttributes):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom: Sequence[type] = ()) -> Self:
-        """Return the model, not fitted yet, that `get_config` describes.
+        """Return an unfitted model from the dict that `get_config` returns.
 
         Args:
             config: All entries that `get_config` gives. Priors and likelihoods are found by the
                 names of their classes.
-            custom: Classes of your own that the model may have, as in `tfbnn.load`.
+            custom: User-defined classes that the model may have, as in `tfbnn.load`.
 
         Raises:
-            TypeError, ValueError: For anything else.
+            TypeError, ValueError: For any other config.
 
         Example:
             copy = tfbnn.BayesianMLP.from_config(model.get_config())
@@ -139,9 +140,9 @@ class SampledModel(ExplainsAttributes):
 
     @property
     def spec(self) -> NetworkSpec:
-        """The `NetworkSpec` of the fit, or before one as it was asked for.
+        """The `NetworkSpec` of the fit, or the requested one before a fit.
 
-        Then a `y_transform` of ("auto",) is still to be chosen, by the targets.
+        Before a fit, a `y_transform` of ("auto",) is not chosen yet, as it depends on the targets.
 
         Raises:
             NotFittedError: Before a fit that chooses the layers.
@@ -154,7 +155,7 @@ class SampledModel(ExplainsAttributes):
 
     @property
     def earlier(self) -> Ensemble | None:
-        """The networks that the prior is the posterior of; of a loaded model its own stand for them."""
+        """The networks whose posterior serves as the prior; for a loaded model its own networks."""
         of_file = self._earlier is None and self._described.earlier
         return self._ensemble if of_file else self._earlier
 
@@ -165,12 +166,12 @@ class SampledModel(ExplainsAttributes):
 
     @property
     def classes(self) -> Classes | None:
-        """Class labels, in the order of Categorical's columns; None for other targets."""
+        """The class labels in the order of the columns of Categorical; None for other targets."""
         return self._fitted().classes
 
     @property
     def compression(self) -> Compression | None:
-        """The `Compression` that `compress` left, or None for other models."""
+        """The `Compression` record of a model that `compress` returned, or None for other models."""
         return self._fitted().provenance.compression
 
     @explains_keywords
@@ -188,53 +189,56 @@ class SampledModel(ExplainsAttributes):
         allow_unsampled: bool = False,
         batch_size: int | None = None,
     ) -> Prediction:
-        """Mean and spread of the predictive distribution.
+        """Compute mean and standard deviation of the predictive distribution.
 
-        A target that was fitted as [N] is predicted as [N], one that was fitted as [N, K] as
-        [N, K], so that a prediction can be held against the targets as they are. Files of format 1
-        do not know the shape: their models predict [N, K].
+        The shape of a prediction is that of the fitted target, [N] or [N, K], so that predictions
+        compare directly with targets. Files of format 1 do not record the shape: their models
+        predict [N, K].
 
-        The mean is that of the function over the draws, in original units; with `include_noise` that of
-        a new observation, E[y | x]. The two differ under "log10": by a factor exp(s^2 / 2) for normal
-        noise of standard deviation s in ln y.
+        The mean is that of the function over the draws, in original units. With `include_noise` it
+        is that of a new observation, E[y | x]. The two differ under "log10": by a factor
+        exp(s^2 / 2) for normal noise of standard deviation s in ln y.
 
-        Every draw is carried to original units before anything is averaged. For classes, mean,
-        standard deviation over draws and quantiles are of their probabilities: [N, M] with
-        Categorical, the columns in the order of `classes`; [N] or [N, K] with Bernoulli, of 1 or
-        the second label.
+        Every draw is transformed to original units before any average is taken. For classes, mean,
+        standard deviation over draws and quantiles are those of the class probabilities. With
+        Categorical they are [N, M], with columns in the order of `classes`. With Bernoulli they are
+        [N] or [N, K], for label 1 or the second label.
 
-        NumPy computes the networks' outputs, as fast as XLA does on a CPU; for large batches
-        TensorFlow, where it is imported already and sees a GPU. The two are equal to 1e-5.
+        NumPy computes the outputs of the networks, as fast as XLA does on a CPU. Large batches go
+        to TensorFlow if it is already imported and sees a GPU. The two agree to 1e-5.
 
         Args:
-            x: Inputs [N, D]; of a data frame the columns of the fit, found by name. After a fit to
-                columns of text, a data frame with them, or the numbers of `code_inputs`.
-            include_noise: False (default): the spread of the function (epistemic). True: of a new
-                observation. With Student-t noise under "log10" a mean and standard deviation in
+            x: Inputs [N, D]. Columns of a data frame are selected by the names of the fit. After a
+                fit to columns of text, a data frame with these columns, or the numbers of
+                `code_inputs`.
+            include_noise: False (default): the spread of the function (epistemic). True: that of a
+                new observation. With Student-t noise under "log10" a mean and standard deviation in
                 original units do not exist and are infinite; quantiles do. Refused for classes:
-                their mean probability is that of a new observation already.
+                their mean probability is already that of a new observation.
             quantiles: Probabilities in (0, 1), or None.
-            space: "original" units (default), or "transformed", the scale the network sees: of
-                classes the logits, with Categorical less their mean over classes.
+            space: "original" units (default), or "transformed", the scale the network sees. For
+                classes these are the logits, with Categorical after subtracting their mean over
+                classes.
             noise_scale: Known standard deviations of the rows, [N] or [N, K], in the units of y;
                 required with `include_noise` after a fit that had them.
-            offset: Of counts, logarithms of the exposures of these rows, [N] or [N, K]; default None:
-                rates, for an exposure of 1.
-            return_trust: Whether to say of every row if it lies where there were training inputs:
-                1 inside, 0 at the edge, -1 outside (`tfbnn.trust`).
-            calibrated: Whether bars are those of `calibrate`, with `include_noise` only. "auto"
-                (default): where the model is calibrated. stddev is then half of the calibrated
-                central 68.27 % interval, taken on the scale the network sees and carried to the
-                units wanted; the mean is the same with and without, the posterior's.
-            allow_unsampled: Whether to predict with the networks that a run left which ended before
-                its first draw, default False: their spread is no error bar.
-            batch_size: Rows that are read and checked at a time, so that x may be larger than memory: a
-                memory-mapped array, a dataset of h5py. None (default): all at once.
+            offset: For counts, logarithms of the exposures of these rows, [N] or [N, K]. Default
+                None: rates, for an exposure of 1.
+            return_trust: Whether to return the trust level of every row: 1 inside the training
+                inputs, 0 at their edge, -1 outside (`tfbnn.trust`).
+            calibrated: Whether error bars are those of `calibrate`, with `include_noise` only.
+                "auto" (default): if the model is calibrated. stddev is then half of the calibrated
+                central 68.27 % interval, taken on the scale the network sees and transformed to the
+                requested units. The mean is that of the posterior with and without calibration.
+            allow_unsampled: Whether to predict with the networks of a run that ended before its
+                first draw, default False: their spread is no error bar.
+            batch_size: Number of rows that are read and checked at a time, so that x may be larger
+                than memory, such as a memory-mapped array or an h5py dataset. None (default): all
+                at once.
 
         Returns:
             `Prediction` with mean and stddev [N] or [N, K], quantiles [Q, N] or [Q, N, K] or None,
-            trust [N] or None; it unpacks as `mean, stddev = model.predict(x)`. Its `columns` is the
-            same with [N, K] in any case, `to_frame()` a data frame of pandas.
+            trust [N] or None; it unpacks as `mean, stddev = model.predict(x)`. Its `columns` always
+            has the shape [N, K]; `to_frame()` gives a pandas data frame.
 
         Raises:
             NotFittedError: Before a fit, and without draws unless `allow_unsampled`.
@@ -281,7 +285,7 @@ class SampledModel(ExplainsAttributes):
     def _in_batches(
         self, x: Any, noise_scale: Any, offset: Any, batch_size: int, settings: dict[str, Any]
     ) -> Prediction:
-        """`predict` so many rows at a time."""
+        """Predict `batch_size` rows at a time."""
         size, found = check_integer("batch_size", batch_size, minimum=1), None
         known = self._known_of(x, noise_scale, offset, len(x))
         for rows in row_slices(max(1, len(x)), size):
@@ -307,23 +311,23 @@ class SampledModel(ExplainsAttributes):
         offset: ArrayLike | None = None,
         calibrated: bool | str = "auto",
     ) -> PredictiveDistribution | ClassDistribution:
-        """Predictive distribution at every row: density, distribution function, quantiles and draws.
+        """Compute the predictive distribution at every row: density, CDF, quantiles and samples.
 
         Args:
             x: Inputs [N, D], as in `predict`.
-            include_noise: True (default): of a new observation. False: of the function alone, which has
-                no density. Class labels have True only.
+            include_noise: True (default): of a new observation. False: of the function alone, which
+                has no density. Class labels accept True only.
             noise_scale, offset, calibrated: As in `predict`.
 
         Returns:
-            `PredictiveDistribution` with mean(), std(), var(), quantile(q), interval(level), cdf(y), pdf(y),
-            log_prob(y), crps(y) and sample(size, seed=0, joint=False), in the units and the shape of the
-            targets; for class labels `ClassDistribution` with probs, entropy(), log_prob(labels) and
-            sample(size, seed=0).
+            `PredictiveDistribution` with mean(), std(), var(), quantile(q), interval(level),
+            cdf(y), pdf(y), log_prob(y), crps(y) and sample(size, seed=0, joint=False), in the units
+            and the shape of the targets; for class labels `ClassDistribution` with probs,
+            entropy(), log_prob(labels) and sample(size, seed=0).
 
         Raises:
             NotFittedError: Before a fit, and without draws.
-            TypeError, ValueError: For unusable inputs, and where all draws at all rows take 4 GB.
+            TypeError, ValueError: For unusable inputs, and if all draws at all rows take 4 GB.
 
         Example:
             d = model.predict_distribution(x)
@@ -351,23 +355,22 @@ class SampledModel(ExplainsAttributes):
         )
 
     def _known_of(self, x: Any, noise_scale: Any, offset: Any, num_rows: int) -> Array | None:
-        """Noise scales or offsets [N, K] of so many rows, or None; in the order of x as it was given."""
+        """Return the noise scales or offsets [N, K] of the rows of x in their order, or None."""
         known = known_of_rows(self.spec, noise_scale, offset)
         refuse_other_order(x, known, "noise_scale" if offset is None else "offset")
         return prepare_noise(self.spec, known, num_rows)
 
     def code_inputs(self, x: ArrayLike) -> Array:
-        """Return inputs as the numbers that they become where columns of text and flags are coded.
+        """Return inputs as numbers, with columns of text and flags coded.
 
-        They are what exports and programs without data frames take; each
-        method of this class that takes inputs takes them, too. Their names are in
-        `posterior.input_names`: "colour=red".
+        Exports and programs without data frames take these numbers. So does each method of this
+        class that takes inputs. Their names are in `posterior.input_names`, such as "colour=red".
 
         Args:
             x: Inputs, as in `predict`.
 
         Returns:
-            Array [N, D], float64, in original units: transforms come later.
+            Array [N, D], float64, in original units, before any transform.
 
         Raises:
             NotFittedError: Before a fit.
@@ -376,14 +379,14 @@ class SampledModel(ExplainsAttributes):
         return checked_points(self._fitted(), x)[0]
 
     def predict_classes(self, x: ArrayLike) -> Array:
-        """Class labels of the largest mean probability; of Bernoulli targets that above one half.
+        """Return the class labels with the largest mean probability, for Bernoulli the one above 1/2.
 
         Args:
             x: Inputs [N, D].
 
         Returns:
-            Labels, text, integers or booleans as in the fit: [N] for one target, of whatever shape
-            it was; [N, K] for K > 1 Bernoulli targets.
+            Labels, text, integers or booleans as in the fit: [N] for one target, whatever its shape
+            was; [N, K] for K > 1 Bernoulli targets.
 
         Raises:
             NotFittedError: Before a fit.
@@ -397,13 +400,13 @@ class SampledModel(ExplainsAttributes):
         return labels[:, 0] if labels.shape[1] == 1 else labels
 
     def predict_draws(self, x: ArrayLike, *, space: str = "original") -> Array:
-        """Noise-free predictions of every network, chain by chain: [C * S, N] or [C * S, N, K].
+        """Return noise-free predictions of every network, chain by chain: [C * S, N] or [C * S, N, K].
 
-        The shape of the target is that of the fit, as in `predict`. For classes they are
+        The shape of the target is that of the fit, as in `predict`. For classes the predictions are
         probabilities, [C * S, N, M] with Categorical.
 
-        All draws of all chains are there, whatever the weights of the chains are: averages have to
-        weigh them with `posterior.draw_weights` [C * S], as `predict` does.
+        All draws of all chains are included, whatever the weights of the chains. Averages have to
+        weight them with `posterior.draw_weights` [C * S], as `predict` does.
 
         Args:
             x: Inputs [N, D].
@@ -416,23 +419,24 @@ class SampledModel(ExplainsAttributes):
         return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
 
     def predict_gradient(self, x: ArrayLike) -> Gradient:
-        """Return the derivatives of the mean prediction, for whoever follows or profiles it.
+        """Compute the derivatives of the mean prediction with respect to the inputs.
 
-        Every network is differentiated in closed form, its transforms included, and averaged like the
-        prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the gradients over
-        the draws. For classes the gradients are those of probabilities.
+        Every network is differentiated in closed form, its transforms included, and averaged like
+        the prediction: mean is the gradient of `predict(x).mean`, stddev the spread of the
+        gradients over the draws. For classes the gradients are those of the probabilities.
 
         Args:
-            x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are in the
-                numbers that `code_inputs` makes of them, which of a category are steps and no slopes.
+            x: Inputs [N, D], as in `predict`. After a fit to columns of text, derivatives are with
+                respect to the numbers of `code_inputs`. For a category they are steps rather than
+                slopes.
 
         Returns:
-            `Gradient`: mean and stddev [N, K, D], or [N, D] where the target was fitted as [N], in
+            `Gradient`: mean and stddev [N, K, D], or [N, D] if the target was fitted as [N], in
             units of the targets per unit of the inputs, both original.
 
         Raises:
             NotFittedError: Before a fit.
-            TypeError, ValueError: For unusable inputs, and after `fit_laplace`, whose draws are no
+            TypeError, ValueError: For unusable inputs, and after `fit_laplace`, whose draws are not
                 networks.
 
         Example:
@@ -454,40 +458,42 @@ class SampledModel(ExplainsAttributes):
         include_noise: bool = True,
         calibrated: bool | str = "auto",
     ) -> dict[str, Any]:
-        """Score the predictive distribution on rows (x, y).
+        """Compute scores of the predictive distribution on rows (x, y).
 
         Args:
             x: Inputs [N, D].
-            y: Targets [N, K] or [N], original units; of one target either, whatever was fitted.
+            y: Targets [N, K] or [N], original units. A single target may have either shape,
+                whatever its shape in the fit.
             noise_scale: Known standard deviations of the rows in the units of y, or None.
-            offset: Of counts, logarithms of the exposures of the rows, or None.
-            include_noise: True (default): of the distribution of a new observation. False: of the
-                function alone, as if the targets were its values; there is no density then.
-            calibrated: Whether under the calibration of `calibrate`, with noise only. "auto"
-                (default): where the model has one.
+            offset: For counts, logarithms of the exposures of the rows, or None.
+            include_noise: True (default): score the distribution of a new observation. False: score
+                the function alone, as if the targets were its values. There is no density then.
+            calibrated: Whether to use the calibration of `calibrate`, with noise only. "auto"
+                (default): if the model has one.
 
         Returns:
             Dict of floats (arrays [K] per target where there are several targets): rmse, r2 of the
             mean of a new observation, E[y | x], in original units (of the function with
-            include_noise=False, with noise_scale, or where noise has no mean under "log10"); where all targets are
-            positive relative_error_median, relative_error_mean and relative_error_q90 of
-            `|mean / y - 1|` over the rows, of the mean of the function;
-            rmse_transformed, r2_transformed; rmse_log10, r2_log10 where "log10" is used;
-            log_predictive_density of the mixture of all draws, mean per row, in original units
-            (Jacobian included), and log_predictive_density_transformed;
-            log_predictive_density_moment_matched of the normal with the same mean and standard
-            deviation, transformed; crps in original units; interval_score of the central 90 % interval there
-            (Gneiting and Raftery 2007, equation 43); rank_correlation of standard deviations and errors,
-            transformed: 1 where the widest bars have the largest errors, NaN where all are alike;
-            coverage_by_thirds {"smallest": {1: share, 2: share}, "middle": .., "largest": ..} of the rows by their
-            standard deviations; coverage {k: share of targets within k
-            standard deviations, noise included, transformed}, k = 1..5; pull_width, the standard
-            deviation of those standardised residuals; n_effective, the median effective number of
-            draws behind the predictions (of all chains with a weight, as if it were the same);
-            num_rows. Calibrated, standardised residuals are normal quantiles of the probability of
-            a smaller target, and densities those of the Student's t that fits the scores. Under a
-            transform that is not affine, such as "log10", all of these but the density, which is that
-            of the likelihood, have a known `noise_scale` where the prediction is, as `predict` has.
+            include_noise=False, with noise_scale, or where noise has no mean under "log10"). If all
+            targets are positive, relative_error_median, relative_error_mean and relative_error_q90
+            of `|mean / y - 1|` over the rows, for the mean of the function; rmse_transformed,
+            r2_transformed; rmse_log10, r2_log10 where "log10" is used; log_predictive_density of
+            the mixture of all draws, mean per row, in original units (Jacobian included), and
+            log_predictive_density_transformed; log_predictive_density_moment_matched of the normal
+            with the same mean and standard deviation, transformed; crps in original units;
+            interval_score of the central 90 % interval in original units (Gneiting and Raftery
+            2007, equation 43); rank_correlation of standard deviations and errors, transformed: 1
+            where the widest bars have the largest errors, NaN where all are alike;
+            coverage_by_thirds {"smallest": {1: share, 2: share}, "middle": .., "largest": ..} of
+            the rows by their standard deviations; coverage {k: share of targets within k standard
+            deviations, noise included, transformed}, k = 1..5; pull_width, the standard deviation
+            of those standardised residuals; n_effective, the median effective number of draws
+            behind the predictions (of all chains with a weight, as if the weights were equal);
+            num_rows. With a calibration, standardised residuals are normal quantiles of the
+            probability of a smaller target, and densities are those of the Student's t that fits
+            the scores. Under a transform that is not affine, such as "log10", all scores but the
+            density take a known `noise_scale` at the prediction, as `predict` does. The density is
+            that of the likelihood.
 
             For classes: accuracy of the most probable class; brier, the squared distance of
             probabilities and truth summed over all classes, two for a Bernoulli target, 0 to 2
@@ -526,65 +532,69 @@ class SampledModel(ExplainsAttributes):
         scale: str = "stddev",
         groups: Any = None,
     ) -> Calibration:
-        """Make error bars hold as often as they say, by rows that the fit has not seen.
+        """Calibrate the error bars by rows that the fit has not seen or that are left out of it.
 
-        Scores of these rows, targets less predicted means over predicted standard deviations, say
-        how wide an interval has to be, on either side: a conformal predictive system (Vovk, Gammerman
-        and Shafer 2022, Algorithmic Learning in a Random World, chapter 7). For new rows like these,
-        intervals then hold with their probability whatever the noise and however wrong the model,
-        on average over rows; beyond the outermost ranks by a Student's t that is fitted to the
-        scores. Means stay what they are. Every later `predict(include_noise=True)`, score, plot and
-        saved file uses it; `calibrated=False` asks for the predictions of the posterior.
+        The scores of these rows are targets less predicted means over predicted standard
+        deviations. They determine how wide an interval has to be on either side: a conformal
+        predictive system (Vovk, Gammerman and Shafer 2022, Algorithmic Learning in a Random World,
+        chapter 7). For new rows like these, intervals then hold with their probability on average
+        over rows, whatever the noise and however wrong the model. Beyond the outermost ranks, a
+        Student's t that is fitted to the scores takes over. Means do not change. Every later
+        `predict(include_noise=True)`, score, plot and saved file uses the calibration;
+        `calibrated=False` requests the predictions of the posterior.
 
-        Where inputs lie outside the training inputs, whose errors no row tells, bars are the wider
-        ones of the two (`predict(return_trust=True)` says where). Stacking and compression take the
-        calibration away, as it is about the draws as they were: calibrate after them.
+        Outside the training inputs no row tells the errors. Error bars there are the wider of the
+        calibrated and the uncalibrated ones (`predict(return_trust=True)` returns the trust
+        levels). Stacking and compression remove the calibration, as it belongs to the draws before:
+        calibrate after them.
 
         Args:
-            x_calibration: Inputs [N, D] of rows that the fit has not seen; 20 at least, 150 say 1 and
-                2 standard deviations, 700 or more the third. Rows that stopped ADAM early are fine,
-                those that `stack_chains` was given are not.
+            x_calibration: Inputs [N, D] of rows that the fit has not seen. At least 20 are needed;
+                150 determine 1 and 2 standard deviations, 700 or more the third. Rows that stopped
+                ADAM early may be used, those that `stack_chains` was given may not.
             y_calibration: Their targets [N, K] or [N], original units.
-            noise_scale: Known standard deviations of these rows, in the units of y; required after a
-                fit that had them.
+            noise_scale: Known standard deviations of these rows, in the units of y; required after
+                a fit that had them.
             by: None (default): one distribution of scores for all rows. "stddev": up to three, of
-                rows with small, middle and large predicted standard deviations; "trust": two, inside
-                the training inputs and at their edge; so that each group is right by itself.
-                150 rows at least in each.
-            method: "split" (default) by the rows that are given. "loo" takes none: by the rows of the
-                fit, each left out in turn by its leverage, the variance of the function there over
-                that of the noise. It is exact for Gaussian noise and a Gaussian posterior in each
-                group of chains that represent the same functions. Where chains have hardly moved, the
-                derivatives of up to 1000 weights tell the leverage. Needs the model as it was fitted,
-                or of a run folder.
-            scale: What bars are in proportion to. "stddev" (default): the predicted standard
-                deviations. "misfit": these times the root mean square of the scores of the rows of
-                the fit around each input, so that bars grow where the networks fit badly: rows count
-                by how far a network that becomes exact there moves its prediction here, after
-                Swinburne and Perez 2025, Mach. Learn.: Sci. Technol. (POPS, arXiv:2402.01810). Of
-                nearly noise-free targets it tells which errors are large, of plain noise it
-                tells nothing (benchmarks/results/pops.md). Needs the rows of the fit with either
-                method, and at most 1000 weights per output in the last layer; files grow by four
-                matrices of up to 1000 x 1000 numbers for each target, and exports to ONNX and
-                SavedModel have no calibrated bars.
+                rows with small, middle and large predicted standard deviations. "trust": two,
+                inside the training inputs and at their edge. Each group is then calibrated by
+                itself and needs at least 150 rows.
+            method: "split" (default): by the given rows. "loo" takes no rows: it uses the rows of
+                the fit, each left out in turn by its leverage, the variance of the function there
+                over that of the noise. It is exact for Gaussian noise and a Gaussian posterior in
+                each group of chains that represent the same functions. If chains have hardly moved,
+                the derivatives with respect to up to 1000 weights give the leverage. "loo" needs
+                the model as it was fitted, or of a run folder.
+            scale: The quantity that error bars are proportional to. "stddev" (default): the
+                predicted standard deviations. "misfit": these times the root mean square of the
+                scores of the rows of the fit around each input, so that error bars grow where the
+                networks fit badly. Rows count by how far a network that becomes exact there moves
+                its prediction at the input, after Swinburne and Perez 2025, Mach. Learn.: Sci.
+                Technol. (POPS, arXiv:2402.01810). For nearly noise-free targets "misfit" tells
+                which errors are large, for plain noise it tells nothing
+                (benchmarks/results/pops.md). It needs the rows of the fit with either method, and
+                at most 1000 weights per output in the last layer. Files grow by four matrices of up
+                to 1000 x 1000 numbers for each target, and exports to ONNX and SavedModel have no
+                calibrated bars.
             groups: Labels [N] of rows that belong together, such as those of one subject; text or
-                integers. With "loo" the rows of a label are left out together, by default those that
-                the fit was given, so that bars hold for new subjects; with "split" they are
-                together where `coverage_after` is judged. Not with "loo" and "misfit".
+                integers. With "loo" the rows of a label are left out together, so that error bars
+                hold for new subjects. By default these are the groups that the fit was given. With
+                "split" the rows of a label stay together in the estimate of `coverage_after`. Not
+                with "loo" and "misfit".
 
         Returns:
             `Calibration`: num_rows, bars, coverage_before, coverage_after, `summary()`.
 
         Raises:
             NotFittedError: Before a fit.
-            TypeError, ValueError: For unusable rows, too few of them, more than half of them rows of
-                the fit; for class likelihoods; for "loo" and "misfit" without the rows of the fit,
-                where most rows decide their own prediction, and where chains hardly moved, so that
-                their draws do not tell; for "loo" with networks that are not sampled, but those of
-                `fit_laplace`.
+            TypeError, ValueError: For unusable rows, for too few rows, and if more than half of
+                them are rows of the fit; for class likelihoods; for "loo" and "misfit" without the
+                rows of the fit, if most rows dominate their own prediction, and if chains hardly
+                moved, so that their draws do not give the leverage; for "loo" with networks that
+                are not sampled, except those of `fit_laplace`.
 
         Warns:
-            UserWarning: Where some of the rows took part in the fit.
+            UserWarning: If some of the rows took part in the fit.
 
         Example:
             model.fit_posterior(x, y)
@@ -614,23 +624,23 @@ class SampledModel(ExplainsAttributes):
         return found
 
     def diagnose(self, x_reference: ArrayLike | None = None) -> Diagnosis:
-        """R-hat and effective sample sizes, of predictions first.
+        """Compute R-hat and effective sample sizes of the predictions, the log density and the weights.
 
         Args:
-            x_reference: Inputs [R, D] at which predictions are compared, of classes their logits
+            x_reference: Inputs [R, D] at which predictions are compared, for classes their logits
                 (`space="transformed"`). Default: up to 200 validation rows, or training rows, saved
                 with the model.
 
         Returns:
             `Diagnosis` with rhat_function, ess_function [R, K], rhat_parameters, ess_parameters
-            [P], verdict, warnings, `summary()` and more. They are about the chains as they were
-            sampled; where `stack_chains` has weighted them, the summary says so. What it says of
-            the training rows is what the fit found.
+            [P], verdict, warnings, `summary()` and more. The numbers describe the chains as they
+            were sampled. If `stack_chains` has weighted them, the summary says so. The comparison
+            with the training rows is that of the fit.
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: For unusable inputs, and for a model without chains: compressed, or of a run
-                that was stopped before its first draw.
+            ValueError: For unusable inputs, and for a model without chains: a compressed one, or
+                one of a run that was stopped before its first draw.
         """
         from tfbnn.posterior.fit_checking import diagnose_ensemble
         from tfbnn.posterior.stacking import weighting_note
@@ -657,27 +667,29 @@ class SampledModel(ExplainsAttributes):
         noise_scale: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> Basins:
-        """Say which chains represent the same functions, and how much of the posterior is there.
+        """Group the chains by the functions that they represent, and compute the mass of each group.
 
-        Chains that do not agree may be in basins of very unequal mass, and their average then is no
-        posterior. Chains are in one basin where their mean predictions at the reference inputs saved
-        with the model are nearer to each other than two of their standard deviations, root mean
-        square, or others connect them. The mass of a basin is found by bridge sampling (Meng and Wong
-        1996, Statistica Sinica 6, 831) between up to 800 draws of each chain and a normal
-        distribution beside them, made of half of the draws and the Gauss-Newton matrix at the best
-        one, with its relative mean square error (Fruehwirth-Schnatter 2004, Econometrics Journal 7,
-        143). Where the two hardly overlap, as with hundreds of parameters, it is not known: its error
-        is infinite.
+        Chains that do not agree may be in basins of very unequal mass, and their average then is
+        not the posterior. Chains are in one basin if their mean predictions at the reference inputs
+        saved with the model are nearer to each other than two of their standard deviations, root
+        mean square, or if other chains connect them. The mass of a basin is computed by bridge
+        sampling (Meng and Wong 1996, Statistica Sinica 6, 831) between up to 800 draws of each
+        chain and a normal distribution. The latter is made of half of the draws and the
+        Gauss-Newton matrix at the best one. Its error is the relative mean square error
+        (Fruehwirth-Schnatter 2004, Econometrics Journal 7, 143). If the two hardly overlap, as with
+        hundreds of parameters, the mass is not known and its error is infinite.
 
-        The H! 2^H copies of a network that are the same function (units in another order, signs
-        turned where the activation is odd) are as many in every basin and cancel in the weights.
-        Weights are of the basins that were found; what no chain found does not count.
+        A network has H! 2^H copies that are the same function (units in another order, signs turned
+        where the activation is odd). Every basin has the same number of copies, so they cancel in
+        the weights. Weights are relative to the basins that were found. Basins that no chain found
+        do not count.
 
         The result is kept with the model and in its file.
 
         Args:
-            x, y, noise_scale, offset: All rows of the fit, as in `fit_posterior`. Default: those that this
-                model was fitted to in this process, or those of the run folder it was loaded from.
+            x, y, noise_scale, offset: All rows of the fit, as in `fit_posterior`. Default: the rows
+                that this model was fitted to in this process, or those of the run folder it was
+                loaded from.
 
         Returns:
             `Basins`: labels [C], log_weights and log_weight_stderr [B] in nats, rhat_within
@@ -685,12 +697,12 @@ class SampledModel(ExplainsAttributes):
 
         Raises:
             NotFittedError: Before a fit.
-            TypeError, ValueError: For unusable rows, rows that are not as many as those of the fit,
-                a model without chains, fewer than eight draws per chain, and with several basins for
-                more than 8000 parameters.
+            TypeError, ValueError: For unusable rows, for another number of rows than in the fit,
+                for a model without chains, for fewer than eight draws per chain, and with several
+                basins for more than 8000 parameters.
 
         Warns:
-            UserWarning: When the rows are not those of the fit.
+            UserWarning: If the rows are not those of the fit.
 
         Example:
             print(model.basins().report())
@@ -713,20 +725,22 @@ class SampledModel(ExplainsAttributes):
         num_repeats: int = 5,
         seed: int = 0,
     ) -> Importance:
-        """Tell which columns the predictions need, by the log score of rows with a column out of order.
+        """Compute the importance of each column: the loss of log score if its values are permuted.
 
-        The values of one column change places among the rows, and the mean log predictive density of the
-        posterior, without calibration, falls by so much (permutation importance: Breiman 2001, Machine
-        Learning 45, 5). Of columns that say the same each may be spared, and neither loses much.
-        `relevance` needs no rows, and tells by how much the function changes with an input.
+        The values of one column are permuted among the rows. The loss is the decrease of the mean
+        log predictive density of the posterior, without calibration (permutation importance:
+        Breiman 2001, Machine Learning 45, 5). If several columns hold the same information, each
+        can be spared, and none of them loses much. `relevance` needs no rows, and measures by how
+        much the function changes with an input.
 
         Args:
-            x, y, noise_scale, offset: Rows as in `evaluate`, which the fit has not seen.
-            num_repeats: Orders that are tried, default 5.
-            seed: Of these.
+            x, y, noise_scale, offset: Rows that the fit has not seen, as in `evaluate`.
+            num_repeats: Number of permutations, default 5.
+            seed: Seed of the permutations.
 
         Returns:
-            `Importance` with names, loss and stddev [D], for each column of the fit; printed, a table.
+            `Importance` with names, loss and stddev [D], for each column of the fit; printed, a
+            table.
 
         Raises:
             NotFittedError: Before a fit.
@@ -744,24 +758,25 @@ class SampledModel(ExplainsAttributes):
         return importance_of(ensemble, rows, num_repeats, check_integer("seed", seed, minimum=0))
 
     def relevance(self) -> Relevance:
-        """Tell which inputs matter, by the prior scales that `tfbnn.priors.ARD` samples.
+        """Compute the relevance of each input from the prior scales that `tfbnn.priors.ARD` samples.
 
-        The default prior has them; one that is given has them with ARD on the first kernel.
+        The default prior has these scales. Any other prior needs ARD on the first kernel.
 
-        The scale s_i of input i is the standard deviation that its weights in the first layer have
-        by the prior, per standard deviation of the input where `x_transform` standardises (as it
-        does by default). In the standard parameterisation it is that of the weights themselves. In
-        ntk the network multiplies the kernel by s_i / sqrt(D) for D inputs, so that the effective
-        weights have the standard deviation s_i / sqrt(D): the scales of one fit compare with each
-        other, those of the two parameterisations only after this division.
+        The scale s_i of input i is the prior standard deviation of its weights in the first layer,
+        per standard deviation of the input where `x_transform` standardises (as it does by
+        default). In the standard parameterisation it is that of the weights themselves. In ntk the
+        network multiplies the kernel by s_i / sqrt(D) for D inputs, so that the effective weights
+        have the standard deviation s_i / sqrt(D). Scales of one fit compare with each other. Scales
+        of the two parameterisations compare only after this division.
 
-        A column of text with three values or more has a scale for each, "colour=red"; as the inputs of
-        one column are standardised alike, these compare with each other (`tfbnn.data.coding`).
+        A column of text with three values or more has a scale for each value, "colour=red". As the
+        inputs of one column are standardised alike, their scales compare with each other
+        (`tfbnn.data.coding`).
 
-        An input whose scale is far below the others' says little about the targets. The reverse
-        does not hold for every small difference: an input that acts linearly needs smaller weights
-        than one that bends, and of two inputs that say the same either may carry it. A handful of
-        weights determines each scale, so look at the quantiles, too.
+        An input whose scale is far below the others' has little influence on the targets. The
+        reverse does not hold for every small difference: an input that acts linearly needs smaller
+        weights than one that bends, and if two inputs hold the same information, either may carry
+        it. A handful of weights determines each scale, so look at the quantiles, too.
 
         Returns:
             `Relevance` with names, median, lower and upper [D], quantiles at 50, 16 and 84 % over
@@ -788,30 +803,30 @@ class SampledModel(ExplainsAttributes):
         noise_scale: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> Stacking:
-        """Weigh the chains by how well they predict held-out rows together: stacking.
+        """Weight the chains by stacking: by how well their mixture predicts held-out rows.
 
         For chains that do not mix. The weights maximise the mean log score of the mixture of the
         chains' predictive densities on the held-out rows (Yao, Vehtari and Gelman 2022, JMLR 23,
         arXiv:2006.12335), and every later prediction, score and saved file uses them. The mixture
-        is **not the posterior**, and reports say so. Chains can end up without any weight. Draws
-        stay as they are, so that stacking again starts from scratch.
+        is **not the posterior**, and reports say so. Chains can end up without any weight. The
+        draws do not change, so that stacking again starts from scratch.
 
         Args:
             x_validation: Inputs [N, D] of rows that the fit has not seen.
             y_validation: Their targets [N, K] or [N], original units.
             noise_scale: Known standard deviations of the validation rows, [N] or [N, K], in the
                 units of y; required after a fit that had them.
-            offset: Of counts, logarithms of their exposures.
+            offset: For counts, logarithms of their exposures.
 
         Returns:
             `Stacking`: weights [C], method, log_score_uniform, log_score_stacked, num_rows,
-            `summary()`. The scores are of the very rows the weights were fitted
-            to: judge the mixture with `evaluate` on others.
+            `summary()`. The scores are those of the rows that the weights were fitted
+            to: score the mixture with `evaluate` on other rows.
 
         Raises:
             NotFittedError: Before a fit.
-            TypeError, ValueError: For unusable rows, a row to which every chain gives density zero,
-                and after `fit_laplace`, which has no chains.
+            TypeError, ValueError: For unusable rows, for a row to which every chain gives density
+                zero, and after `fit_laplace`, which has no chains.
         """
         from tfbnn.posterior.stacking import stack
 
@@ -835,32 +850,34 @@ class SampledModel(ExplainsAttributes):
         *,
         x_reference: ArrayLike | None = None,
     ) -> Self:
-        """Return a model with fewer draws that predicts about the same, with a statement of the change.
+        """Return a model with fewer draws that predicts about the same, with a record of the change.
 
-        Smaller files and faster predictions. The draws chosen have equal weights and form one
-        chain; weights that `stack_chains` gave to chains are honoured by the choice. They are no
-        Markov chain any more: `diagnose` refuses, and `n_effective` of `evaluate` is NaN.
+        Files become smaller and predictions faster. The chosen draws have equal weights and form
+        one chain. The choice takes account of weights that `stack_chains` gave to chains. The draws
+        are no longer a Markov chain: `diagnose` refuses them, and `n_effective` of `evaluate` is
+        NaN.
 
         Args:
-            num_draws: Draws to choose out of all chains with a weight, default 100.
+            num_draws: Number of draws to choose out of all chains with a weight, default 100.
             method: "kernel_thinning" (default) keeps mean, standard deviation and quantiles of the
                 predictions at reference inputs (Dwivedi and Mackey 2024, arXiv:2105.05842), out
                 of up to 4000 equally spaced draws. "stride" takes equally spaced draws.
-            x_reference: Inputs [R, D] at which predictions are to be kept; targets are not needed,
-                and 1000 inputs like those to come keep them better than the default. The change is
-                then stated at the reference inputs saved with the model, so pass others. Default:
-                three quarters of those saved, and the change is stated at the last quarter.
+            x_reference: Inputs [R, D] at which predictions are to be kept. Targets are not needed.
+                1000 inputs like those to come keep predictions better than the default. The change
+                is measured at the reference inputs saved with the model, so pass other ones.
+                Default: three quarters of those saved, and the change is measured at the last
+                quarter.
 
         Returns:
             BayesianMLP with `posterior.draws` [1, num_draws, P] and the record `compression`. A
-            draw is repeated where a chain has more weight than draws.
+            draw is repeated if a chain has more weight than draws.
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When SciPy is not installed, but for "stride".
-            TypeError, ValueError: For unusable inputs or settings, more draws than there are, a
-                model that was compressed already, and one of `fit_laplace`, whose num_results may
-                be smaller instead.
+            ImportError: If SciPy is not installed, except for "stride".
+            TypeError, ValueError: For unusable inputs or settings, for more draws than there are,
+                for a model that is already compressed, and for one of `fit_laplace`, whose
+                num_results may be smaller instead.
 
         Example:
             small = model.compress(num_draws=100, x_reference=x_train[:1000])
@@ -893,22 +910,22 @@ class SampledModel(ExplainsAttributes):
     ) -> PriorDraws:
         """Draw networks from the prior, and rows from the prior predictive distribution.
 
-        To see what a prior means: functions that are all flat, or rows far outside of what is possible,
-        speak against it. Noise that is learned is drawn from its prior as well.
+        The draws show what a prior means: functions that are all flat, or rows far outside the
+        possible range, speak against it. Learned noise is drawn from its prior as well.
 
         Args:
             x: Inputs [N, D], as in `predict`.
-            noise_scale: Known standard deviations of the rows, as in `predict`; required after a fit
-                that had them.
-            offset: Of counts, as in `predict`.
-            num_results: Draws S, default 100.
+            noise_scale: Known standard deviations of the rows, as in `predict`; required after a
+                fit that had them.
+            offset: For counts, as in `predict`.
+            num_results: Number of draws S, default 100.
             seed: Integer.
 
         Returns:
             `PriorDraws` (theta, f, y). After a fit inputs and targets are in original units, by the
-            transforms of the fit. Before one, "standardize" of the inputs is learned from x, and
-            targets are on the scale the network sees, unless their transform learns nothing; of what is
-            "auto" in the model a fit may choose otherwise by its rows.
+            transforms of the fit. Before a fit, "standardize" of the inputs is learned from x, and
+            targets are on the scale the network sees, unless their transform learns nothing.
+            Settings that are "auto" may be chosen differently by the rows of a fit.
 
         Raises:
             TypeError, ValueError: For unusable inputs, for more than 4 GB of draws, and for a model
@@ -924,34 +941,36 @@ class SampledModel(ExplainsAttributes):
         return prior_draws(self.spec, self._ensemble, x, known, num_results, seed)
 
     def to_onnx(self, path: StrPath) -> None:
-        """Write mean and spread of the function as an ONNX file; needs the extra `onnx`.
+        """Write mean and standard deviation of the function as an ONNX file; needs the extra `onnx`.
 
-        Input "x" [N, D], numbers as of `code_inputs`, and outputs "mean", "stddev" [N, K], of a calibrated model "lower", "median",
-        "upper", too, are those of `to_savedmodel`; names of
-        inputs, codes of text and classes are in the file's metadata, as JSON. Operations are of operator set 17.
-        All draws of all rows of a call are computed at once, so memory grows with draws x widest
-        layer x N: pass large tables in pieces. "gelu" and "erf" of a float64 network are exact to 1e-7, as
-        runtimes have its error function for float32 alone.
+        The input is "x" [N, D], numbers as of `code_inputs`. The outputs are "mean" and "stddev"
+        [N, K], for a calibrated model also "lower", "median" and "upper". They are those of
+        `to_savedmodel`. The names of inputs, the codes of text and the classes are in the metadata
+        of the file, as JSON. Operations are of operator set 17. A call computes all draws of all
+        its rows at once, so memory grows with draws x widest layer x N: pass large tables in
+        pieces. "gelu" and "erf" of a float64 network are exact to 1e-7, as runtimes have the error
+        function for float32 alone.
 
         Args:
             path: File to write; by custom it ends in .onnx.
 
         Raises:
             NotFittedError: Before a fit.
-            ImportError: When the package onnx is not installed.
-            ValueError: When the draws take more than the 2 GiB that such a file can hold, and after
-                `fit_laplace`, whose draws are no networks.
+            ImportError: If the package onnx is not installed.
+            ValueError: If the draws take more than the 2 GiB that such a file can hold, and after
+                `fit_laplace`, whose draws are not networks.
         """
         from tfbnn.posterior.onnx import write_onnx
 
         write_onnx(self._fitted("to_onnx", allow_unsampled=False), path)
 
     def _fitted(self, needs_networks: str | None = None, allow_unsampled: bool = True) -> Posterior:
-        """Return the Ensemble, with a warning, once, where it is not what was asked for.
+        """Return the ensemble, and warn once if it is not what was requested.
 
         Args:
-            needs_networks: What takes draws for networks, and is refused where they are none.
-            allow_unsampled: Whether the networks of a run without draws will do.
+            needs_networks: Name of a caller that needs draws that are networks. Other draws are
+                refused.
+            allow_unsampled: Whether to accept the networks of a run without draws.
         """
         ensemble = self._sampled()
         if ensemble.provenance.is_unfinished and not allow_unsampled:
@@ -975,7 +994,7 @@ class SampledModel(ExplainsAttributes):
         return ensemble
 
     def _sampled(self) -> Posterior:
-        """Return what `_fitted` does, without the warning, for those who have given it."""
+        """Return the ensemble as `_fitted` does, without its warning."""
         if self._ensemble is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has no draws yet. Call fit_posterior first, or tfbnn.load."
@@ -983,10 +1002,10 @@ class SampledModel(ExplainsAttributes):
         return self._ensemble
 
     def _keep(self, rows: Rows, ensemble: Ensemble, in_any_case: bool = False) -> None:
-        """Take over what was fitted to rows, which leave-one-out needs and a file does not hold.
+        """Store a fitted ensemble and its rows, which leave-one-out needs and a file does not hold.
 
-        What is not sampled replaces an earlier posterior `in_any_case`, or not: the networks of a
-        run that was stopped before its first draw are worth less.
+        Networks that are not sampled replace an earlier posterior only with `in_any_case`: the
+        networks of a run that was stopped before its first draw are worth less.
         """
         if not in_any_case and ensemble.provenance.not_sampled and self._ensemble is not None:
             if self._ensemble.provenance.not_sampled is None:
@@ -994,7 +1013,7 @@ class SampledModel(ExplainsAttributes):
         self._ensemble, self._training_rows = Posterior.of(ensemble), rows
 
     def _unseen_rows(self) -> tuple[NetworkRows | None, Array | None]:
-        """Return rows of the fit that no diagnosis has seen, transformed, and their groups."""
+        """Return the training rows, transformed, and their groups; (None, None) after a diagnosis."""
         rows, ensemble = self._training_rows, self._sampled()
         if rows is None or ensemble.diagnostics is not None:
             return None, None
@@ -1002,13 +1021,13 @@ class SampledModel(ExplainsAttributes):
 
 
 def _index_of(x: Any) -> Any:
-    """Return the index of a frame, or None."""
+    """Return the index of a data frame, or None."""
     index = getattr(x, "index", None)
     return None if callable(index) else index  # a method of lists
 
 
 def _is_calibrated(ensemble: Ensemble, calibrated: bool | str, include_noise: bool) -> bool:
-    """Return whether bars are to be those of the ensemble's calibration."""
+    """Return whether error bars are those of the ensemble's calibration."""
     if isinstance(calibrated, str):
         check_choice("calibrated", calibrated, {"auto"})
         return include_noise and ensemble.calibration is not None
@@ -1027,5 +1046,5 @@ def _warn_of_calibration(ensemble: Ensemble, what: str) -> None:
 
 
 def networks_of(value: Any) -> Any:
-    """Return the Ensemble of a fitted model, whatever its draws are; what is no model is given back."""
+    """Return the ensemble of a fitted model, sampled or not; return any other value as it is."""
     return value._sampled() if isinstance(value, SampledModel) else value

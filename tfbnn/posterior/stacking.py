@@ -1,7 +1,7 @@
 """Stacking: weights of the chains that predict held-out rows best as a mixture.
 
-Chains that do not mix stay in modes of their own, and how many chains found a mode says nothing
-about its posterior mass. Stacking weighs chains by how well the mixture of their predictive
+Chains that do not mix stay in modes of their own, and the number of chains in a mode says nothing
+about its posterior mass. Stacking weights chains by how well the mixture of their predictive
 densities scores on rows that were held out. The result is a good predictive distribution; it is
 not the posterior, and every report says so.
 
@@ -24,13 +24,13 @@ from tfbnn.system.arrays import Array
 
 ON_VALIDATION_ROWS = "stacking on validation rows"
 
-# Weights closer than this to each other are equal.
+# Weights closer to each other than this count as equal.
 _UNIFORM = 1e-9
 # Guaranteed distance of the mean log score from its maximum, in nats per row.
 _TOLERANCE = 1e-8
 # Weights below this are noise of the solver; they are dropped if the guarantee still holds.
 _NEGLIGIBLE = 1e-6
-# The barrier gives way by this factor at a time; Newton's method follows in a few steps.
+# The barrier is weakened by this factor at a time; Newton's method follows in a few steps.
 _FACTOR = 10.0
 _MAX_NEWTON_STEPS = 100
 _NEWTON_DECREMENT = 1e-4
@@ -95,7 +95,7 @@ def stack(ensemble: Ensemble, rows: NetworkRows) -> Stacking:
 
 
 def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
-    """Return the log predictive density of every row under every chain by itself: [C, n].
+    """Compute the log predictive density of every row under every chain by itself: [C, n].
 
     Each is the log of the mean over the chain's own draws of the joint density of all targets, in
     transformed space.
@@ -107,14 +107,16 @@ def chain_log_densities(ensemble: Ensemble, rows: NetworkRows) -> Array:
     found = np.empty((ensemble.num_chains, len(rows.x)))
     equal = np.full(ensemble.num_results, 1.0 / ensemble.num_results)
     for part, location, scale, *_ in target_tiles(ensemble, rows):
-        with np.errstate(over="ignore"):  # of a prediction that is off by 1e154 deviations
+        with np.errstate(over="ignore"):  # a prediction may be off by 1e154 deviations
             values = ensemble.spec.likelihood.log_density(rows.y[part], location, scale)
         found[:, part] = [log_mean_exp(of_chain, equal) for of_chain in ensemble.by_chains(values)]
     return found
 
 
 def stacking_weights(log_densities: npt.ArrayLike) -> Array:
-    """Return simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)) (Yao et al. 2022, section 2).
+    """Compute the simplex weights that maximise mean_i log(sum_c w_c exp(l_ci)).
+
+    See Yao et al. 2022, section 2.
 
     Args:
         log_densities: l [C, n], held-out log predictive densities of C chains for n rows; -inf is
@@ -139,14 +141,14 @@ def stacking_weights(log_densities: npt.ArrayLike) -> Array:
         raise ValueError(
             f"Every chain gives row {np.argmin(largest)} the density zero. Check this row, or leave it out."
         )
-    # Relative to the best chain of a row, what underflows has a density below 1e-300 of the best
-    # one, and the optimum gives the mixture at least 1 / n of that: it cannot matter.
+    # A density that underflows is below 1e-300 of that of the best chain of the row. The optimum
+    # gives the mixture at least 1 / n of the latter, so that the former cannot matter.
     with np.errstate(under="ignore"):
         return max_log_mixture(np.exp(values - largest))
 
 
 def weighting_note(ensemble: Ensemble) -> str | None:
-    """One line on chains that are weighted unequally, for reports; None where they are not."""
+    """Return a line on unequal weights of the chains for reports; None if they are equal."""
     weights = ensemble.chain_weights
     if np.ptp(weights) < _UNIFORM:
         return None
@@ -160,14 +162,16 @@ def _weights_text(weights: Array) -> str:
 
 
 def max_log_mixture(densities: Array) -> Array:
-    """Maximises mean_i log(sum_c w_c p_ci) over the simplex.
+    """Maximise mean_i log(sum_c w_c p_ci) over the simplex.
 
     The problem is concave. Instead of the simplex, sum_c w_c is subtracted from the objective for
-    w >= 0: its maximum has weights that add up to one by itself, since the logarithm of a scaled
-    mixture is shifted. A logarithmic barrier keeps weights positive and is weakened step by step;
-    every term is self-concordant, so that damped Newton steps stay inside and converge from any
+    w >= 0. The maximum then has weights that add up to one by itself, since the logarithm of a
+    scaled mixture is shifted. A logarithmic barrier keeps weights positive and is weakened step by
+    step.
+    Every term is self-concordant, so that damped Newton steps stay inside and converge from any
     start (Boyd and Vandenberghe 2004, "Convex optimization", sections 9.6 and 11.5). There is no
-    randomness; of many optima, as for chains that are alike, the barrier picks the most even.
+    randomness. Among several optima, as for chains that are alike, the barrier picks the most even
+    one.
 
     Args:
         densities: p [C, n], non-negative, scaled such that the largest of every row is about one.
@@ -190,9 +194,10 @@ def max_log_mixture(densities: Array) -> Array:
 
 
 def optimality_gap(weights: Array, densities: Array) -> float:
-    """Return how much the mean log mixture can still grow at most: max_c mean_i p_ci / mixture_i - 1.
+    """Return an upper bound of what the mean log mixture can still gain.
 
-    The gradient of the concave objective is g_c = mean_i p_ci / mixture_i, and w . g = 1, so that
+    It is max_c mean_i p_ci / mixture_i - 1. The gradient of the concave objective is
+    g_c = mean_i p_ci / mixture_i, and w . g = 1, so that
     no other point of the simplex is better by more than max_c g_c - 1. It is zero exactly where
     the Karush-Kuhn-Tucker conditions hold.
 
@@ -210,10 +215,10 @@ def optimality_gap(weights: Array, densities: Array) -> float:
 
 
 def _newton(weights: Array, densities: Array, strength: float) -> Array:
-    """Minimises strength * n * (sum w - mean log mixture) - sum log w, in units of the weights.
+    """Minimise strength * n * (sum w - mean log mixture) - sum log w, in units of the weights.
 
     In these units (dw = w du) the Hessian is the unit matrix plus that of the responsibilities,
-    positive definite whatever the densities are.
+    which is positive definite for any densities.
     """
     num_rows = densities.shape[1]
     for _ in range(_MAX_NEWTON_STEPS):

@@ -1,1 +1,1 @@
-"""Arguments, configuration, plan, store, progress, result and report of a run."""
+"""A run: its arguments, configuration, plan, store, progress, result and report."""

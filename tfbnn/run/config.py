@@ -1,4 +1,4 @@
-"""Settled settings of a run, as its folder holds them: a resumed run needs nothing else."""
+"""The settled settings of a run, as stored in its folder. A resumed run needs nothing else."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,11 +21,11 @@ class Starts(NamedTuple):
 
     Attributes:
         theta: [C, P].
-        text: One line on how they came about.
-        seconds: What this took.
-        interrupted: Whether the user asked to stop meanwhile: they are as good as they were then.
-        superchains: Number of the superchain of each chain [C]: chains of one number start from one network,
-            or from particles that may have a common ancestor. None where all are independent.
+        text: One line on how they were found.
+        seconds: Seconds that the search took.
+        interrupted: Whether the user asked to stop during the search. The starts are as found by then.
+        superchains: Number of the superchain of each chain [C]. Chains with the same number start from one
+            network, or from particles that may have a common ancestor. None if all are independent.
     """
 
     theta: Array
@@ -36,7 +36,7 @@ class Starts(NamedTuple):
 
     @classmethod
     def given(cls, theta: Array, text: str = "given as initial_state") -> "Starts":
-        """Return starts that somebody gave [C, P], some of which may be equal."""
+        """Return starts given by the user [C, P], some of which may be equal."""
         distinct, numbers = np.unique(theta, axis=0, return_inverse=True)
         superchains = numbers.ravel() if len(distinct) < len(theta) else None
         return cls(theta, text, superchains=superchains)
@@ -44,15 +44,15 @@ class Starts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """All that decides the draws of a run: choices of the caller, and the environment.
+    """All settings that determine the draws of a run: the choices of the caller, and the environment.
 
     Attributes:
-        spec: What is sampled.
+        spec: Spec that is sampled.
         kernel: Kernel settings as JSON (`tfbnn.engine.kernels.registry.kernel_to_json`).
-        sampling: Seed, numbers of chains, transitions and draws; the last of them may grow.
-        environment: As `tfbnn.engine.basis.seeds.describe_environment` says it.
-        temperatures: Powers of the likelihood of a chain's rungs.
-        initial_state: Starts where the caller said where the chains start, else None.
+        sampling: Seed, numbers of chains, transitions and draws. The number of draws may grow.
+        environment: Result of `tfbnn.engine.basis.seeds.describe_environment`.
+        temperatures: Powers of the likelihood at the rungs of a chain.
+        initial_state: Starts if the caller gave them, else None.
     """
 
     spec: Sampled
@@ -64,22 +64,22 @@ class RunConfig:
 
     @property
     def num_rows(self) -> int:
-        """Rows that a density adds up; 0 of a log density, which has its own."""
+        """Number of rows in the density; 0 for a log density, which has its own data."""
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitConfig(RunConfig):
-    """All that is settled of a fit of a model to rows.
+    """All settled settings of the fit of a model to rows.
 
     Attributes besides those:
         spec: NetworkSpec.
         rows, validation: Rows; the latter may be None.
         pretraining: Pretraining, or None.
-        provenance: What the ensemble is to say of its origin, as far as no draw is needed.
-        calibrate: Whether the run ends with a calibration by its rows, which decides no draw: one
-            that goes on may end otherwise.
-        effort: As in `FitOptions`: what a run that goes on without a number of draws may still spend.
+        provenance: The parts of the provenance of the ensemble that are known without draws.
+        calibrate: Whether the run ends with a calibration by its rows. This affects no draw, so a resumed
+            run may end differently.
+        effort: As in `FitOptions`. It limits the work of a resumed run without a fixed number of draws.
     """
 
     spec: NetworkSpec
@@ -101,10 +101,10 @@ class FitConfig(RunConfig):
 
 
 class GroupLayout(NamedTuple):
-    """The part of a plan that a resumed run keeps, whatever device and settings say now.
+    """The part of a plan that a resumed run keeps, whatever the device and the settings are now.
 
     Attributes:
-        groups: Lists of chains, a chain group each.
+        groups: Chain groups, each a list of chains.
         length: Transitions per block.
     """
 
@@ -113,13 +113,13 @@ class GroupLayout(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Facts of a run at its beginning, besides its configuration.
+    """Facts recorded when a run begins, besides its configuration.
 
     Attributes:
-        starts: Where its chains start.
+        starts: Starts of the chains.
         start_log_prob: The log densities there [C].
-        layout: Which chains advance together, and in which blocks.
-        in_workers: Whether they advance with one thread per operation, as on a cluster.
+        layout: The chains that advance together, and the length of blocks.
+        in_workers: Whether the chains advance with one thread per operation, as on a cluster.
     """
 
     starts: Starts

@@ -9,36 +9,37 @@ from tfbnn.run.plan import LONGEST_BLOCK, Planned, power_of_two
 from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import Pretraining
 
-# What a core does in about a second.
+# Operations of a core in about a second.
 _FLOPS_PER_CALL = 4e10
-# Some microseconds, and those beside the arithmetic of a gradient: of 277 rows by 460 weights one takes 40.
+# Overhead of an empty step, some microseconds, and of a gradient. A gradient of 277 rows by 460 weights takes
+# 40 microseconds.
 _FLOPS_OF_AN_EMPTY_STEP, _FLOPS_BESIDE = 2e5, 8e5
 
-# A step of ADAM, which gathers its rows: what it takes besides, and times the arithmetic of its products.
+# Overhead of a step of ADAM, which gathers its rows, and the factor on the arithmetic of its products.
 _FLOPS_BESIDE_A_BATCH, _TIMES_OF_A_BATCH = 1e6, 4.0
 
-# What a run that ends when chains agree may cost at most: four minutes of two cores by an estimate
-# that is, for networks of fifty units, right to two times too long.
+# Largest cost of a run that ends when chains agree: four minutes of two cores. For networks of fifty units
+# this estimate is between right and two times too long.
 _BUDGET_SECONDS = 480.0
 _DRAWS_BYTES = 1e9
 _FEWEST_RESULTS, _MOST_RESULTS = 100, 6_400
 
 
 def affordable_steps(flops_per_step: float) -> int:
-    """Return the number of steps that take about a second; a power of two, from settings alone."""
+    """Return the number of steps that take about a second, a power of two, from settings alone."""
     flops = flops_per_step + _FLOPS_OF_AN_EMPTY_STEP
     return power_of_two(min(_FLOPS_PER_CALL / flops, LONGEST_BLOCK))
 
 
 def seconds_of(flops: float) -> float:
-    """About how long so many operations take one core."""
+    """Estimate the seconds that one core takes for `flops` operations."""
     return flops / _FLOPS_PER_CALL
 
 
 def estimated_seconds(
     spec: Sampled, settings: Planned, num_rows: int, num_transitions: int
 ) -> float:
-    """About how long so many transitions of a chain take on one core, from settings alone."""
+    """Estimate the seconds of `num_transitions` of a chain on one core, from settings alone."""
     # One product forward and two backward: 6 operations per weight and row.
     products = spec.num_products * len(settings.temperatures)
     flops = float(6.0 * num_rows * products + _FLOPS_BESIDE)
@@ -53,18 +54,18 @@ def most_results(
     effort: float = 1.0,
     budget: float | None = None,
 ) -> int:
-    """Return the most draws per chain of a run that is not told how many: what its budget affords.
+    """Return the most draws per chain of a run without a fixed number of draws.
 
-    The budget is one of gradients times rows times weights, in seconds of a core as
-    `estimated_seconds` counts them, by default 480; no clock is read. Warm-up is paid from it too. What the draws
-    take in memory is bounded as well.
+    This is the number that its budget affords. The budget is a number of gradients times rows times
+    weights, in seconds of a core as `estimated_seconds` counts them, by default 480; no clock is read.
+    It includes warm-up. The memory of the draws is limited as well.
 
     Args:
-        spec: What is sampled.
+        spec: Spec that is sampled.
         settings: Kernel settings.
-        numbers: Numbers of the run; where these have a limit in seconds, that is the budget.
+        numbers: Numbers of the run. If they have a limit in seconds, the budget is not used.
         num_rows: Training rows N.
-        effort: Share of the budget, and of the largest number, to spend.
+        effort: Share of the budget, and of the largest number, to use.
         budget: The budget of a fit that is planned for less time.
     """
     chain_seconds = effort * (budget or _BUDGET_SECONDS) / numbers.num_chains
@@ -80,7 +81,7 @@ def most_results(
 
 
 def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_rows: int) -> float:
-    """About how long the epochs of one chain take on one core, from settings alone."""
+    """Estimate the seconds of the epochs of one chain on one core, from settings alone."""
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
     products = 6.0 * batch_size * spec.num_products

@@ -15,20 +15,20 @@ PHASES = ("warmup", "sampling")
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Progress of a chain group of C chains; never changed, but replaced.
+    """Progress of a chain group of C chains. It is never changed, but replaced.
 
     Attributes:
         chains: Indices of its chains.
         transition: Transitions of each chain so far.
-        transitions: Dict phase -> those that belong to it.
+        transitions: Dict phase -> number of transitions in it.
         acceptance_sum, num_gradients: Dict phase -> sums over its transitions [C].
         num_divergent: Divergent transitions of the sampling phase [C].
         num_refused: Transitions since the last block in which a chain accepted anything [C].
         recent_acceptance: Mean acceptance over the last block [C], NaN before it.
         step_size: Step sizes in use [C], NaN before they are known.
-        warmup_cut: Transitions of warm-up where a limit in seconds has cut it short, else None.
-        seconds: Dict field of Seconds -> wall-clock seconds that the run had spent when this was
-            committed, None elsewhere; earlier releases told of the phases alone.
+        warmup_cut: Number of warm-up transitions if a time limit has cut warm-up short, else None.
+        seconds: Dict field of Seconds -> wall-clock seconds that the run had spent at this commit, None
+            elsewhere. Earlier releases recorded only the phases.
     """
 
     chains: list[int]
@@ -62,7 +62,10 @@ class Counters:
     def after_block(
         self, phase: str, count: int, acceptance_sum: Array, num_gradients: Array, **others: Any
     ) -> "Counters":
-        """Return the counters after `count` more transitions of a phase; `others` are fields as they are then."""
+        """Return the counters after `count` more transitions of a phase.
+
+        The other arguments are new values of fields.
+        """
         return replace(
             self,
             transition=self.transition + count,
@@ -74,12 +77,12 @@ class Counters:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what checkpoints and messages hold; None stands for NaN."""
+        """Return the dict that checkpoints and messages hold; None stands for NaN."""
         return {name: _plain(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Counters":
-        """Read what `to_json` wrote."""
+        """Read the dict of `to_json`."""
         plain = ("chains", "transition", "transitions", "warmup_cut", "seconds")
         return cls(**{name: v if name in plain else _arrays(v) for name, v in entry.items()})
 
@@ -104,7 +107,7 @@ def _arrays(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Wall-clock seconds of a run by what they were spent on; each passes once, whoever waits."""
+    """Wall-clock seconds of a run by category. Each second counts once, however many threads wait."""
 
     startup: float = 0.0
     compile: float = 0.0
@@ -122,20 +125,20 @@ class Seconds:
 
     @classmethod
     def committed(cls, groups: Sequence[Counters]) -> "Seconds":
-        """Return the seconds of a run since it began, by the commits of its chain groups."""
+        """Return the seconds since a run began, from the commits of its chain groups."""
         found = [group.seconds for group in groups if group.seconds is not None]
         names = [item.name for item in fields(cls)]
         return cls(**{name: max([0.0, *(one.get(name, 0.0) for one in found)]) for name in names})
 
 
 class Clock:
-    """Tells the seconds of a run as they pass; other threads may ask at any time."""
+    """Measures the seconds of a run. Other threads may read it at any time."""
 
     def __init__(self, seconds: Seconds = Seconds()) -> None:
         """Make a Clock.
 
         Args:
-            seconds: Those spent before.
+            seconds: Seconds spent before.
         """
         self._state = seconds, "", 0.0
 
@@ -146,16 +149,16 @@ class Clock:
         return spent + Seconds(**{name: time.perf_counter() - since}) if name else spent
 
     def add(self, seconds: Seconds) -> None:
-        """Count some that were spent elsewhere; not while others are measured."""
+        """Add seconds that were spent elsewhere. Must not be called inside `measure`."""
         self._state = self.seconds + seconds, "", 0.0
 
     def count_as(self, name: str) -> None:
-        """Count what passes from now on as this field of Seconds, "" for none."""
+        """Count the time from now on as this field of Seconds, or not at all for ""."""
         self._state = self.seconds, name, time.perf_counter()
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
-        """Count what passes meanwhile as a field of Seconds."""
+        """Count the time inside the context as a field of Seconds."""
         self.count_as(name)
         try:
             yield

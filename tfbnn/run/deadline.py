@@ -1,4 +1,4 @@
-"""The time that a run may take, where a limit was given."""
+"""The time limit of a run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import replace
 from tfbnn.run.events import Event
 from tfbnn.run.result import Result
 
-# Largest shares of the limit, and of what is left of it when warm-up begins. The search may have so many times
-# its share of what is left when it begins.
+# Largest shares of the limit for search and warm-up, and largest share for warm-up of the time left when it
+# begins. The search may use _TIMES_OF_LEFT times its share of the time left when it begins.
 _SEARCH, _TIMES_OF_LEFT = 1 / 3, 1.2
 _WARMUP, _WARMUP_OF_LEFT = 1 / 3, 1 / 2
 
 
 class Deadline:
-    """The limit of a run, and what its phases may have of it.
+    """The time limit of a run, and the time available to its phases.
 
     Attributes:
         max_seconds: Seconds from the call to the end; infinite without a limit.
-        passed: What is over, in words; None as long as nothing is.
+        passed: Text on the limit that has passed; None before that.
     """
 
     def __init__(
@@ -36,10 +36,11 @@ class Deadline:
 
         Args:
             max_seconds: As in `tfbnn.Until`, None without a limit.
-            began: What `clock` said when the fit was called for.
-            ending: Seconds that calibration and diagnosis take with so many draws per chain.
-            clock: Returns the time in seconds; by default `time.perf_counter`.
-            search: Share of the limit that the search for starts may have.
+            began: Value of `clock` when the fit was called.
+            ending: Function that returns the seconds of calibration and diagnosis, given the draws per
+                chain.
+            clock: Function that returns the time in seconds; by default `time.perf_counter`.
+            search: Share of the limit for the search for starts.
         """
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self._began, self._ending, self._clock = began, ending, clock or time.perf_counter
@@ -48,28 +49,28 @@ class Deadline:
 
     @property
     def is_finite(self) -> bool:
-        """True where there is a limit."""
+        """True if there is a limit."""
         return math.isfinite(self.max_seconds)
 
     def left(self, num_kept: int = 1) -> float:
-        """Seconds until sampling has to end with so many draws per chain; infinite without a limit."""
+        """Return the seconds until sampling has to end with `num_kept` draws; infinite without a limit."""
         if not self.is_finite:
             return math.inf
-        # Without a draw there is nothing to calibrate, and the run goes on for one to the last second.
+        # Without a draw there is nothing to calibrate, and the run may use all seconds to get one.
         ending = self._ending(num_kept) if num_kept else 0.0
         return self.max_seconds - (self._clock() - self._began) - ending
 
     def for_search(self) -> float:
-        """Seconds that the search for starts may take from now on, compilation included."""
+        """Return the seconds that the search for starts may take from now on, compilation included."""
         return max(0.0, self._search * min(self.max_seconds, _TIMES_OF_LEFT * self.left()))
 
     def for_warmup(self, left: float | None = None) -> float:
-        """Seconds that warm-up may take, where so many are left when it begins; now by default."""
+        """Return the seconds that warm-up may take if it begins with `left` seconds left, by default now."""
         left = self.left() if left is None else left
         return max(0.0, min(_WARMUP * self.max_seconds, _WARMUP_OF_LEFT * left))
 
     def is_over(self, num_kept: int = 0) -> bool:
-        """Return whether the run has to end, with so many draws per chain."""
+        """Return whether a run with `num_kept` draws per chain has to end."""
         if self.passed is None and self.left(num_kept) <= 0:
             self.passed = f"max_seconds={self.max_seconds:g} was reached"
         return self.passed is not None
@@ -80,7 +81,7 @@ class Deadline:
 
 
 def in_time(result: Result, out_of_time: str | None) -> Result:
-    """Return a result that says so where the time was over, in these words, before the run was."""
+    """Return the result, with a text in `ended` if the time limit ended the run."""
     if out_of_time is None or result.ended is not None:
         return result
     num_results = result.draws.shape[1]

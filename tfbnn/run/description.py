@@ -31,12 +31,12 @@ from tfbnn.system.arrays import Array
 if TYPE_CHECKING:
     from tfbnn.storage.run.folder import RunFolder
 
-# Name of the array of starts that were given.
+# Name of the array of given starts.
 INITIAL_STATE = "initial state"
 
 
 def config_to_json(config: RunConfig) -> dict[str, Any]:
-    """JSON of everything but the arrays, of which it has hashes and names."""
+    """Return the JSON of a configuration. It contains hashes or names in place of arrays."""
     sampling, given = config.sampling, config.initial_state
     about: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def config_to_arrays(config: RunConfig) -> dict[str, Array]:
-    """Return a dict name -> array of the rows, and of the starts that were given."""
+    """Return a dict name -> array of the rows, and of the given starts."""
     arrays: dict[str, Array] = {}
     if isinstance(config, FitConfig):
         arrays |= _row_arrays("training", config.rows)
@@ -89,26 +89,26 @@ def config_to_arrays(config: RunConfig) -> dict[str, Array]:
 def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
     """Read the RunConfig of the run in a folder, of a model or a log density.
 
-    The functions of the latter are not there: what a file names is not called.
+    The functions of a log density are missing: functions that a file names are never called.
 
     Args:
         folder: RunFolder.
-        custom: Classes of the caller's own that a model may have, see `with_custom`.
+        custom: User-defined classes that a model may have, see `with_custom`.
 
     Raises:
-        RunFolderError: When it is not one that `make_run` can have written, or of a class
-            that is not among those.
+        RunFolderError: When `make_run` cannot have written the folder, or for a class that is not in
+            `custom`.
     """
     description = folder.description
     try:
         fixed = dict(description["fixed"])
-        given = description.get("initial_state")  # earlier releases knew of none
+        given = description.get("initial_state")  # missing in earlier releases
         common = dict(
             kernel=fixed["kernel"],
             sampling=Sampling(
                 **without_former(fixed["numbers"]),
                 num_results=wanted_results(folder),
-                # Earlier releases knew of none.
+                # Missing in earlier releases.
                 until=Until.from_json(description.get("until")),
             ),
             environment=fixed["environment"],
@@ -131,7 +131,7 @@ def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
 
 
 def read_fit_config(folder: RunFolder, custom: Sequence[Any] = ()) -> FitConfig:
-    """Read the FitConfig of a run that has to be one of a model; arguments as of `read_config`.
+    """Read the FitConfig of a run of a model; arguments as in `read_config`.
 
     Raises:
         RunFolderError: As `read_config`, and for a log density.
@@ -148,10 +148,10 @@ def read_fit_config(folder: RunFolder, custom: Sequence[Any] = ()) -> FitConfig:
 def _read_fit(
     description: dict[str, Any], fixed: dict[str, Any], arrays: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """Read the fields that only a FitConfig has, but for its spec."""
+    """Read the fields that only a FitConfig has, except its spec."""
     names, classes = description["feature_names"], fixed["classes"]
     pretraining = fixed["pretraining"]
-    # Earlier releases had neither.
+    # Missing in earlier releases.
     coding, transforms = fixed.get("coding"), fixed.get("transforms")
 
     def rows(name: str) -> Rows:
@@ -161,7 +161,7 @@ def _read_fit(
             arrays.get(f"{name} noise"),
             names and tuple(names),
             classes and tuple(classes),
-            # Runs of the first format do not say it: their models predict [N, K].
+            # Missing in the first format, whose models predict [N, K].
             bool(description.get("vector_target", False)),
             coding=None if coding is None else Coding.from_json(coding),
             groups=arrays.get(f"{name} groups"),
@@ -177,30 +177,30 @@ def _read_fit(
         "pretraining": pretraining
         and settings_from_json(pretraining, {"Pretraining": Pretraining}),
         "provenance": Provenance.from_json(dict(description["provenance"])),
-        # Earlier releases ended no run so.
+        # Missing in earlier releases, which calibrated no run.
         "calibrate": bool(description.get("calibrate", False)),
         "effort": float(description.get("effort", 1.0)),
     }
 
 
 def wanted_results(folder: RunFolder) -> int:
-    """Draws per chain that the run is to have, or may have."""
+    """Return the requested draws per chain, or their maximum."""
     return int(folder.description["num_results"])
 
 
 def said_end(folder: RunFolder) -> str | None:
-    """Why the run has ended though it might go on, in words; None where it has not."""
+    """Return the recorded reason why an open run has ended; None if it has not ended."""
     text = folder.description.get("ended")
     return None if text is None else str(text)
 
 
 def take_down_end(folder: RunFolder, text: str) -> None:
-    """Have `said_end` say so, until the run is to go on."""
+    """Record the reason that `said_end` returns. `extend_run` removes it."""
     folder.replace_description(folder.description | {"ended": text})
 
 
 def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Beginning) -> RunFolder:
-    """Make the folder of a run that begins; `make` is what `RunFolder.reserved` yields."""
+    """Make the folder of a new run. `make` is the function that `RunFolder.reserved` yields."""
     starts, log_prob, layout, in_workers = beginning
     seconds = {name: value for name, value in asdict(starts.seconds).items() if value}
     content = config_to_json(config) | {
@@ -215,7 +215,7 @@ def make_run(make: Callable[..., RunFolder], config: RunConfig, beginning: Begin
 
 
 def read_beginning(folder: RunFolder) -> Beginning:
-    """Read the Beginning that `make_run` was given."""
+    """Read the Beginning that was passed to `make_run`."""
     entry, arrays = folder.description, folder.arrays
     start = entry["start"]
     return Beginning(
@@ -232,22 +232,22 @@ def read_beginning(folder: RunFolder) -> Beginning:
 
 
 def extend_run(folder: RunFolder, sampling: Sampling) -> None:
-    """Take down that a run is to have other draws, and when it is to end."""
+    """Record a new number of draws and a new stopping rule of a run."""
     if not has_extent(folder, sampling):
         kept = {name: entry for name, entry in folder.description.items() if name != "ended"}
         folder.replace_description(kept | _extent(sampling))
 
 
 def has_extent(folder: RunFolder, sampling: Sampling) -> bool:
-    """Return whether a run is to have just these draws, and to end just then."""
+    """Return whether the recorded number of draws and stopping rule are those of `sampling`."""
     return all(folder.description.get(key) == entry for key, entry in _extent(sampling).items())
 
 
 def check_same_run(folder: RunFolder, config: RunConfig) -> None:
-    """Refuse to go on with a run as another one.
+    """Check that a run can be resumed with a configuration.
 
     Raises:
-        RunFolderError: Names what differs.
+        RunFolderError: Names the differences.
     """
     fixed = config_to_json(config)["fixed"]
     refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
@@ -257,7 +257,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
             f"The run in {folder.path!r} keeps the draws of all rungs, to which this release cannot "
             f"add. {FORMER['keep_rungs']}"
         )
-    # What a run may have that ends when it has enough, it need not have.
+    # For a run with a stopping rule, `num_results` is only a maximum, so only committed draws count.
     was_open = folder.description.get("until") is not None
     committed = [folder.checkpoint(group) for group in range(folder.num_groups)]
     most = max(0 if found is None else found.num_draws for found in committed)
@@ -271,7 +271,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
 
 
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the fixed part of a description, with what specs leave out and earlier releases did not say."""
+    """Return the fixed part of a description, with entries that specs omit or earlier releases lacked."""
     spec = fixed["spec"]
     if not DensitySpec.describes(spec):
         spec = {"likelihood_power": 1.0} | spec
@@ -291,14 +291,14 @@ def _row_arrays(name: str, rows: Rows) -> dict[str, Array]:
 
 
 def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
-    """Refuse to go on with a run as another one.
+    """Refuse to resume a run whose settings differ.
 
     Args:
         folder: RunFolder.
-        there, here: The same JSON-able part of what the run was begun with, and of what is here.
+        there, here: The same JSON-able part of the recorded settings, and of the present ones.
 
     Raises:
-        RunFolderError: Names what differs.
+        RunFolderError: Names the differences.
     """
     differences = list(_differences(there, here, ""))
     if differences:
@@ -309,7 +309,7 @@ def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
 
 
 def _differences(there: Any, here: Any, place: str) -> Iterator[str]:
-    """Yield what differs between two JSON-able values, each with its place."""
+    """Yield the differences between two JSON-able values, each with its key path."""
     if isinstance(there, dict) and isinstance(here, dict):
         for key in dict.fromkeys([*there, *here]):
             yield from _differences(there.get(key), here.get(key), f"{place}.{key}".lstrip("."))

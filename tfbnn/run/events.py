@@ -14,7 +14,7 @@ from tfbnn.run.plan import Plan
 
 # A chain that has not moved for so many transitions is named in the events of the run.
 _STANDING_STILL = 20
-# Chains that stand still accept all or nothing.
+# Chains that stand still accept either all proposals or none; this separates the two cases.
 _ACCEPTED = 0.5
 
 
@@ -24,13 +24,13 @@ class Event:
 
     Attributes:
         phase: "pretraining", "population", "newton", "warmup" or "sampling".
-        transition, num_transitions: Steps of the phase so far and in all.
+        transition, num_transitions: Steps of the phase so far, and in all.
         num_chains: Chains that take part.
-        seconds, eta_seconds: Spent in the phase, and probably left; NaN where nothing is known.
-        total_eta_seconds: Probably left of the run, all later phases included; NaN until the chains
-            move, as only that shows how fast they are.
-        is_open: Whether the run may end before, when its draws are good enough.
-        unit: What `transition` counts: "steps" of ADAM, "temperatures" of a population,
+        seconds, eta_seconds: Seconds spent in the phase, and estimated seconds left; NaN if unknown.
+        total_eta_seconds: Estimated seconds left of the run, including all later phases. NaN until the
+            chains move, because only then their speed is known.
+        is_open: Whether the run may end earlier, when its draws are good enough.
+        unit: Unit of `transition`: "steps" of ADAM, "temperatures" of a population,
             "iterations" of Levenberg-Marquardt, "transitions" of a chain.
     """
 
@@ -45,28 +45,31 @@ class Event:
     is_open: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what callbacks get, JSON-able but for NaN."""
+        """Return the dict passed to callbacks, JSON-able except for NaN."""
         return vars(self) | {"unit": self.unit}
 
     def count(self) -> tuple[int, int, str]:
-        """(How many, of how many, of what) for people."""
+        """Return (number so far, total, unit) for display."""
         return self.transition, self.num_transitions, self.unit
 
     def remarks(self) -> Iterator[str]:
-        """Yield what the progress line says besides the progress."""
+        """Yield further texts for the progress line."""
         return iter(())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingEvent(Event):
-    """An event of ADAM. The validation log likelihood is a mean over rows and chains, NaN without rows."""
+    """An event of ADAM.
+
+    The validation log likelihood is a mean over rows and chains, NaN without rows.
+    """
 
     unit = "steps"
     epoch: int
     validation_log_likelihood: float
 
     def count(self) -> tuple[int, int, str]:
-        """In epochs, which have equally many steps each."""
+        """Return the progress in epochs, which all have the same number of steps."""
         return self.epoch, self.num_transitions * self.epoch // max(self.transition, 1), "epochs"
 
     def remarks(self) -> Iterator[str]:
@@ -76,7 +79,7 @@ class PretrainingEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationEvent(Event):
-    """An event of a population that is cooled, at a temperature; how many there will be is a guess."""
+    """An event of a cooled population at a temperature. The total number of temperatures is an estimate."""
 
     unit = "temperatures"
     temperature: float
@@ -84,18 +87,18 @@ class PopulationEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonEvent(Event):
-    """An event of Levenberg-Marquardt; the log density is that of the chain at work."""
+    """An event of Levenberg-Marquardt, with the log density of the current chain."""
 
     unit = "iterations"
     log_prob: float
 
 
 class Look(NamedTuple):
-    """Findings of a look at the draws of a run, to see whether they are enough.
+    """Result of a check of the draws of a run by its stopping rule.
 
     Attributes:
-        num_judged: Draws per chain then.
-        rhat: R-hat of the function at 95 % of the reference inputs, the largest where that is too
+        num_judged: Draws per chain at the check.
+        rhat: R-hat of the function at 95 % of the reference inputs, or the largest R-hat if that is too
             large.
         ess: The smallest effective sample size there, of bulk and tail.
     """
@@ -107,13 +110,13 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingEvent(Event):
-    """An event of the chains, after a block, and after a look at the draws of a run with `until`.
+    """An event of the chains, after a block, and after a check of the draws by `until`.
 
     Attributes besides those of an Event:
         num_kept: Draws that every chain has kept.
         acceptance_rate, step_size: Mean over the last blocks, and median, of all chains.
-        num_divergent, num_gradients: Of all chains so far; the latter in this phase.
-        num_judged, rhat, ess: Of the last `Look`; 0 and NaN before one.
+        num_divergent, num_gradients: Totals of all chains so far; the latter in this phase.
+        num_judged, rhat, ess: Fields of the last `Look`; 0 and NaN before the first.
         standing_still: Chains that have not moved for long.
         groups: Counters of the chain groups.
     """
@@ -133,7 +136,7 @@ class SamplingEvent(Event):
     def of(
         cls, phase: str, groups: Sequence[Counters], plan: Plan, seconds: float
     ) -> SamplingEvent:
-        """Return the event of a run with these chain groups, `seconds` of which were spent in the phase."""
+        """Return the event of a run with these chain groups; `seconds` is the time spent in the phase."""
         total = plan.num_transitions(phase)
         done = float(np.mean([group.transitions[phase] for group in groups]))
         later = sum(plan.num_transitions(name) for name in PHASES[PHASES.index(phase) + 1 :])
@@ -163,7 +166,7 @@ class SamplingEvent(Event):
 
     @property
     def idle(self) -> list[int]:
-        """Chains standing still that accept their proposals: steps that are rounded to none."""
+        """Chains standing still that accept their proposals, because their steps are rounded to zero."""
         acceptance = {
             chain: rate
             for group in self.groups
@@ -172,14 +175,14 @@ class SamplingEvent(Event):
         return [chain for chain in self.standing_still if acceptance[chain] > _ACCEPTED]
 
     def after(self, look: Look) -> SamplingEvent:
-        """Return the same once the draws were looked at."""
+        """Return this event with the result of a check added."""
         return replace(self, **look._asdict())
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"groups": [group.to_json() for group in self.groups]}
 
     def remarks(self) -> Iterator[str]:
-        # Where there is no room for all, what is wrong stays.
+        # Problems come first, because later remarks are dropped if there is no room.
         if self.num_divergent:
             yield f"{self.num_divergent} divergent"
         if math.isfinite(self.ess):
@@ -198,7 +201,7 @@ def _known(average: Any, values: list[Any]) -> float:
     return float(average(known)) if len(known) else float("nan")
 
 
-# What is kept of events, where they have it.
+# Fields of events that are kept in the history, if an event has them.
 _COLUMNS = (
     "transition",
     "seconds",
@@ -211,28 +214,28 @@ _COLUMNS = (
     "num_divergent",
     "num_gradients",
 )
-# In a run of days every second row goes when there are more, as often as need be.
+# Most rows of a history table. In a run of days every second row is removed when there are more.
 _MOST_ROWS = 2000
 
 Columns = dict[str, list[Any]]
 
 
 def rows_of(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what is kept of an event: (phase, row), and ("looks", row) after a look at the draws."""
+    """Yield the rows to keep of an event: (phase, row), and ("looks", row) after a check of the draws."""
     yield event.phase, {name: getattr(event, name) for name in _COLUMNS if hasattr(event, name)}
     if isinstance(event, SamplingEvent) and event.num_judged:
         yield "looks", {"num_results": event.num_judged, "rhat": event.rhat, "ess": event.ess}
 
 
 class HistoryTable:
-    """Rows of which the first entry says how far the run is; of equal ones the last is kept."""
+    """Table of a history. The first entry of a row is the progress; of equal ones the last row is kept."""
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
         self._stride, self._count, self._kept = 1, 0, 0
 
     def add(self, row: dict[str, Any]) -> None:
-        """Add a row; where not all are kept it takes the place of the last one."""
+        """Add a row. It replaces the last row if that one is not to be kept."""
         if self._rows and _first(self._rows[-1]) == _first(row):
             self._rows[-1] = row
             return
@@ -246,7 +249,7 @@ class HistoryTable:
             self._kept = len(self._rows)
 
     def columns(self) -> Columns:
-        """Return a dict name -> list."""
+        """Return the table as a dict of columns, name -> list."""
         return {name: [row[name] for row in self._rows] for name in self._rows[0]}
 
 

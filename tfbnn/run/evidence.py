@@ -1,18 +1,18 @@
-"""The log evidence from the log likelihoods of a ladder of power posteriors, and its swaps.
+"""Estimate the log evidence and swap rates from the log likelihoods of a ladder of power posteriors.
 
-At power t the ladder samples p(D | theta)^t p(theta) / Z_t, and log Z_1 = log p(D) is the integral of
-the mean log likelihood over t from 0 to 1; or a product of ratios of normalisers of neighbouring
-rungs, its stones. Densities are normalised, logarithms natural.
+At power t the ladder samples p(D | theta)^t p(theta) / Z_t. The log evidence log Z_1 = log p(D) is the
+integral of the mean log likelihood over t from 0 to 1. It is also the log of a product of ratios of
+normalisers of neighbouring rungs, the stepping stones. Densities are normalised, logarithms natural.
 
-The ratio r = Z' / Z of two rungs is an average over the lower one, the forward stone, and one over the
-average of the inverse over the upper one, the reverse stone. Each is carried by a few draws where
-the rungs hardly overlap; the forward stone is then too low and the reverse stone too high. Bennett's
-estimate takes draws of both rungs and solves
+The ratio r = Z' / Z of two rungs is the mean of exp(u) over the lower rung, the forward stone. It is
+also one over the mean of exp(-v) over the upper rung, the reverse stone. If the rungs hardly overlap, a
+few draws dominate each mean; the forward stone is then too low and the reverse stone too high. Bennett's
+estimate uses draws of both rungs and solves
 
     mean of s(u - log r) over the lower rung = mean of s(log r - v) over the upper rung,
 
-u and v the powers' difference times the log likelihood and s the logistic function. It is what
-maximum likelihood makes of both samples (MBAR of two states), and its terms are bounded.
+where u and v are the difference of the powers times the log likelihood, and s is the logistic function.
+It is the maximum likelihood estimate from both samples (MBAR of two states), and its terms are bounded.
 
 References:
     Friel and Pettitt 2008, J. R. Stat. Soc. B 70, 589 (thermodynamic integration). Friel, Hurn and
@@ -36,30 +36,31 @@ _MAX_ITERATIONS = 200
 # 30 rungs and 100 to 1000 draws, the root mean square of error / stderr is .4 to 1.2 with it; 0 gives
 # up to 3.3, 1 down to .3.
 _DISAGREEMENT = 0.5
-# Share of the variance of the chains' means that is added to the Monte Carlo variance, which knows of
-# it already: where a rung moves slowly, runs are too short for their autocorrelation time. In 40 runs
-# of four chains the root mean square of error / stderr is 1.1 with it, and 1.3 without.
+# Share of the variance of the chains' means that is added to the Monte Carlo variance, which already
+# contains it. If a rung moves slowly, runs are too short to estimate their autocorrelation time. In 40
+# runs of four chains the root mean square of error / stderr is 1.1 with it, and 1.3 without.
 _BETWEEN = 0.5
 
 
 def stepping_stones(steps: Array, log_likelihood: Array) -> tuple[float, float]:
-    """Return the log evidence and its standard error.
+    """Return the log evidence and its standard error, from Bennett's estimates of all stones.
 
-    The error has two parts. One is the Monte Carlo error, to first order, of a sum over all stones
-    per draw: it knows of autocorrelation, of draws that swaps correlate between rungs, and of chains
-    that disagree, whose spread is counted once more in part. The other is half of what each stone differs by from the nearer of its forward and
-    its reverse stone, where it lies between them: too large a step between rungs shows there first.
+    The error has two parts. One is the Monte Carlo error, to first order, of a sum over all stones per
+    draw. It accounts for autocorrelation, for draws that swaps correlate between rungs, and for chains
+    that disagree, whose spread is partly counted once more. The other part is half the distance of each
+    stone from the nearer of its forward and its reverse stone, if it lies between them. This part shows
+    first when rungs are too far apart.
 
     Args:
         steps: Differences of the powers [m - 1].
         log_likelihood: Draws at all rungs [C, S, m].
 
     Returns:
-        (value, stderr); stderr NaN with fewer than four draws per chain, both where no draw of a
+        (value, stderr). stderr is NaN with fewer than four draws per chain. Both are NaN if no draw of a
         rung has a likelihood above zero.
     """
     upwards, downwards = log_likelihood[..., :-1] * steps, -log_likelihood[..., 1:] * steps
-    # A rung without likelihood, or one so far above the next that s is 1 for all draws.
+    # Occurs for a rung without likelihood, or one so far above the next that s is 1 for all draws.
     with np.errstate(invalid="ignore", divide="ignore"):
         forward, reverse = _log_mean_exp(upwards), -_log_mean_exp(downwards)
         level, terms = _bennett(upwards, downwards, 0.5 * (forward + reverse))
@@ -76,7 +77,7 @@ def _monte_carlo(terms: Array) -> float:
 
 
 def _bennett(upwards: Array, downwards: Array, level: Array) -> tuple[Array, Array]:
-    """Bennett's estimates of all stones, by Newton's method between bounds.
+    """Compute Bennett's estimates of all stones, by Newton's method between bounds.
 
     Args:
         upwards: u [C, S, m - 1].
@@ -84,18 +85,19 @@ def _bennett(upwards: Array, downwards: Array, level: Array) -> tuple[Array, Arr
         level: First values of log r [m - 1].
 
     Returns:
-        (log r [m - 1], what each draw adds to its error, to first order [C, S, m - 1]).
+        (log r [m - 1], contribution of each draw to its error, to first order [C, S, m - 1]).
     """
     low, high = np.full_like(level, -np.inf), np.full_like(level, np.inf)
     for _ in range(_MAX_ITERATIONS):
         lower_mean, lower_weights, lower_slope = _side(upwards, level)
         upper_mean, upper_weights, upper_slope = _side(downwards, -level)
-        excess = lower_mean - upper_mean  # falls with the level, by `slope`
+        excess = lower_mean - upper_mean  # decreases with the level at the rate `slope`
         slope = lower_slope + upper_slope
         low, high = np.where(excess > 0, level, low), np.where(excess > 0, high, level)
         ahead = level + np.divide(excess, slope, out=np.zeros_like(level), where=excess != 0)
         inside = (low <= ahead) & (ahead <= high)
-        # A step that leaves the bounds goes past the finite one ahead, and the other is the level.
+        # A step outside the bounds is replaced by bisection: the bound ahead is finite, the other one is
+        # the level.
         new = np.where(inside, ahead, 0.5 * (low + high))
         if not np.any(np.abs(new - level) > _TOLERANCE):
             break
@@ -104,13 +106,13 @@ def _bennett(upwards: Array, downwards: Array, level: Array) -> tuple[Array, Arr
 
 
 def _side(gains: Array, level: Array) -> tuple[Array, Array, Array]:
-    """Return one side of Bennett's equation.
+    """Compute one side of Bennett's equation.
 
     Returns:
         (Log of the mean of s over the draws [m - 1], s over its mean [C, S, m - 1], minus the
         derivative of the former by the level [m - 1]).
     """
-    # In logarithms: where rungs do not overlap, s underflows for all draws.
+    # Computed in logarithms, because s underflows for all draws if rungs do not overlap.
     logs = -np.logaddexp(0.0, level - gains)
     log_mean = _log_mean_exp(logs)
     weights = np.exp(logs - log_mean)
@@ -118,7 +120,7 @@ def _side(gains: Array, level: Array) -> tuple[Array, Array, Array]:
 
 
 def _log_mean_exp(values: Array) -> Array:
-    """Over all draws [C, S, ...] -> [...]."""
+    """Return the log of the mean of exp(values) over all draws, [C, S, ...] -> [...]."""
     largest = values.max(axis=(0, 1))
     return largest + np.log(np.mean(np.exp(values - largest), axis=(0, 1)))
 
@@ -131,7 +133,7 @@ _NO_MEAN = 1.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its standard error; NaN where it is undefined, or has too few draws for one."""
+    """A number and its standard error. NaN if it is undefined, or has too few draws for an error."""
 
     value: float
     stderr: float
@@ -144,24 +146,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LogEvidence:
-    """Two estimates of log p(D), pooled over chains, from the same draws.
+    """Two estimates of log p(D) from the same draws, pooled over chains.
 
     D are the targets as the network sees them, after `y_transform` and without its Jacobian.
 
     Attributes:
-        thermodynamic: By the corrected trapezoid rule. Its error is the Monte Carlo error and, in
-            quadrature, what it differs by from the stepping stones, which have no error of
-            integration. NaN where the log likelihood has no mean under the prior, as with a noise
-            scale that is learned and whose prior has density at zero, the default.
-        stepping_stone: By ratios of neighbouring rungs, forward and reverse stones combined. Its
-            error has a part for their disagreement.
+        thermodynamic: Estimate by the corrected trapezoid rule. Its error combines in quadrature the Monte
+            Carlo error and the difference from the stepping stones, which have no integration error. NaN if
+            the log likelihood has no mean under the prior, as for a learned noise scale whose prior has
+            density at zero, the default.
+        stepping_stone: Estimate by ratios of neighbouring rungs, with forward and reverse stones combined.
+            Its error includes their disagreement.
     """
 
     thermodynamic: Estimate
     stepping_stone: Estimate
 
     def to_dict(self) -> dict[str, dict[str, float | None]]:
-        """Plain numbers for JSON, None for what is not finite."""
+        """Return plain numbers for JSON, None for numbers that are not finite."""
         return {
             name: {
                 key: float(number) if np.isfinite(number) else None
@@ -187,7 +189,7 @@ class Ladder:
 
     @classmethod
     def measure(cls, temperatures: tuple[float, ...], log_likelihood: Array) -> "Ladder":
-        """Measure a ladder by log likelihoods [C, S, m]."""
+        """Measure a ladder from log likelihoods [C, S, m]."""
         return cls(
             temperatures,
             log_evidence(temperatures, log_likelihood),
@@ -195,7 +197,7 @@ class Ladder:
         )
 
     def notes(self) -> Iterator[str]:
-        """Sentences on what is wrong with it and what to do."""
+        """Yield sentences on problems of the ladder and their remedies."""
         worst = int(np.argmin(self.swap_acceptance))
         if self.swap_acceptance[worst] < _POOR_SWAPS:
             low, high = self.temperatures[worst : worst + 2]
@@ -221,10 +223,10 @@ class Ladder:
 
 
 def log_evidence(temperatures: Sequence[float], log_likelihood: Array) -> LogEvidence:
-    """LogEvidence of a ladder.
+    """Estimate the LogEvidence of a ladder.
 
-    The errors know of autocorrelation, of chains that disagree, and of draws that swaps correlate
-    between rungs: each is the Monte Carlo error of one sum over the rungs per draw, to first order.
+    The errors account for autocorrelation, for chains that disagree, and for draws that swaps correlate
+    between rungs. Each is the Monte Carlo error of one sum over the rungs per draw, to first order.
 
     Args:
         temperatures: Powers of the likelihood [m], rising from 0 to 1.
@@ -236,7 +238,7 @@ def log_evidence(temperatures: Sequence[float], log_likelihood: Array) -> LogEvi
 
 
 def _thermodynamic(steps: Array, log_likelihood: Array, stones: float) -> Estimate:
-    """Trapezoid rule minus sum dt^2 (V_i+1 - V_i) / 12, V_i the variance at rung i."""
+    """Integrate by the trapezoid rule minus sum dt^2 (V_i+1 - V_i) / 12, V_i the variance at rung i."""
     if not _tail_index(-log_likelihood[..., 0]) < _NO_MEAN:
         return Estimate(np.nan, np.nan)
     mean_weights = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
@@ -250,25 +252,25 @@ def _thermodynamic(steps: Array, log_likelihood: Array, stones: float) -> Estima
 
 
 def _tail_index(values: Array) -> float:
-    """Hill's index of the upper tail, above the median: 1 / a where P(> v) falls as v^-a.
+    """Return Hill's index of the upper tail, above the median: 1 / a if P(> v) falls as v^-a.
 
-    0 where all are equal. The mean exists below 1. For a linear model with a learned noise scale it is
-    above 1 in 95 % of samples of 40 draws, and below 1 in 99 % where the scale is known; with 100 draws in
-    all.
+    It is 0 if all values are equal. The mean exists below 1. For a linear model with a learned noise scale
+    the index is above 1 in 95 % of samples of 40 draws. It is below 1 in 99 % if the scale is known, with
+    100 draws in all.
     """
     ordered = np.sort(values, axis=None)
     ordered = ordered - np.median(ordered)
     count = int(np.ceil(min(0.2 * ordered.size, 3.0 * np.sqrt(ordered.size))))
     if ordered[-1] == 0.0:
         return 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # values that are infinite
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite values
         return float(np.mean(np.log(ordered[-count:] / ordered[-count - 1])))
 
 
 def swap_acceptance(temperatures: Sequence[float], log_likelihood: Array) -> Array:
-    """Return the acceptance of swaps between neighbouring rungs, as the kept draws [C, S, m] expect it: [m - 1].
+    """Estimate the acceptance of swaps between neighbouring rungs [m - 1] from the kept draws [C, S, m].
 
-    Averages the acceptance probability over draws, which varies less than counting swaps.
+    The acceptance probability is averaged over draws, which varies less than counting swaps.
     """
     gains = np.diff(log_likelihood, axis=-1) * -np.diff(temperatures)
     return np.asarray(np.exp(np.minimum(gains, 0.0)).mean(axis=(0, 1)))

@@ -1,4 +1,4 @@
-"""Callbacks of Keras among those of a run, by their methods: Keras is never imported for it."""
+"""Support of Keras callbacks in a run. They are recognised by their methods; Keras is not imported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
-# Numbers of chains that logs have.
+# Names of the numbers in the logs: those of the chains, and those of the checks.
 _IN_CHAINS = ("acceptance_rate", "step_size", "num_divergent", "num_kept")
 _AT_LOOKS = ("rhat", "ess")
 NAMES = ("val_loss", "log_prob", *_IN_CHAINS, *_AT_LOOKS)
 
-# Callbacks that need what a Keras model has and a run has not, and what to use here.
+# Callbacks that need parts of a Keras model which a run does not have, and their replacements.
 _INSTEAD = {
     "ModelCheckpoint": "output=FOLDER keeps the draws of a run on the way",
     "BackupAndRestore": "output=FOLDER and resume=True go on with a run that was stopped",
@@ -24,18 +24,18 @@ _INSTEAD = {
 
 
 def is_keras_callback(callback: Any) -> bool:
-    """Return whether an object has the methods that Keras calls, and none of the package's own."""
+    """Return whether an object has the methods that Keras calls, and is not itself callable."""
     methods = (getattr(callback, name, None) for name in ("set_model", "on_epoch_end"))
     return not callable(callback) and all(map(callable, methods))
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse what cannot be told of a run.
+    """Check that a callback can be used with a run.
 
     Raises:
-        TypeError: For what is neither callable nor a callback of Keras.
-        ValueError: For a callback of Keras that could not do its work here.
-        ImportError: For TensorBoard where it is not installed.
+        TypeError: For an object that is neither callable nor a Keras callback.
+        ValueError: For a Keras callback that cannot do its work here.
+        ImportError: For TensorBoard when it is not installed.
     """
     if isinstance(callback, type) or not (callable(callback) or is_keras_callback(callback)):
         raise TypeError(
@@ -66,16 +66,16 @@ def check_callback(callback: Any) -> None:
 
 
 class KerasListener:
-    """Tells a callback of Keras of a run: every event is an epoch."""
+    """Passes the events of a run to a Keras callback; every event is an epoch."""
 
     def __init__(self, callback: Any) -> None:
         """Make a KerasListener.
 
         Args:
-            callback: Of Keras 3 or earlier, checked.
+            callback: Callback of Keras 3 or earlier, already checked.
         """
         self._callback = callback
-        # What callbacks may ask a trained model for.
+        # Stands for the trained model; it has the attributes that callbacks may use.
         self._training = SimpleNamespace(stop_training=False, optimizer=None, metrics=())
         self._num_judged = self._num_epochs = 0
 
@@ -83,25 +83,25 @@ class KerasListener:
         return repr(self._callback)
 
     def __call__(self, event: dict[str, Any]) -> bool:
-        """Return an epoch; returns whether the callback asks to stop."""
+        """Pass an event as an epoch. Return whether the callback requests to stop."""
         callback, epoch = self._callback, self._num_epochs
         if epoch == 0:
             self._begin()
         self._num_epochs += 1
         callback.on_epoch_begin(epoch, {})
         logs = self._logs(event)
-        # One that watches a number counts the epochs that tell it, and would complain of others.
+        # A callback with a monitor counts the epochs that have its number, and would warn of others.
         if getattr(callback, "monitor", None) in (None, *logs):
             callback.on_epoch_end(epoch, logs)
         return bool(self._training.stop_training)
 
     def close(self) -> None:
-        """Return the run is over."""
+        """Tell the callback that the run is over."""
         if self._num_epochs:
             self._callback.on_train_end({})
 
     def _logs(self, event: Mapping[str, Any]) -> dict[str, float]:
-        """Return the finite numbers of an event; R-hat and ESS once for every look at the draws."""
+        """Return the finite numbers of an event; R-hat and ESS once for every check of the draws."""
         names = {"newton": ("log_prob",), "warmup": _IN_CHAINS, "sampling": _IN_CHAINS}
         found = {name: event[name] for name in names.get(event["phase"], ())}
         if "validation_log_likelihood" in event:
@@ -116,6 +116,6 @@ class KerasListener:
         callback.set_params({"verbose": 0, "epochs": None, "steps": None})
         callback.set_model(self._training)
         callback.on_train_begin({})
-        # One that writes a table takes its columns from the first epoch, which tells but a few.
+        # A callback that writes a table takes its columns from the first epoch, which has only a few.
         if getattr(callback, "keys", ()) is None:
             callback.keys = list(NAMES)

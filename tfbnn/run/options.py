@@ -24,20 +24,20 @@ _LEAST = {
     "num_results": 1,
     "seed": 0,
 }
-# What a run may have otherwise when it goes on.
+# Arguments that may differ when a run is resumed.
 _EXTENT = {"num_results", "until"}
 
-# Draws per chain where a run is told neither how many nor when it has enough.
+# Draws per chain of a run without a number of draws and without a stopping rule.
 _WITHOUT_UNTIL = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The plain arguments of `fit_posterior` that decide the draws of its chains, all settled.
+    """The plain arguments of `fit_posterior` that determine the draws of the chains, all settled.
 
     Attributes besides the arguments of that name:
-        num_results: Draws kept per chain; the most of them where `until` may end the run before.
-        until: When it does, or None.
+        num_results: Draws kept per chain; the maximum if `until` may end the run earlier.
+        until: Stopping rule, or None.
     """
 
     seed: int = 0
@@ -48,7 +48,7 @@ class Sampling:
     num_results: int = 1000
     until: Until | None = None
 
-    # Names of those that may be "auto".
+    # Names of the fields that may be "auto".
     _may_be_open: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -67,18 +67,18 @@ class Sampling:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Dict of the arguments that no run changes once it has begun."""
+        """Dict of the arguments that stay the same when a run is resumed."""
         fixed = (item.name for item in fields(Sampling) if item.name not in _EXTENT)
         return {name: getattr(self, name) for name in fixed}
 
     @property
     def limit(self) -> float | None:
-        """The limit of the run in seconds, None without one."""
+        """Time limit of the run in seconds, None without one."""
         return self.until.max_seconds if isinstance(self.until, Until) else None
 
     @property
     def num_transitions(self) -> int:
-        """Transitions of a chain, warm-up included."""
+        """Number of transitions of a chain, warm-up included."""
         return self.num_burnin_steps + self.num_results * self.stride
 
     def _set(self, name: str, value: Any) -> None:
@@ -87,16 +87,16 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(Sampling):
-    """The arguments of `fit_posterior` besides data, checked; there each of them is explained.
+    """The arguments of `fit_posterior` except the data, checked. `fit_posterior` explains them.
 
-    What is "auto" `tfbnn.fit.choices` settles; `sampling` exists from then on.
+    `tfbnn.fit.choices` settles the values that are "auto". `sampling` can be called after that.
 
     Attributes besides those:
-        initial_state: An Ensemble stands for the model that it is of.
+        initial_state: A fitted model is stored as its Ensemble.
         max_seconds: None once it is in `until`.
-        column_names: What `Provenance.column_names` will say: names of the columns in the table that
-            the rows were read from.
-        began: `time.perf_counter` when the fit was called for.
+        column_names: Value for `Provenance.column_names`: names of the columns in the table from which the
+            rows were read.
+        began: `time.perf_counter` when the fit was called.
     """
 
     num_burnin_steps: int | str = AUTO  # type: ignore[assignment]  # wider until it is settled
@@ -149,10 +149,10 @@ class FitOptions(Sampling):
             check_callback(callback)
 
     def sampling(self, budget: int) -> Sampling:
-        """Return those that decide the draws of chains from given starts by a given kernel.
+        """Return the arguments that determine the draws of the chains, for given starts and kernel.
 
         Args:
-            budget: The most draws per chain of a run that is not told how many.
+            budget: The most draws per chain of a run without a fixed number of draws.
         """
         until, num_results = self.until, self.num_results
         if isinstance(until, str):
@@ -164,7 +164,7 @@ class FitOptions(Sampling):
 
     @property
     def is_short(self) -> bool:
-        """True where the run is to end when more draws no longer change predictions."""
+        """True if the run ends when more draws no longer change predictions."""
         if isinstance(self.until, Until):
             return self.until.score_change is not None
         return self.until is not None and is_auto(self.num_results)
@@ -193,7 +193,7 @@ class FitOptions(Sampling):
                 )
 
     def _check_initial_state(self) -> None:
-        """Leave the default pretraining out where starts are given; the model checks these."""
+        """Switch off the default pretraining if starts are given. The model checks the starts."""
         if self.initial_state is None:
             return
         if isinstance(self.initial_state, (bool, np.bool_)):

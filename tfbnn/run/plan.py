@@ -1,4 +1,4 @@
-"""The plan of a run: warm-up windows, mixing, sampling, and the length of compiled blocks."""
+"""The plan of a run: windows of warm-up, mixing, sampling, and the length of compiled blocks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +10,16 @@ from tfbnn.run.counters import Counters
 from tfbnn.spec.density_spec import Sampled
 
 ADAPTING_SHARE = 0.8
-# Transitions of the first stages of warm-up where nothing else parts it.
+# Transitions of the first stages of warm-up, if no adaptation windows divide it.
 _FIRST_STAGE = 8
 # Transitions after which dual averaging has found a step size that can be frozen.
 _SETTLING = 10
-# Size of the draws of a block, and the most transitions of one.
+# Largest size in bytes of the draws of a block, and its largest number of transitions.
 _BLOCK_BYTES, LONGEST_BLOCK = 64e6, 4096
 
 
 class Planned(Protocol):
-    """Settings of a kernel as a plan sees them."""
+    """Kernel settings, as a plan uses them."""
 
     @property
     def adapts(self) -> bool: ...
@@ -33,7 +33,7 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """Transitions under constant rules.
+    """Consecutive transitions with the same adaptation rules.
 
     Attributes:
         phase: "warmup" or "sampling".
@@ -50,13 +50,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """The chains that advance together, and their transitions.
+    """The chain groups of a run, and the transitions of their chains.
 
     Attributes:
-        groups: Lists of chains, a chain group each.
-        block_length: Transitions per block, at most.
+        groups: Chain groups, each a list of chains that advance together.
+        block_length: Most transitions per block.
         stages: The stages of a chain.
-        num_results: Draws to be kept per chain, at most.
+        num_results: Most draws to keep per chain.
         stride: Transitions per kept draw.
         is_open: Whether the run may end with fewer draws.
     """
@@ -70,11 +70,11 @@ class Plan:
 
     @property
     def layout(self) -> GroupLayout:
-        """The part that does not follow from the settings of the run alone."""
+        """The part of the plan that does not follow from the settings of the run alone."""
         return GroupLayout(self.groups, self.block_length)
 
     def cut_to(self, num_results: int) -> "Plan":
-        """Return the same with so many draws per chain, no more than it has: its beginning."""
+        """Return the beginning of this plan, with at most as many draws per chain as it has."""
         length = num_results * self.stride
         stages = [
             stage if stage.phase == "warmup" else replace(stage, length=length)
@@ -83,7 +83,7 @@ class Plan:
         return replace(self, stages=stages, num_results=num_results)
 
     def with_warmup_cut(self, length: int) -> "Plan":
-        """Return the same with a warm-up that is over after so many transitions, and renews nothing then."""
+        """Return this plan with warm-up cut to `length` transitions and no renewal at the cut."""
         stages, begin = [], 0
         for stage in self.stages:
             part = min(stage.length, length - begin) if stage.phase == "warmup" else stage.length
@@ -94,10 +94,10 @@ class Plan:
         return replace(self, stages=stages)
 
     def warmup_cut_after(self, transition: int) -> int:
-        """Return where warm-up may be cut once a chain has made so many transitions of it.
+        """Return the transition at which warm-up may end, for a chain that has made `transition` of them.
 
-        Dual averaging forgets its first steps, which are too long, in some ten updates. It gets no
-        more transitions for that than there were, as these may have taken all the time there is.
+        Dual averaging forgets its first steps, which are too long, in some ten updates. They get at most as
+        many transitions as were made already, because those may have taken all the available time.
         """
         index, done = self.position(transition)
         settles = self.stages[index].adapt_step and done < _SETTLING
@@ -105,26 +105,26 @@ class Plan:
         return min(transition + max(more, 1), self.num_transitions("warmup"))
 
     def is_warming_up(self, group: Counters) -> bool:
-        """Return whether a chain group has transitions of its warm-up left, which may have been cut."""
+        """Return whether a chain group has warm-up transitions left, in view of a possible cut."""
         return group.transitions["warmup"] < self._warmup_of(group)
 
     def end_of(self, group: Counters) -> int:
-        """Transitions of a chain group in all."""
+        """Return the total number of transitions of a chain group."""
         return self._warmup_of(group) + self.num_transitions("sampling")
 
     def _warmup_of(self, group: Counters) -> int:
         return self.num_transitions("warmup") if group.warmup_cut is None else group.warmup_cut
 
     def num_transitions(self, phase: str) -> int:
-        """Transitions of a chain in a phase."""
+        """Return the number of transitions of a chain in a phase."""
         return sum(stage.length for stage in self.stages if stage.phase == phase)
 
     def num_kept(self, transition: int) -> int:
-        """Draws that are kept after so many transitions of a chain."""
+        """Return the number of draws that a chain has kept after `transition` transitions."""
         return max(transition - self.num_transitions("warmup"), 0) // self.stride
 
     def position(self, transition: int) -> tuple[int, int]:
-        """(Index of the stage of the next transition, transitions of that stage that are over)."""
+        """Return (index of the stage of the next transition, finished transitions of that stage)."""
         for index, stage in enumerate(self.stages):
             if transition < stage.length:
                 return index, transition
@@ -132,12 +132,12 @@ class Plan:
         return len(self.stages), transition
 
     def stage(self, transition: int) -> Stage | None:
-        """Return the stage of the next transition after so many, None at the end."""
+        """Return the stage of the next transition after `transition` transitions; None at the end."""
         index, _ = self.position(transition)
         return self.stages[index] if index < len(self.stages) else None
 
     def chains(self, numbers: Sequence[int]) -> tuple[int, ...]:
-        """Return the chains of the chain groups of these numbers."""
+        """Return the chains of the chain groups with these numbers."""
         return tuple(chain for number in numbers for chain in self.groups[number])
 
 
@@ -149,8 +149,8 @@ def make_plan(
     Args:
         settings: Its kernel, with a definite preconditioner.
         config: RunConfig.
-        groups: Lists of chains, a chain group each.
-        length: Transitions per block, at most; by default as many as `block_length` says.
+        groups: Chain groups, each a list of chains.
+        length: Most transitions per block; by default the result of `block_length`.
     """
     sampling = config.sampling
     if length is None:
@@ -163,7 +163,7 @@ def make_plan(
 def make_stages(
     settings: Planned, num_burnin_steps: int, num_results: int, stride: int
 ) -> list[Stage]:
-    """Return the stages of one chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
+    """Return the stages of a chain: the first 80 % of warm-up adapt, the rest mix with all frozen."""
     num_adapting = round(ADAPTING_SHARE * num_burnin_steps)
     if not (settings.adapts or settings.preconditions):
         num_adapting = 0
@@ -178,10 +178,10 @@ def make_stages(
 
 
 def _doubling(length: int) -> list[int]:
-    """Parts of so many transitions, each as long as all before it.
+    """Split `length` transitions into parts, each as long as all parts before it.
 
-    Where a part ends the log density is measured anew that others are taken relative to: in the middle
-    of a climb, and in half of warm-up at the latest.
+    At the end of a part the reference value of the log density is measured anew. This happens during the
+    climb, and at the latest at half of warm-up.
     """
     ends = [0]
     while ends[-1] < length:
@@ -190,16 +190,17 @@ def _doubling(length: int) -> list[int]:
 
 
 def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) -> int:
-    """For how many transitions a block has keys, and room for draws: a power of two.
+    """Return the most transitions of a block, a power of two.
 
-    How many it makes is decided while the run goes on, by how long they take
-    (`tfbnn.engine.sampling.work`). This is the most, which is part of the shapes that are compiled,
-    and so is the number of draws kept of them (this over the stride). So runs share a program
-    whatever their rows; what decides is the memory of the draws, and a power of two of transitions
-    in all, beyond which there would be nothing but memory to clear in every call.
+    A block has random keys and room for the draws of this number of transitions. The actual number is
+    decided during the run, by their duration (`tfbnn.engine.sampling.work`). The maximum is part of the
+    compiled shapes, and so is the number of draws kept (the maximum over the stride). It is limited by
+    the memory of the draws and by the total number of transitions; a larger maximum would only add
+    memory to clear in every call. It does not depend on the rows, so runs with different rows share a
+    program.
 
     Args:
-        spec: What is sampled.
+        spec: Spec that is sampled.
         settings: Kernel settings.
         num_chains: Chains that advance together in the program, each with all its rungs.
         total: Transitions of the whole run, which no block needs to exceed.
@@ -210,5 +211,5 @@ def block_length(spec: Sampled, settings: Planned, num_chains: int, total: int) 
 
 
 def power_of_two(number: float) -> int:
-    """Return the largest power of two that is no more than a number, at least one."""
+    """Return the largest power of two that is not larger than a number, at least one."""
     return 1 << (max(int(number), 1).bit_length() - 1)

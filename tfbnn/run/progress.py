@@ -1,4 +1,4 @@
-"""Tell the terminal, or a log, and the user's callbacks of a run."""
+"""Report the progress of a run to the terminal or a log, and to the user's callbacks."""
 
 import math
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# In the order of a run; programs are compiled before ADAM and before the chains move.
+# Phases in the order of a run. Programs are compiled before ADAM and before the chains move.
 _TITLES = {
     "compile": "compiling",
     "pretraining": "pretraining",
@@ -36,16 +36,16 @@ _TITLES = {
 }
 _ORDER = list(_TITLES)
 _PER_SECOND, _SPARSE_SECONDS = 2.0, 30.0
-# What the name of a phase, its bar, share and clock take of a line.
+# Columns of a line that the name of a phase, its bar, share and clock take.
 _BAR_COLUMNS = 47
 
 
 class Progress:
-    """Shows events of a run.
+    """Shows the events of a run.
 
-    A terminal gets a bar of Rich for each phase. Anything else gets a plain line at most every 30 s
-    and one at the end of each phase that lasted that long. A stream that fails is given up, and the
-    run goes on.
+    A terminal shows a Rich progress bar for each phase. Any other stream gets a plain line at most every
+    30 s, and one at the end of each phase that lasted that long. After an error the stream is not used any
+    more, and the run continues.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Progress:
 
         Args:
             verbose: "auto" or 1 as described; 0 for silence.
-            stream: Where to print, standard error by default.
-            deadline: The limit of the run; by default there is none.
+            stream: Stream to print to, standard error by default.
+            deadline: The time limit of the run; by default there is none.
         """
         stream = sys.stderr if stream is None else stream
         self._stream = None if verbose in (0, False) else stream
@@ -72,7 +72,7 @@ class Progress:
         self._event: Event | None = None
 
     def __call__(self, event: Event) -> None:
-        """Show an event, if it is time to."""
+        """Show an event if an update is due."""
         if self._stream is None:
             return
         self.announce(event.phase)
@@ -86,10 +86,10 @@ class Progress:
                 self._write(event, event.transition, so_far)
 
     def announce(self, phase: str) -> None:
-        """Show a phase whose events are yet to come, or "compile", which has none."""
+        """Show a phase before its first event, or "compile", which has no events."""
         if self._stream is None or phase == self._phase:
             return
-        # Lost work takes the run back to an earlier phase, and the one before has not ended.
+        # Lost work takes the run back to an earlier phase. The phase shown so far has then not ended.
         goes_on = phase == "compile" or _ORDER.index(phase) > _ORDER.index(self._phase or phase)
         event = self._event if goes_on else None
         self._end(event, 0 if event is None else event.num_transitions)
@@ -99,19 +99,19 @@ class Progress:
             self._bar = self._bars.add_task(_TITLES[phase], total=None, rest="")
 
     def say(self, text: str) -> None:
-        """Print a line of its own, before there is anything to show."""
+        """Print a separate line, before any progress is shown."""
         if self._stream is not None:
             self._forgiving.write(f"{text}\n")
 
     def close(self) -> None:
-        """Leave the last line; of a phase that was stopped, as it was then."""
+        """Leave the last line of the phase. A stopped phase is shown as it was then."""
         self._end(self._event, 0 if self._event is None else self._event.transition)
         if self._bars is not None:
             self._bars.stop()
         self._bars = self._phase = self._event = None
 
     def _end(self, event: Event | None, done: int) -> None:
-        """Leave the last line of a phase with its last event, or none where there was no event."""
+        """Leave the last line of a phase with its last event, or none if there was no event."""
         if self._bars is None:
             if event is not None and event.seconds > _SPARSE_SECONDS:
                 self._write(event, done, f"took {_clock(event.seconds)}")
@@ -124,7 +124,7 @@ class Progress:
         self._bar = None
 
     def _draw(self, done: int, parts: list[str], total: int) -> None:
-        """Draw the bar of this phase, with as many parts, the first at least, as there is room for."""
+        """Draw the bar of this phase, with as many parts as fit, at least the first."""
         bars = cast("rich.progress.Progress", self._bars)
         while len(parts) > 1 and len("  ".join(parts)) > bars.console.width - _BAR_COLUMNS:
             parts.pop()
@@ -133,7 +133,7 @@ class Progress:
     def _to_go(self, event: Event) -> str:
         seconds = event.total_eta_seconds
         if self._deadline.is_finite:
-            # An estimate that nobody has does not count.
+            # fmin ignores an unknown estimate, NaN.
             seconds = np.fmin(seconds, max(self._deadline.left(), 0.0))
         if not math.isnan(seconds):
             return f"{'at most ' * event.is_open}{_clock(seconds)} to go"
@@ -143,7 +143,7 @@ class Progress:
 
     def _write(self, event: Event, done: int, times: str) -> None:
         self._last_line = time.monotonic()
-        # Rounded down: what says 100 % is over.
+        # Rounded down, so that 100 % means finished.
         share = math.floor(100.0 * done / max(event.num_transitions, 1))
         parts = [f"{_TITLES[event.phase]} {share} %", times, *_parts(event, done)]
         self._forgiving.write("  ".join(parts) + "\n")
@@ -151,7 +151,7 @@ class Progress:
 
 
 def _bars(stream: TextIO) -> "rich.progress.Progress | None":
-    """Bars that Rich draws and whose clocks it moves; None where there is no terminal for them."""
+    """Start progress bars of Rich, which updates their clocks. None if there is no suitable terminal."""
     if not is_terminal(stream) or os.environ.get("TERM") in ("dumb", "unknown"):
         return None
     from rich.console import Console
@@ -161,7 +161,7 @@ def _bars(stream: TextIO) -> "rich.progress.Progress | None":
         file=cast(IO[str], Forgiving(stream)),
         force_terminal=True,
         force_jupyter=False,
-        # What others print is no markup.
+        # Output of other code must not be read as markup.
         markup=False,
         emoji=False,
         highlight=False,
@@ -174,17 +174,17 @@ def _bars(stream: TextIO) -> "rich.progress.Progress | None":
         TextColumn("{task.fields[rest]}", markup=False),
         console=console,
         refresh_per_second=_PER_SECOND,
-        # What goes to a file stays there.
+        # Output that is redirected to a file must not go to the terminal.
         redirect_stdout=same_file(sys.stdout, stream),
         redirect_stderr=same_file(sys.stderr, stream),
     )
     bars.start()
-    console.show_cursor(True)  # a process that is killed would leave it hidden
+    console.show_cursor(True)  # otherwise a killed process would leave it hidden
     return bars
 
 
 def tracked(items: Iterable[T], total: int | None, title: str) -> Iterator[T]:
-    """Yield items while a bar on a terminal says how many are over, where there is Rich."""
+    """Yield items and show their progress with a bar on a terminal, if Rich is installed."""
     bars = _bars(sys.stderr) if find_spec("rich") else None
     if bars is None:
         yield from items
@@ -199,25 +199,25 @@ def tracked(items: Iterable[T], total: int | None, title: str) -> Iterator[T]:
 
 
 def _parts(event: Event, done: int) -> list[str]:
-    """Return the progress of a phase in its own unit, and the remarks of its event, the most important first."""
+    """Return the progress of a phase in its own unit, and the remarks of its event by importance."""
     count, total, unit = event.count()
     so_far = str(count) if done >= event.num_transitions else f"{count}/{total}"
     return [f"{so_far} {unit}", *event.remarks()]
 
 
 def _clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
+    """Format seconds as minutes and seconds, with hours if there are any."""
     minutes, left = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
 class Notifier:
-    """Called with an event; true once a callback asks to stop, or the time is over.
+    """Callable for events; returns True once a callback requests to stop, or the time limit is reached.
 
     Attributes:
         progress: The Progress that shows events.
-        deadline: The limit of the run.
+        deadline: The time limit of the run.
     """
 
     def __init__(
@@ -230,8 +230,8 @@ class Notifier:
 
         Args:
             verbose: As in `Progress`.
-            callbacks: Callables or callbacks of Keras; one that raises is called no more.
-            deadline: The limit of the run; by default there is none.
+            callbacks: Callables or Keras callbacks. One that raises is not called again.
+            deadline: The time limit of the run; by default there is none.
         """
         self.progress = Progress(verbose, deadline=deadline)
         self._tables = defaultdict[str, HistoryTable](HistoryTable)
@@ -244,17 +244,17 @@ class Notifier:
 
     @property
     def history(self) -> dict[str, Columns]:
-        """What this process has told of, dict phase -> dict name -> list; see `Run.history`."""
+        """Events recorded by this process, dict phase -> dict name -> list; see `Run.history`."""
         return {name: table.columns() for name, table in self._tables.items()}
 
     @property
     def stopped(self) -> bool:
-        """True once a callback has asked to stop, or the time is over."""
+        """True once a callback has requested to stop, or a time limit is reached."""
         return self._is_asked_to_stop or self.deadline.is_over() or self._is_part_over
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Stop what runs meanwhile after so many seconds, and the run itself goes on."""
+        """Stop the work inside the context after `seconds`; the run itself continues."""
         whole = self._part_ends
         self._part_ends = min(whole, time.monotonic() + seconds)
         try:
@@ -268,11 +268,11 @@ class Notifier:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until what runs now is stopped."""
+        """Seconds until the present work is stopped."""
         return min(self._part_ends - time.monotonic(), self.deadline.left())
 
     def announce(self, phase: str) -> None:
-        """Show what is being done until the next event; callbacks are not told.
+        """Show the current activity until the next event. Callbacks are not called.
 
         Args:
             phase: Phase of an event, or "compile".
@@ -281,7 +281,7 @@ class Notifier:
             self.progress.announce(phase)
 
     def close(self) -> None:
-        """Say that the run is over, however it ended."""
+        """Close the progress display and Keras callbacks at the end of a run, however it ended."""
         self.progress.close()
         for callback in list(self.callbacks):
             if isinstance(callback, KerasListener):
@@ -303,7 +303,7 @@ class Notifier:
             (stuck, "accepted none of", "use a smaller step_size, dtype='float64' or another seed"),
             (idle, "did not move by", "the step is too small: use a larger step_size"),
         ):
-            # Later ones would each have a warning of its own; the report names them.
+            # Only the first event warns. The report names chains that stand still later.
             if chains and did not in self._warned:
                 self._warned.add(did)
                 named = ", ".join(map(str, sorted(chains)))
@@ -314,12 +314,12 @@ class Notifier:
                 )
 
     def _call(self, callback: Any, call: Callable[[], Any]) -> bool:
-        """Call a callback, which is dropped where it raises; return whether it asks to stop."""
+        """Call a callback and return whether it requests to stop. A callback that raises is removed."""
         try:
             answer = call()
             return isinstance(answer, (bool, np.bool_)) and bool(answer)
         except Exception as error:
-            # A day of sampling is worth more than a callback.
+            # A faulty callback must not end a run that may have taken a day.
             self.callbacks.remove(callback)
             warn(
                 f"The callback {callback!r} raised {error!r}; the run goes on without it.",

@@ -1,4 +1,4 @@
-"""The Run that `fit_posterior` returns, in numbers and as a report."""
+"""The Run that `fit_posterior` returns, as numbers and as a report."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -30,7 +30,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.words import folded
 
 _NOTEBOOK_WIDTH = 100
-# Fields that JSON does not have, or not under their names.
+# Fields that are not in the JSON, or not under their names.
 _NOT_IN_JSON = {"accept_reason", "ladder", "folder", "until", "find_basins", "history"}
 
 
@@ -40,10 +40,10 @@ class Run(ExplainsAttributes):
 
     Attributes:
         kernel: The kernel's settings as text.
-        num_chains, num_results, num_burnin_steps, num_steps_between_results: As run; num_results
-            is smaller than asked for when a callback or the user stopped the run.
-        accept_target: Acceptance rate that warm-up aimed at, or None where nothing was tuned.
-        accept_reason: Why that target.
+        num_chains, num_results, num_burnin_steps, num_steps_between_results: Actual numbers. num_results
+            is smaller than requested when a callback or the user stopped the run.
+        accept_target: Target acceptance rate of warm-up, or None if nothing was tuned.
+        accept_reason: Reason for that target.
         acceptance_rate: Mean acceptance over the sampling phase [C].
         step_size: Step size of the sampling phase [C].
         num_divergent: Divergent transitions in the sampling phase [C].
@@ -51,25 +51,24 @@ class Run(ExplainsAttributes):
         start_log_prob: Log density where each chain started [C].
         seconds: Dict of wall-clock seconds: startup, compile, pretraining, warmup, sampling.
         pretraining: One line on how the starts were found.
-        geometry: One line on the preconditioner and why that one.
-        notes: Further lines the report should carry.
-        choices: What was "auto" in model and fit, what it came to, and why.
+        geometry: One line on the preconditioner and the reason for it.
+        notes: Further lines of the report.
+        choices: Settings that were "auto" in model and fit, with their values and reasons.
         diagnosis: Diagnosis of the draws, or None when too few were kept.
         calibration: `Calibration` of the error bars by the rows of the fit, or None without one.
-        ended: Why the run ended when it did: "ESS 412 and R-hat 1.006 after 800 draws per chain" say;
-            None where it was to have just so many draws, or was stopped.
-        until: When it was to end, as text; None: after just so many draws.
+        ended: Reason why the run ended, such as "ESS 412 and R-hat 1.006 after 800 draws per chain". None
+            if the run had a fixed number of draws, or was stopped.
+        until: Stopping rule as text. None: a fixed number of draws.
         ladder: `tfbnn.run.evidence.Ladder` of a PowerPosterior, else None.
-        folder: The run folder, or None where draws were kept in memory.
-        find_basins: What `basins` calls, of the model that was fitted.
-        history: What happened, as this process saw it: dict phase -> dict name -> list, one entry
-            per event, of which there is about one in a second. Each phase, "pretraining", "newton",
-            "warmup" and "sampling", has "transition" and the "seconds" spent in it; the first also
-            "epoch" and "validation_log_likelihood" (mean per held-out row, NaN without), the second
-            "log_prob", the chains "num_kept", "acceptance_rate", "step_size", "num_divergent" and
-            "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function whenever
-            `until` has looked at the draws.
-            Out of thousands of events every second one is kept, or every fourth.
+        folder: The run folder, or None if the draws were kept in memory.
+        find_basins: Function of the fitted model that `basins` calls.
+        history: Events recorded by this process, about one per second: dict phase -> dict name -> list
+            with one entry per event. The phases are "pretraining", "newton", "warmup" and "sampling".
+            Each has "transition" and the "seconds" spent in it. "pretraining" also has "epoch" and
+            "validation_log_likelihood" (mean per held-out row, NaN without). "newton" has "log_prob".
+            The phases of the chains have "num_kept", "acceptance_rate", "step_size", "num_divergent" and
+            "num_gradients". "looks" has "num_results", "rhat" and "ess" of the function for every check
+            of `until`. Out of thousands of events every second one is kept, or every fourth.
     """
 
     kernel: str
@@ -110,18 +109,18 @@ class Run(ExplainsAttributes):
         return "\n".join([*lines, "print(run.report()) says more"])
 
     def _repr_html_(self) -> str:
-        """Return these lines, and the report on request, for a notebook."""
+        """Return the text of `repr`, and the report as a part to unfold, for a notebook."""
         return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
     def basins(self) -> Basins:
-        """Return which chains represent the same functions, and how much of the posterior is there.
+        """Return the Basins: which chains represent the same functions, and the posterior mass of each.
 
-        See `BayesianMLP.basins`, with the rows of the fit. It is found once, and from then on in the
-        report, in the model, and in its file.
+        See `BayesianMLP.basins`, with the rows of the fit. The result is computed once, and then included in
+        the report, in the model and in its file.
 
         Raises:
             NotFittedError: When the run has kept no draws.
-            ValueError: For fewer than eight draws per chain, and when the model has been fitted anew.
+            ValueError: For fewer than eight draws per chain, and when the model was fitted again since.
         """
         return self._basins
 
@@ -148,14 +147,14 @@ class Run(ExplainsAttributes):
 
     @property
     def verdict(self) -> str:
-        """The use that the run is good for, by `chains` and `predictions`.
+        """Verdict on the use of the run, from `chains` and `predictions`.
 
         "usable for error bars": the chains agree, and error bars hold where they were checked.
         "calibrated predictions": the chains do not agree, but error bars hold on rows like those
-        seen; the posterior of single functions or weights is not to be read, and nothing is promised
-        outside the training inputs. "usable for means": error bars do not hold, or were not checked
-        and the chains do not agree; chains' means differ by less than a third of an error bar.
-        "not yet": the rest, and where the model cannot follow its rows. "not sampled": no draws.
+        seen. The posterior of single functions or weights must not be used, and nothing is guaranteed
+        outside the training inputs. "usable for means": error bars do not hold, or they were not checked
+        and the chains do not agree; the means of the chains differ by less than a third of an error bar.
+        "not yet": all other cases, and a model that cannot follow its rows. "not sampled": no draws.
         """
         if self.diagnosis is None:
             return NOT_YET if self.num_results else NOT_SAMPLED
@@ -163,9 +162,9 @@ class Run(ExplainsAttributes):
 
     @property
     def chains(self) -> Chains:
-        """The answer whether the chains agree and are long enough: `ok`, `text`.
+        """Verdict on whether the chains agree and are long enough: `ok`, `text`.
 
-        That needs R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an effective
+        `ok` requires R-hat of at most 1.01 at 95 % and 1.03 at all of the reference inputs, an effective
         sample size of 400, and at most 1 % divergent transitions.
         """
         if self.diagnosis is None:
@@ -174,24 +173,24 @@ class Run(ExplainsAttributes):
 
     @property
     def predictions(self) -> Predictions:
-        """The answer whether error bars hold on rows that calibrated nothing: `ok`, None for not checked, `text`.
+        """Verdict on whether error bars hold on rows that did not calibrate them: `ok`, `text`.
 
-        By validation rows, else by the rows of the fit, each left out; those that calibrate in two
-        halves, each judged by the calibration of the other. See
-        `tfbnn.diagnostics.verdict.Predictions` for the rule.
+        `ok` is None if this was not checked. Validation rows are used if there are any. Otherwise it is the
+        rows of the fit, each left out. Rows that calibrate are split in two halves, and each half is checked
+        with the calibration of the other. See `tfbnn.diagnostics.verdict.Predictions` for the rule.
         """
         return Predictions() if self.diagnosis is None else self.diagnosis.predictions
 
     def report(
         self, details: bool = False, *, interface: Interface | None = None, width: int | None = None
     ) -> str:
-        """Return the report as text: the verdict, what is wrong, what to do next, and how it went.
+        """Return the report as text: the verdict, problems, next steps, and how the run went.
 
         Args:
-            details: Whether to say also what the problems mean, how the chains started, and all
+            details: Whether to include the meaning of the problems, the starts of the chains, and all
                 numbers. Default False.
-            interface: In whose words to give advice, by default in Python's.
-            width: Columns to break lines at, by default those of the terminal, else 100.
+            interface: Interface whose wording is used for advice, by default Python's.
+            width: Line width in columns. Default: the width of the terminal, or 100 without one.
         """
         width = width or text_width()
         interface = interface or replace(PYTHON, folder=self.folder)
@@ -241,7 +240,7 @@ class Run(ExplainsAttributes):
         yield from (("Note", note) for note in self.notes)
 
     def _outcome_lines(self, details: bool) -> Iterator[tuple[str, str]]:
-        """Yield labels and lines on what came of it; of draws they are in full in the diagnosis."""
+        """Yield labels and lines on the outcome. With details, the diagnosis has those on the draws."""
         if self.calibration is not None:
             lines = self.calibration.lines() if details else [self.calibration.in_short]
             yield from labelled("Calibrated", lines)
@@ -259,7 +258,7 @@ class Run(ExplainsAttributes):
             yield from labelled("Rows", rows_texts(rows))
 
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
-        """Plain numbers, lists and strings, for JSON; advice in the words of the interface."""
+        """Return plain numbers, lists and strings for JSON, with advice in the wording of the interface."""
         ladder, calibration, diagnosis = self.ladder, self.calibration, self.diagnosis
         interface = interface.of_run(self.until, self.ended)
         told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
@@ -313,7 +312,7 @@ class Run(ExplainsAttributes):
 
 
 def _plain(value: Any) -> Any:
-    """Return an attribute as JSON has it."""
+    """Convert the value of an attribute for JSON."""
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
@@ -322,6 +321,6 @@ def _plain(value: Any) -> Any:
 
 
 def seconds_text(seconds: dict[str, float]) -> str:
-    """Return the sum of some seconds, and what they were spent on."""
+    """Return the sum of some seconds and their parts as text."""
     parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items())
     return f"{sum(seconds.values()):.1f} s: {parts}"

@@ -1,4 +1,4 @@
-"""The draws and the numbers of a run, or the error of its chains."""
+"""The draws and the numbers of a run, and the error of its chains."""
 
 import os
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ from tfbnn.run.counters import PHASES, Counters, Seconds
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
-# The errors of chain groups, by their chains.
+# Dict tuple of chains of a chain group -> its error.
 Failures = dict[tuple[int, ...], BaseException]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of the advance of the chain groups of a run.
+    """Outcome of advancing the chain groups of a run.
 
     Attributes:
         interrupted: Whether a KeyboardInterrupt ended it.
         failures: Dict tuple of chains -> the exception that ended them.
         notes: Lines on tasks of a cluster that were tried again.
-        ended: Why the run was over before its last draw, or there, by what its draws are worth;
-            None where nobody asked, or it was stopped.
+        ended: Reason why a stopping rule ended the run, before its last draw or at it. None without a
+            stopping rule, or if the run was stopped.
     """
 
     interrupted: bool = False
@@ -40,7 +40,7 @@ class Kept(NamedTuple):
     Attributes:
         draws: [C, S, P].
         statistics: Dict name -> [C, S, ...].
-        counters: Those of each group.
+        counters: Counters of each group.
     """
 
     draws: Array
@@ -48,7 +48,7 @@ class Kept(NamedTuple):
     counters: list[Counters]
 
     def superchains(self, of_all: Array | None) -> Array | None:
-        """Return the superchains of these chains, out of those of all chains as `Starts` has them."""
+        """Return the superchains of these chains, from those of all chains as in `Starts`."""
         chains = [chain for group in self.counters for chain in group.chains]
         return None if of_all is None else of_all[chains]
 
@@ -58,7 +58,7 @@ class Result(Ending):
     """The draws and the numbers of a run, all NumPy, and how it ended.
 
     Attributes:
-        draws: [C, S, P]; S is smaller than asked for when the run was stopped, C when chains
+        draws: [C, S, P]. S is smaller than requested when the run was stopped, C is smaller when chains
             failed.
         sample_stats: Dict name -> [C, S].
         acceptance_rate: Mean acceptance per chain over the sampling phase [C].
@@ -67,12 +67,11 @@ class Result(Ending):
         num_gradients: Dict phase -> gradients per chain [C].
         step_size: Step size per chain [C].
         start_log_prob: Log density at the starts of all chains.
-        warmup_cut: The fewest transitions of warm-up where a limit in seconds has cut it short, else
-            None.
+        warmup_cut: The fewest warm-up transitions if a time limit has cut warm-up short, else None.
         seconds: Seconds of compilation, warm-up, sampling and the start of workers.
-        rung_log_likelihood: Log likelihood at every rung [C, S, m], or None where there is one.
-        readouts: Readouts where the readout was collapsed, or None.
-        superchains: As in `Starts`, of the chains that have draws.
+        rung_log_likelihood: Log likelihood at every rung [C, S, m]; None with a single rung.
+        readouts: Readouts if the readout was collapsed, else None.
+        superchains: As in `Starts`, for the chains that have draws.
     """
 
     draws: Array
@@ -104,9 +103,9 @@ def gather_result(
     ending: Ending = Ending(),
     superchains: Array | None = None,
 ) -> Result:
-    """Return the Result of chain groups that have kept draws; `superchains` are those of all chains."""
+    """Return the Result of chain groups with their kept draws; `superchains` are those of all chains."""
     groups, statistics = kept.counters, dict(kept.statistics)
-    statistics.pop("rung_draws", None)  # which folders of release 0.2 may hold
+    statistics.pop("rung_draws", None)  # folders of release 0.2 may hold it
     num_sampled = np.array(
         [group.transitions["sampling"] for group in groups for _ in group.chains]
     )
@@ -138,13 +137,13 @@ def chain_error(
     kept: str = "model.posterior",
     command: str | None = "tfbnn resume",
 ) -> ChainError:
-    """ChainError that names the chains of failures, dict tuple of chains -> exception.
+    """Make a ChainError that names the chains of failures, dict tuple of chains -> exception.
 
     Args:
         failures: At least one.
         output: The run folder, or None.
-        kept: Where the draws of the other chains are.
-        command: What goes on with a run folder on the command line, if anything does.
+        kept: Text on where the draws of the other chains are.
+        command: Command that resumes a run folder, or None.
     """
     causes: dict[str, list[int]] = {}
     for chains, error in failures.items():

@@ -1,4 +1,4 @@
-"""The stopping rule of a run: whether the draws at a look are enough."""
+"""The stopping rule of a run: checks whether the draws so far are enough."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from tfbnn.run.result import Kept
 from tfbnn.run.until import Until
 from tfbnn.system.arrays import Array
 
-# Share of the most draws from which a score that does not change ends a run: before, chains may come to agree.
+# Share of the maximum draws from which an unchanged score ends a run. Before that, chains may come to agree.
 _LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Says when a run that has an `Until` is over.
+    """Stopping rule of a run that has an `Until`.
 
     Attributes:
-        until: What is asked of the draws.
+        until: The requirements on the draws.
         num_results: The most draws per chain.
-        measure: Returns the Agreement of chains, given what they have kept and their superchains or None.
-        is_budget: Whether `num_results` is what the run can afford, not what somebody asked for.
-        score: Returns the mean log density of a row under draws [C, S, P], of a fit to rows.
+        measure: Function that returns the Agreement of chains, given their kept draws and their
+            superchains or None.
+        is_budget: Whether `num_results` is the budget of the run and was not requested.
+        score: Function that returns the mean log density of a row under draws [C, S, P], for a fit.
         superchains: As in `Starts`, once they are known.
     """
 
@@ -36,7 +37,7 @@ class StoppingRule:
     superchains: Array | None = None
 
     def check(self, kept: Kept) -> tuple[Look, str | None]:
-        """Return what the draws are worth, and why the run ends with them; None where it goes on."""
+        """Check the draws. Return (findings, reason to end the run, or None to continue it)."""
         superchains = kept.superchains(self.superchains)
         found, until, count = self.measure(kept, superchains), self.until, kept.draws.shape[1]
         text, after = found.text(until.rhat), f"after {count} draws per chain"

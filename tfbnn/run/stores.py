@@ -1,9 +1,9 @@
 """Keep the draws of the chain groups of a run, in memory or in the run's folder.
 
-The sink of a chain group is told of every block that has ended, so that it can commit where it may. A store
-begins the run, or goes on with what an earlier process has left. Everything that decides the draws is in
-the folder, and the part that a caller chooses is compared when a run goes on, so that a run is finished
-as it was begun or not at all.
+The sink of a chain group is called after every block, so that it can commit. A store begins the run, or
+continues the run of an earlier process. The folder holds everything that determines the draws. When a
+run is resumed, the part that the caller chooses is compared with it. A run is therefore finished with
+the settings it was begun with, or not at all.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from tfbnn.storage.run.checkpoint import Checkpoint
     from tfbnn.storage.run.folder import RunFolder
 
-# A commit takes no longer than a block; memory, not loss, asks for one when so many bytes wait.
+# A commit is made when more bytes than this wait, to limit memory. It takes no longer than a block.
 _MOST_WAITING_BYTES = 64e6
-# Among the names of statistics.
+# Key of the draws among the names of statistics.
 _DRAWS = "draws"
 Arrays = dict[str, Array]
 
 
 class Advancing(Protocol):
-    """A chain group as its sink sees it."""
+    """A chain group, as its sink uses it."""
 
     @property
     def counters(self) -> Counters: ...
@@ -55,7 +55,7 @@ class Advancing(Protocol):
 
 
 class _Arrays:
-    """Draws and statistics of chains, in arrays that are made when the first of them come."""
+    """Draws and statistics of chains, in arrays that are allocated with the first draws."""
 
     def __init__(self, num_chains: int, num_results: int) -> None:
         self._shape = num_chains, num_results
@@ -63,7 +63,7 @@ class _Arrays:
         self._making = threading.Lock()
 
     def put(self, chains: Sequence[int], first: int, draws: Array, statistics: Arrays) -> None:
-        """Take draws [n, C, P] of some chains, from number `first` on, and their statistics."""
+        """Store draws [n, C, P] of some chains and their statistics, from draw number `first` on."""
         parts = {_DRAWS: draws, **statistics}
         with self._making:
             self._arrays = self._arrays or {
@@ -83,11 +83,11 @@ class _Arrays:
 
 
 class MemoryStore:
-    """Keeps the draws of all chain groups of a run in arrays; nothing outlives the process.
+    """Keeps the draws of all chain groups of a run in memory; they are lost with the process.
 
     Attributes:
-        found: How the run in a folder began, or None before it has begun.
-        ended: Why the run has ended though it might go on, in words, to be recorded; else None.
+        found: Beginning of the run in a folder, or None before it has begun.
+        ended: Reason why an open run has ended, to be recorded; else None.
     """
 
     found: Beginning | None = None
@@ -100,35 +100,35 @@ class MemoryStore:
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
     def sink(self, group: int, clock: Clock) -> AbstractContextManager[_MemorySink]:
-        """Return the sink of a chain group, which has it until the end of the context.
+        """Return the sink of a chain group, for use until the end of the context.
 
         Args:
             group: Number of the group.
-            clock: Tells the seconds of the run, which every commit takes down.
+            clock: Measures the seconds of the run, which every commit records.
         """
         return nullcontext(self._sinks[group])
 
     def read(self, numbers: Sequence[int]) -> Kept:
-        """Return what some chain groups have kept."""
+        """Return the draws that some chain groups have kept."""
         counters = [self._sinks[number].counters for number in numbers]
         count = min(group.transitions["sampling"] for group in counters) // self._plan.stride
         return self._arrays.kept(self._plan.chains(numbers), count, counters)
 
     def seconds(self, numbers: Sequence[int]) -> Seconds:
-        """Return the seconds of the run so far, by the commits of some chain groups."""
+        """Return the seconds of the run so far, from the commits of some chain groups."""
         return Seconds()
 
     def committed_result(self, fewest: int) -> Result | None:
-        """Return what is committed, or None with fewer than `fewest` draws per chain."""
+        """Return the committed result, or None with fewer than `fewest` draws per chain."""
         return None
 
     def finished_result(self) -> Result | None:
-        """Return what is committed, if that is all that the run is to have."""
+        """Return the committed result if the run is finished, else None."""
         return None
 
 
 class _MemorySink:
-    """Takes the draws of one group; `checkpoint` is the commit that it goes on from, or None."""
+    """Takes the draws of one group. `checkpoint` is the commit from which it continues, or None."""
 
     checkpoint: Checkpoint | None = None
 
@@ -137,12 +137,12 @@ class _MemorySink:
         self.counters = Counters.nothing(chains)
 
     def append(self, draws: Array, statistics: Arrays) -> None:
-        """Take draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
+        """Store draws [n, C, P] and their statistics, dict name -> [n, C, ...]."""
         self._arrays.put(self._chains, self._num_kept, draws, statistics)
         self._num_kept += len(draws)
 
     def after_block(self, group: Advancing, phase_ended: bool) -> None:
-        """Commit where it is time to."""
+        """Commit if a commit is due."""
         self.commit(group)
 
     def commit(self, group: Advancing) -> None:
@@ -154,7 +154,7 @@ class FolderStore:
     """Keeps the draws of chain groups in a run folder; otherwise as `MemoryStore`.
 
     Attributes besides those:
-        folder: RunFolder; where this process begins the run, it is there from `begin` on.
+        folder: RunFolder. For a new run it exists from `begin` on.
         commit_interval: As in `fit_posterior`.
     """
 
@@ -174,7 +174,7 @@ class FolderStore:
             config: RunConfig.
             folder: RunFolder of a run that has begun, or None.
             commit_interval: As in `fit_posterior`.
-            make: Makes the folder of one that has not, as `RunFolder.reserved` yields it.
+            make: Function that makes the folder of a new run, as yielded by `RunFolder.reserved`.
         """
         self._definition, self._make, self.commit_interval = config, make, commit_interval
         self.found: Beginning | None = None
@@ -212,7 +212,7 @@ class FolderStore:
 
 
 class _FolderSink:
-    """Hands draws to a GroupWriter and commits, with the group's snapshot, now and then."""
+    """Passes draws to a GroupWriter, and commits at intervals with the group's snapshot."""
 
     def __init__(self, writer: GroupWriter, commit_interval: float, clock: Clock) -> None:
         self._writer, self._interval, self._clock = writer, commit_interval, clock
@@ -242,7 +242,7 @@ class _FolderSink:
         self._last_commit = time.monotonic()
 
 
-# Where the draws of a run go, and where one group puts them.
+# The types of stores and of their sinks.
 Store = MemoryStore | FolderStore
 Sink = _MemorySink | _FolderSink
 
@@ -258,14 +258,14 @@ def committed_counters(folder: RunFolder, numbers: Sequence[int]) -> list[Counte
 
 
 def read_groups(folder: RunFolder, numbers: Sequence[int] | None = None) -> Kept:
-    """Return what some chain groups of the run in a folder have committed, all by default."""
+    """Return the draws that some chain groups of the run in a folder have committed, by default all."""
     numbers = range(folder.num_groups) if numbers is None else numbers
     chains_of = read_beginning(folder).layout.groups
     num_chains = sum(len(chains_of[number]) for number in numbers)
     num_results = _num_committed(folder, numbers)
     arrays, counters, first = _Arrays(num_chains, num_results), [], 0
     for index in numbers:
-        # One group after the other, so that no more than one is in memory twice.
+        # Groups are read one after the other, so that at most one is in memory twice.
         group, chains = folder.read(index), chains_of[index]
         found = group.counters
         counters.append(Counters.from_json(found) if found else Counters.nothing(chains))
@@ -279,13 +279,13 @@ def read_groups(folder: RunFolder, numbers: Sequence[int] | None = None) -> Kept
 
 
 def _num_committed(folder: RunFolder, numbers: Sequence[int]) -> int:
-    """Draws that every chain of some chain groups has committed."""
+    """Return the number of draws that every chain of some chain groups has committed."""
     checkpoints = [folder.checkpoint(number) for number in numbers]
     return min(0 if found is None else found.num_draws for found in checkpoints)
 
 
 def committed_result(folder: RunFolder, fewest: int) -> Result | None:
-    """Return what a run has committed, or None with fewer than `fewest` draws per chain."""
+    """Return the committed result of a run, or None with fewer than `fewest` draws per chain."""
     if _num_committed(folder, range(folder.num_groups)) < fewest:
         return None
     kept = read_groups(folder)
@@ -301,11 +301,11 @@ def committed_result(folder: RunFolder, fewest: int) -> Result | None:
 def open_store(config: RunConfig, options: FitOptions) -> Iterator[Store]:
     """Yield the store of a run.
 
-    While it is open, no other process begins a run in a folder where this one has not begun yet.
+    If the folder holds no run yet, no other process can begin one there while the store is open.
 
     Raises:
-        RunFolderError: When the folder holds a run and this is not to go on with it, or when it was
-            begun with other data or settings; and when it holds something else.
+        RunFolderError: When the folder holds a run and `resume` is not set, when that run was begun with
+            other data or settings, and when the folder holds other files.
         RunLockedError: When another process is about to begin a run there.
         OSError: When the folder cannot be made.
     """

@@ -1,4 +1,4 @@
-"""The limits that end a run, their text and their JSON."""
+"""Stopping rules of a run, and their text and JSON."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from typing import Any
 from tfbnn.data.validation import check_number
 from tfbnn.system.words import did_you_mean
 
-# Nothing is known of fewer draws per chain, and a run that is given more keeps at least so many.
+# Draws per chain at the first check. Fewer draws tell nothing about convergence, so a run that may have more
+# keeps at least so many.
 FIRST_LOOK = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Until:
-    """Ends a run as soon as its draws are good enough.
+    """Stopping rule that ends a run as soon as its draws are good enough.
 
-    They are judged in function space, by what the verdict of `run.report()` asks of chains, with
-    `ess` and `rhat` in the place of its limits: 95 % of the reference inputs have an R-hat of at
-    most `rhat` and all of them one of at most three times as far from 1; nowhere is the smaller of
-    bulk and tail effective sample size below `ess`; chains agree on the log density. Looks are
-    taken at 100, 200, 400, 600, 800, 1200, 1600, ... draws per chain: at fixed numbers, so that the
-    same draws are kept wherever, however fast and in how many parts a run is made.
+    Draws are checked in function space, by the criteria of the verdict of `run.report()`, with `ess` and
+    `rhat` in place of its limits. At 95 % of the reference inputs R-hat must be at most `rhat`, and at all
+    of them at most three times as far from 1. The smaller of bulk and tail effective sample size must
+    nowhere be below `ess`. The chains must agree on the log density. Checks are made at 100, 200, 400,
+    600, 800, 1200, 1600, ... draws per chain. These numbers are fixed, so that the same draws are kept on
+    any machine, at any speed and in any number of parts.
 
     Attributes:
         ess: Effective sample size over all chains, default 400.
         rhat: Largest R-hat, above 1, default 1.01.
         max_seconds: Wall-clock seconds from the call to the end, with compilation, pretraining and
-            calibration; a resumed run has them anew. The fit plans by them: pretraining takes at
-            most a third and warm-up at most a third, and what is "auto" is chosen by the speed of
-            a gradient on this machine, so the draws depend on the clock. None (default): no limit.
-        score_change: From half of the most draws on, ends a run also when twice as many draws move the
-            mean log density of a training row, as if left out, by no more than this. None (default): no
-            such end.
+            calibration; a resumed run has them anew. The fit is planned for this limit: pretraining takes
+            at most a third and warm-up at most a third. Settings that are "auto" are chosen from the speed
+            of a gradient on this machine, so the draws depend on the clock. None (default): no limit.
+        score_change: End a run also when doubling the number of draws changes the mean log density of a
+            training row, as if left out, by no more than this. It is checked from half of the maximum
+            number of draws on. None (default): not used.
     """
 
     ess: float = 400
@@ -54,7 +55,7 @@ class Until:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Until | None:
-        """Read what `vars` gave, or None."""
+        """Read a rule from the dict of `vars`, or None."""
         return None if entry is None else cls(**entry)
 
     def __str__(self) -> str:
@@ -62,9 +63,9 @@ class Until:
         return ",".join(f"{name}={value:.10g}" for name, value in limits if value is not None)
 
 
-# What "auto" stands for where the number of draws is left open.
+# The rule for "auto" if the number of draws is open.
 ENOUGH = Until(score_change=0.01)
-# The words for it in commands; in Python None stands for "none".
+# The words for `until` in commands. In Python, "none" is None.
 WORDS = ("auto", "converged", "none")
 
 
@@ -72,7 +73,7 @@ def until_of_text(text: str) -> Until | str | None:
     """Read "ess=400,rhat=1.01,max_seconds=600", "auto", "converged", or "none", which is None.
 
     Raises:
-        ValueError: For other words and numbers out of range.
+        ValueError: For other words, and for numbers out of range.
     """
     if text in WORDS:
         return None if text == "none" else text
@@ -93,10 +94,10 @@ def until_of_text(text: str) -> Until | str | None:
 
 
 def check_until(until: Any) -> None:
-    """Refuse what is neither "auto", nor "converged", nor None, nor an Until.
+    """Check that a value is "auto", "converged", None or an Until.
 
     Raises:
-        TypeError: In that case.
+        TypeError: For any other value.
     """
     is_word = isinstance(until, str) and until in WORDS and until != "none"
     if not (until is None or is_word or isinstance(until, Until)):
@@ -110,7 +111,7 @@ def with_limit(until: Until | str | None, max_seconds: float) -> Until:
     """Return `until` with a limit in seconds.
 
     Raises:
-        ValueError: For another limit in `until`, and for until=None, which asks for every draw.
+        ValueError: When `until` has another limit, and for until=None, which requests every draw.
     """
     if until is None:
         raise ValueError(
@@ -128,11 +129,12 @@ def with_limit(until: Until | str | None, max_seconds: float) -> Until:
 
 
 def next_look(num_results: int) -> int:
-    """Return the first number of draws per chain, after so many, at which a run is looked at.
+    """Return the number of draws per chain at the next check, after `num_results` draws.
 
-    100, 200, 400, and from there on in steps of a half and a third. A look costs as much as it has
-    draws, so that with a geometric list all of them cost a few times the last; doubling alone would
-    cost a run that just misses one as much again as it has, this half of it at most.
+    The numbers are 100, 200, 400, and from there on alternate between steps of a half and of a third. A
+    check costs as much as it has draws. With a geometric list all checks together cost a few times the
+    last one. Doubling alone would double the cost of a run that just misses a check; these steps add at
+    most half of it.
     """
     double = FIRST_LOOK
     while double <= num_results:

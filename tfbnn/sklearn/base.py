@@ -1,4 +1,4 @@
-"""Base of the estimators: their settings, and the way from checked rows to sampled networks."""
+"""Base class of the estimators: settings, checks of the rows, and sampling of the posterior."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ L = TypeVar("L", bound=Likelihood)
 
 
 class UnconvergedWarning(VerdictWarning, AnyConvergenceWarning):  # type: ignore[misc]
-    """Issued once after a fit whose draws are not usable for error bars yet.
+    """Warning issued once after a fit whose draws are not usable for error bars yet.
 
-    It is a ConvergenceWarning of tfbnn and of scikit-learn, so that the filters of either hold.
+    It is a ConvergenceWarning of both tfbnn and scikit-learn, so that filters for either apply.
     """
 
 
-# Searches are what estimators are for, and three settings in five folds are sixteen fits. With 21 rows
-# without noise one took 45 s of a processor with the whole effort, 7 s with a tenth: 1200 steps of ADAM,
-# 100 of warm-up, 640 draws at most.
+# Estimators are mainly used in searches, and three settings in five folds are sixteen fits. With 21
+# rows without noise, one fit took 45 s of processor time at full effort and 7 s at a tenth: 1200
+# ADAM steps, 100 warm-up steps, at most 640 draws.
 _EFFORT = 0.1
 
 
-# Fields instead of an `__init__` for each estimator: scikit-learn reads settings off its signature.
+# Fields instead of an `__init__` per estimator: scikit-learn reads settings from its signature.
 @dataclass(eq=False, repr=False)
 class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """The settings of both estimators, kept as they are given and checked by `fit`."""
+    """Settings of both estimators, stored unchanged by the constructor and checked by `fit`."""
 
     hidden_layer_sizes: int | Sequence[int] | str = AUTO
     _: KW_ONLY
@@ -92,10 +92,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
                 setattr(cls, name, explains_keywords(method))
 
     def set_params(self, **params: Any) -> Self:
-        """Set settings by their names, as of every estimator; settings objects are replaced as a whole.
+        """Set settings by name; a settings object can only be replaced as a whole.
 
         Raises:
-            ValueError: For names that there are not, among them parts of a settings object.
+            ValueError: For unknown names, including parts of a settings object (kernel__step_size).
         """
         for name in params:
             if name in FORMER:
@@ -111,10 +111,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     def _rows(
         self, X: Any, y: Any, beside: Mapping[str, Any], **checks: Any
     ) -> tuple[Any, int, Array]:
-        """Return checked rows of a fit: (inputs as `fit_posterior` takes them, their number D, targets).
+        """Check the rows of a fit; return (inputs for `fit_posterior`, number of inputs, targets).
 
-        A frame with columns of text stays one, so that the model learns their code. What comes `beside`,
-        by its name, is held to the order of X, which may lose its index here.
+        A frame with text columns stays a frame, so that the model learns their coding. Arguments in
+        `beside` must have the same row order as X, whose index may be lost here.
         """
         check_choice("missing", self.missing, get_args(Missing))
         for what, value in {"y": y, **beside}.items():
@@ -126,11 +126,11 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             numbers = X
             if coding is not None:
                 numbers = as_inputs(plain_frame(X, "X"), "X", coding.num_inputs, coding).values
-        # One row has no spread, by which inputs and targets are standardised.
+        # Inputs and targets are standardised by their spread, which one row does not have.
         checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         inputs, targets = validate_data(self, numbers, y, dtype=np.float64, **checks)
         if coding is not None:
-            validate_data(self, X, skip_check_array=True)  # features are the columns of the frame
+            validate_data(self, X, skip_check_array=True)  # the features are the frame's columns
             return X, coding.num_inputs, targets
         names = getattr(self, "feature_names_in_", None)
         with places_named(names=names):
@@ -142,7 +142,10 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
     def _counted(
         X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """(X, y, what is beside) with rows as often as they count; copies of a row belong together."""
+        """Return (X, y, beside) with each row repeated as `sample_weight` says.
+
+        Copies of a row stay in one group.
+        """
         if sample_weight is None:
             return X, y, beside
         refuse_other_order(X, sample_weight, "sample_weight", "X")
@@ -181,11 +184,11 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         """Build a model, sample its posterior, and set `model_` and `run_`.
 
         Args:
-            X, num_inputs: Of `_rows`.
-            y: Targets as `fit_posterior` takes them.
-            likelihood: Likelihood, or "auto" with layers that are chosen.
-            num_outputs: Outputs of the network, or then targets.
-            beside: Arguments of `fit_posterior` that are no settings.
+            X, num_inputs: As returned by `_rows`.
+            y: Targets in the form that `fit_posterior` takes.
+            likelihood: Likelihood, or "auto" when the hidden layers are chosen automatically.
+            num_outputs: Number of network outputs; with likelihood "auto", number of targets.
+            beside: Arguments of `fit_posterior` that are not settings.
         """
         of_fit = {item.name: getattr(self, item.name) for item in fields(self)}
         of_fit |= {**beside, "likelihood": likelihood, "seed": self._seed()}
@@ -196,13 +199,13 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes)).tolist()
         model = BayesianMLP([num_inputs, *hidden, num_outputs], **of_model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # told below, in one line
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported below, in one line
             run = model.fit_posterior(X, y, **of_fit)
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
 
     def _settled(self, default: L, kind: Any) -> L:
-        """Return the likelihood, which has to be of a kind, or the default where that is left open."""
+        """Return the likelihood, which must be an instance of `kind`, or the default for "auto"."""
         if is_auto(self.likelihood):
             return default
         check_likelihood(self.likelihood)
@@ -215,14 +218,15 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _in_double(self) -> BayesianMLP:
-        """`model_` for means.
+        """Copy of `model_` in double precision, for means.
 
-        scikit-learn wants them to be the same in another order of the rows, to more digits than sums of float32 have.
+        scikit-learn requires means that do not depend on the order of the rows, to more digits
+        than sums in float32 have.
         """
         return BayesianMLP.from_ensemble(self.model_.posterior.in_double)
 
     def _checked(self, X: Any) -> Array:
-        """Return inputs [N, D] of a fitted estimator, by the names and number of its features."""
+        """Check the inputs [N, D] against the feature names and their number in the fit."""
         check_is_fitted(self)
         _refuse_dates(X)
         if self.model_.posterior.coding is not None:
@@ -236,7 +240,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _seed(self) -> int:
-        """Return a number given as `random_state`, or one drawn from it."""
+        """Return `random_state` where it is an integer, otherwise an integer drawn from it."""
         generator = check_random_state(self.random_state)
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
@@ -252,19 +256,19 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
 
 
 def _refuse_dates(X: Any) -> None:
-    """Refuse arrays of dates, and inputs with units, whose numbers scikit-learn would take."""
+    """Refuse arrays of dates and inputs with units, which scikit-learn would take as numbers."""
     refuse_units(X, "X")
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         as_float_array(X, "X")
 
 
 def explains_settings(cls: Estimator) -> Estimator:
-    """Decorate an estimator whose constructor says what to do where it refuses a setting."""
+    """Decorate an estimator so that its constructor suggests a remedy when it refuses a setting."""
     init: Any = explains_keywords(vars(cls)["__init__"])
-    cls.__init__ = init  # type: ignore[misc]  # with its signature, by which settings are found
+    cls.__init__ = init  # type: ignore[misc]  # keeps the signature, from which settings are read
     return cls
 
 
 def named(given: Any, checked: Array) -> Any:
-    """Targets with the names of a frame or series that they were given as, else as they are."""
+    """Return the targets as given where they have column names, otherwise the checked array."""
     return given if column_names_of(given) else checked

@@ -1,4 +1,4 @@
-"""`BayesianMLPRegressor` and `BayesianMLPClassifier`: sampled networks as estimators."""
+"""Scikit-learn estimators of sampled networks: `BayesianMLPRegressor`, `BayesianMLPClassifier`."""
 
 from __future__ import annotations
 
@@ -19,68 +19,77 @@ from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaus
 from tfbnn.spec.rows import as_argument
 from tfbnn.system.arrays import Array, row_slices
 
-# Rows whose distributions are kept together.
+# Number of rows whose predictive distributions are in memory at the same time.
 _ROWS_AT_ONCE = 1000
 
 
 @explains_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[misc]
-    """Regression by a `tfbnn.BayesianMLP` whose posterior is sampled.
+    """Regressor based on a `tfbnn.BayesianMLP` whose posterior is sampled by MCMC.
 
-    Settings have the names and the meaning of `BayesianMLP` and `fit_posterior`, which explain them
-    at length; those besides `hidden_layer_sizes` are keyword-only.
+    The settings have the names and the meaning that they have in `BayesianMLP` and `fit_posterior`,
+    where they are explained in detail. All but `hidden_layer_sizes` are keyword-only.
 
     Args:
-        hidden_layer_sizes: Widths of the hidden layers, a number for one; () for a linear model. "auto"
-            (default): chosen by held-out rows. Inputs and outputs follow from the rows.
-        activation: A name, or one per hidden layer; default "tanh".
-        prior: From `tfbnn.priors`; "auto" (default) samples scales, one per input.
-        likelihood: From `tfbnn.likelihoods`, of numbers; "auto" (default): chosen with the
-            layers; Gaussian("learned") where these are given.
+        hidden_layer_sizes: Widths of the hidden layers; an integer for one layer, () for a linear
+            model. "auto" (default): chosen by held-out rows. The numbers of inputs and outputs
+            follow from the rows.
+        activation: A name, or one name per hidden layer; default "tanh".
+        prior: A prior from `tfbnn.priors`; "auto" (default) samples scales, one per input.
+        likelihood: A likelihood for numbers from `tfbnn.likelihoods`. "auto" (default): chosen
+            with the layers, or Gaussian("learned") where the layers are given.
         parameterization: "standard", "ntk" or "auto" (default).
-        x_transform: Default "standardize": a StandardScaler before this estimator does no harm and
-            is not needed.
-        y_transform: "auto" (default), by the targets: "log10" before "standardize", or that alone.
+        x_transform: Transform of the inputs; default "standardize". A StandardScaler before this
+            estimator does no harm and is not needed.
+        y_transform: Transform of the targets. "auto" (default) chooses by the targets: "log10"
+            followed by "standardize", or "standardize" alone.
         dtype: "float32" (default) or "float64".
-        missing: Missing values in X: "refuse" (default), or "indicator", one more input for each column
-            of numbers that has some, and one more category of text.
-        kernel: A name, or settings from `tfbnn.kernels`; "auto" (default): HMC, NUTS for few
+        missing: Treatment of missing values in X: "refuse" (default), or "indicator", which adds
+            one input for each numeric column with missing values, and one category for a text
+            column.
+        kernel: A name, or settings from `tfbnn.kernels`. "auto" (default): HMC, or NUTS for few
             parameters.
-        num_chains: Independent chains, default 4.
-        num_results: Draws kept per chain, at most; "auto" (default): what a fixed budget affords.
-        until: When the draws are enough: "auto" (default) is `tfbnn.Until()`, an effective sample
-            size of 400 and an R-hat of 1.01; None: num_results draws.
-        max_seconds: Wall-clock seconds of a fit, compilation included; default None: no limit.
+        num_chains: Number of independent chains; default 4.
+        num_results: Maximum number of draws kept per chain; "auto" (default): what a fixed budget
+            affords.
+        until: Stopping rule. "auto" (default) is `tfbnn.Until()`: an effective sample size of 400
+            and an R-hat of 1.01. None: num_results draws.
+        max_seconds: Wall-clock limit of a fit in seconds, compilation included; default None: no
+            limit.
         num_burnin_steps, num_steps_between_results: Transitions of warm-up, and between kept draws;
             default "auto".
         pretraining: `tfbnn.Pretraining`, None, or "auto" (default).
-        likelihood_power: Below 1 a coarsened posterior; default 1.
-        effort: Share of the usual steps of pretraining and warm-up, and of the budget for draws,
-            where these are "auto"; default 0.1, as searches make many fits. The one difference to
-            the fit of a `BayesianMLP`: with effort=1 and the same seed the draws have the same bits.
-            Draws are judged alike, and `fit` warns where they are too few.
+        likelihood_power: Power of the likelihood; a value below 1 gives a coarsened posterior;
+            default 1.
+        effort: Share of the usual pretraining steps, warm-up steps and budget for draws, where
+            these are "auto"; default 0.1, as searches make many fits. This is the only difference
+            from the fit of a `BayesianMLP`: with effort=1 and the same seed the draws have the same
+            bits.
+            The draws are judged by the same limits, and `fit` warns where they are too few.
         calibrate: Whether the fit ends with a calibration of its error bars; "auto" (default): from
             150 rows on, where the noise is learned.
-        jit_compile: Compile with XLA, default True.
-        random_state: Seed of the draws: an integer, which is the `seed` of `fit_posterior`, a
-            RandomState, or None (default) for one drawn anew at each fit. The same integer on the
-            same machine gives the same bits.
-        verbose: 0 (default) for silence; 1 shows how far the run is.
+        jit_compile: Whether to compile with XLA; default True.
+        random_state: Seed of the draws: an integer, used as the `seed` of `fit_posterior`; a
+            RandomState; or None (default) for a new seed at each fit. The same integer on the same
+            machine gives the same bits.
+        verbose: 0 (default) for no output; 1 shows the progress of the run.
 
     Attributes:
         model_: The fitted `BayesianMLP`: quantiles, calibration, plots, `save`, exports.
         run_: The `Run` of the fit: `report()`, timings, `diagnosis`.
-        n_features_in_, feature_names_in_: Number of inputs, and their names where X had some.
+        n_features_in_, feature_names_in_: Number of inputs, and their names where X had names.
 
-    A fit whose draws are not usable for error bars yet issues one `UnconvergedWarning`, which is a
-    ConvergenceWarning of scikit-learn, too. In a search that is one for each such fit, in the process
-    where it was made; the means that scores compare suffer less than error bars. `cross_validate(...,
-    return_estimator=True)` tells the verdicts afterwards, by `run_.verdict` of each.
+    A fit whose draws are not usable for error bars yet issues one `UnconvergedWarning`, which is
+    also a ConvergenceWarning of scikit-learn. In a search each such fit issues one, in the process
+    that made the fit. Means, which scores compare, suffer less than error bars. To see the verdicts
+    afterwards, call `cross_validate(..., return_estimator=True)` and read `run_.verdict` of each
+    estimator.
 
-    The first fit of a network on about so many rows compiles its programs, which takes seconds; other
-    fits of it in the same process have them, with other rows, seeds and numbers of draws. A fit uses
-    all cores, so leave `n_jobs=None` in searches: processes would compile for themselves, and compete.
+    The first fit of a network on about this number of rows compiles its programs, which takes
+    seconds. Later fits of the same network in the same process reuse them, also with other rows,
+    seeds and numbers of draws. A fit uses all cores, so leave `n_jobs=None` in searches: several
+    processes would each compile the programs and compete for the cores.
 
     Example:
         from tfbnn.sklearn import BayesianMLPRegressor
@@ -106,22 +115,23 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         """Sample the posterior given the rows (X, y).
 
         Args:
-            X: Inputs [N, D], two rows at least; names of a frame's columns are kept, if all are text.
+            X: Inputs [N, D], at least two rows. Column names of a frame are kept if all are text.
             y: Targets [N] or [N, K].
-            sample_weight: How often each row counts, whole numbers [N]; default None: once. Copies of a row
-                stay together in what the fit holds out or leaves out.
+            sample_weight: Number of times that each row counts, whole numbers [N]; default None:
+                once. Copies of a row stay together when the fit holds out or leaves out rows.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. In
                 searches it is metadata: `set_fit_request(noise_scale=True)`.
-            offset: Of counts, logarithms of the exposures of the rows, [N] or [N, K]; metadata, too.
-            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
-                in what the fit holds out or leaves out. In searches it is metadata, too:
+            offset: For counts: logarithms of the exposures of the rows, [N] or [N, K]. In searches
+                it is metadata, too.
+            groups: Group labels [N] of the rows, as in `fit_posterior`. Rows of a group stay
+                together when the fit holds out or leaves out rows. In searches it is metadata, too:
                 `set_fit_request(groups=True)`.
 
         Returns:
             The estimator.
 
         Raises:
-            TypeError: For arguments that are not known.
+            TypeError: For unknown arguments.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         beside = {"noise_scale": noise_scale, "offset": offset, "groups": groups}
@@ -144,21 +154,24 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         noise_scale: Any = None,
         offset: Any = None,
     ) -> Array | tuple[Array, Array]:
-        """Return the mean of a new target, E[y | x], and with `return_std` how far a target may be off.
+        """Compute the mean of a new target, E[y | x], and with `return_std` its standard deviation.
 
-        With a logarithm in the transform of the targets it is above the mean of the function, which
-        `model_.predict(X)` gives. That is what it is where there is no such mean, with Student-t
-        noise, and after a fit with `noise_scale`, whose noise has the mean zero in the units of y.
+        With a logarithm in the transform of the targets, this mean is above the mean of the
+        function, which `model_.predict(X)` gives. The mean of the function is returned in two
+        cases: with Student-t noise, where a new target has no such mean; and after a fit with
+        `noise_scale`, whose noise has mean zero in the units of y.
 
         Args:
             X: Inputs [N, D].
             return_std: Whether to return standard deviations, too; default False.
-            include_noise: Of what they are. True (default): of a new target, noise included, as those
-                of BayesianRidge and of a Gaussian process with a WhiteKernel are, and calibrated
-                where the fit was. False: of the function alone, which more rows would narrow.
+            include_noise: Meaning of the standard deviations. True (default): those of a new
+                target, noise included, as for BayesianRidge and a Gaussian process with a
+                WhiteKernel, and calibrated where the fit was. False: those of the function alone,
+                which shrink with more rows.
             noise_scale: Known standard deviations of these rows, as in `fit`; needed for the noise
-                where the fit had some.
-            offset: Of counts, logarithms of the exposures of these rows; needed where the fit had some.
+                if the fit had them.
+            offset: For counts: logarithms of the exposures of these rows; needed if the fit had
+                them.
 
         Returns:
             The mean, in the shape of the targets of the fit, or (mean, std).
@@ -169,7 +182,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         inputs, ensemble = self._checked(X), self.model_.posterior
         is_affine = ensemble.y_pipeline.is_affine
         with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)
-        # That of counts asks for an offset, and leaves the mean as it is.
+        # With noise, a model of counts requires the offset, and its mean stays the same.
         with_noise |= ensemble.spec.has_counts
         mean: Array = self._in_double.predict(inputs, include_noise=with_noise, offset=offset).mean
         if not return_std:
@@ -188,7 +201,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         noise_scale: Any = None,
         offset: Any = None,
     ) -> Array:
-        """Quantiles of a new target, or of the function; those of `predict_distribution` of the model.
+        """Compute quantiles of a new target, or of the function, by `predict_distribution`.
 
         Args:
             X: Inputs [N, D].
@@ -196,7 +209,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             include_noise, noise_scale, offset: As in `predict`.
 
         Returns:
-            [N, Q], or [N, Q, K] of targets [N, K].
+            Array [N, Q], or [N, Q, K] for targets [N, K].
         """
         inputs, levels = self._checked(X), np.ravel(quantiles)
         model = self.model_
@@ -219,7 +232,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         noise_scale: Any = None,
         offset: Any = None,
     ) -> Array:
-        """Return ends of the central interval of a new target, or of the function.
+        """Compute the ends of the central interval of a new target, or of the function.
 
         Args:
             X: Inputs [N, D].
@@ -227,7 +240,7 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
             include_noise, noise_scale, offset: As in `predict`.
 
         Returns:
-            [N, 2], or [N, 2, K] of targets [N, K].
+            Array [N, 2], or [N, 2, K] for targets [N, K].
         """
         alpha = check_number("alpha", alpha, above=0, below=1)
         settings: Any = {"noise_scale": noise_scale, "offset": offset}
@@ -235,9 +248,12 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         return self.predict_quantiles(X, levels, include_noise=include_noise, **settings)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """R2 of the means of `predict` (scikit-learn's), with the offset of counts."""
+        """Compute R2 of the means of `predict` with scikit-learn's `r2_score`.
+
+        Models of counts take an offset, as in `predict`.
+        """
         mean = self.predict(X) if offset is None else self.predict(X, offset=offset)
-        from sklearn.metrics import r2_score  # takes half a second, and nothing else needs it
+        from sklearn.metrics import r2_score  # the import takes half a second; only score needs it
 
         return float(r2_score(y, mean, sample_weight=sample_weight))
 
@@ -250,18 +266,18 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
 @explains_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[misc]
-    """Classification by a `tfbnn.BayesianMLP` whose posterior is sampled.
+    """Classifier based on a `tfbnn.BayesianMLP` whose posterior is sampled by MCMC.
 
-    Settings are those of `BayesianMLPRegressor`, which explains them, but for `y_transform` and
-    `calibrate`, which classes have no use for. What it says of warnings and of searches holds here.
+    The settings are those of `BayesianMLPRegressor`, without `y_transform` and `calibrate`, which
+    do not apply to classes. Its remarks on warnings and on searches hold here, too.
 
     Args:
         likelihood: Bernoulli() or Categorical() from `tfbnn.likelihoods`. "auto" (default):
             Bernoulli() for two classes, else Categorical().
 
     Attributes:
-        classes_: The labels, sorted: text, whole numbers or booleans, two of them or more.
-        model_, run_, n_features_in_, feature_names_in_: As of `BayesianMLPRegressor`.
+        classes_: The sorted labels, at least two: text, whole numbers or booleans.
+        model_, run_, n_features_in_, feature_names_in_: As in `BayesianMLPRegressor`.
 
     Example:
         from tfbnn.sklearn import BayesianMLPClassifier
@@ -274,17 +290,18 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         """Sample the posterior given the rows (X, y).
 
         Args:
-            X: Inputs [N, D]; names of a frame's columns are kept, if all are text.
+            X: Inputs [N, D]. Column names of a frame are kept if all are text.
             y: Labels [N] of two or more classes.
-            sample_weight: How often each row counts, as of `BayesianMLPRegressor`.
-            groups: Labels [N] of rows that belong together, as in `fit_posterior`: they stay together
-                in what the fit holds out. In searches it is metadata: `set_fit_request(groups=True)`.
+            sample_weight: Number of times that each row counts, as in `BayesianMLPRegressor`.
+            groups: Group labels [N] of the rows, as in `fit_posterior`. Rows of a group stay
+                together when the fit holds out rows. In searches it is metadata:
+                `set_fit_request(groups=True)`.
 
         Returns:
             The estimator.
 
         Raises:
-            TypeError: For arguments that are not known.
+            TypeError: For unknown arguments.
             TypeError, ValueError: For unusable rows or settings, before anything is compiled.
         """
         X, y, beside = self._counted(X, y, sample_weight, {"groups": groups})
@@ -309,12 +326,12 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the label of the largest mean probability, for inputs [N, D]: [N]."""
+        """Return the labels [N] with the largest mean probability at inputs [N, D]."""
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]
 
     def predict_proba(self, X: Any) -> Array:
-        """Mean probabilities of the classes [N, M], columns in the order of `classes_`.
+        """Compute mean probabilities of the classes [N, M], columns in the order of `classes_`.
 
         Args:
             X: Inputs [N, D].
@@ -327,6 +344,6 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
         return self.model_.spec.class_likelihood.class_probabilities(probabilities)[:, 0]
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of `predict_proba`, minus infinity where that is zero."""
+        """Return the logarithm of `predict_proba`, minus infinity where a probability is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

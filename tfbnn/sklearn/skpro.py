@@ -1,4 +1,4 @@
-"""Regression for skpro (the extra `skpro`): its interface around `tfbnn.sklearn.BayesianMLPRegressor`.
+"""Regressor for skpro (the extra `skpro`), a wrapper of `tfbnn.sklearn.BayesianMLPRegressor`.
 
 skpro is a library of probabilistic regressors, their distributions, scores and pipelines
 (Gressmann, Kiraly, Mateen and Oberhauser 2018, arXiv:1801.00753).
@@ -25,21 +25,21 @@ from skpro.regression.base import BaseProbaRegressor  # noqa: E402
 
 __all__ = ["BayesianMLPProbaRegressor", "SampledDistribution"]
 
-# Probabilities beyond all points that stand for a distribution in its CRPS.
+# Levels whose quantiles lie beyond all points that represent a distribution in its CRPS.
 _ENDS = 1e-9, 1.0 - 1e-9
 
 
 class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has no types
-    """`predict_distribution` of a model as a distribution of skpro, with a row for each row of a frame.
+    """Predictive distribution of a model as a skpro distribution, with one row per row of a frame.
 
     Args:
-        model: A fitted `BayesianMLP` or `BayesianModel` of targets that are numbers.
+        model: A fitted `BayesianMLP` or `BayesianModel` with numeric targets.
         x: Inputs, a frame [N, D].
-        targets: Numbers of the targets that are the columns.
-        index, columns: Of the distribution.
+        targets: Indices of the targets that form the columns.
+        index, columns: Index and columns of the distribution.
     """
 
-    _tags = {  # noqa: RUF012 - as skpro has them
+    _tags = {  # noqa: RUF012 - the form that skpro expects
         "capabilities:approx": [],
         "capabilities:exact": ["mean", "var", "pdf", "log_pdf", "cdf", "ppf", "energy"],
         "distr:measuretype": "continuous",
@@ -62,15 +62,15 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
         return self.model.predict_distribution(self.x)
 
     def _picked(self, values: Array) -> Array:
-        """Values of all targets [..., N] or [..., N, K] as those of the columns [..., N, columns]."""
+        """Select the columns [..., N, columns] from all targets, [..., N] or [..., N, K]."""
         if self.model.posterior.vector_target:
             values = values[..., None]
         return values[..., list(self.targets)]
 
     def _at_all(self, method: str, values: Array) -> Array:
-        """Return what a method says of values [N, columns]."""
+        """Evaluate a method of the predictive distribution at values [N, columns]."""
         given = np.zeros((len(self.x), self.model.spec.num_targets))
-        given += values[:, :1]  # of other targets nothing is asked
+        given += values[:, :1]  # placeholders for other targets, whose results are not used
         given[:, list(self.targets)] = values
         if self.model.posterior.vector_target:
             given = given[:, 0]
@@ -97,7 +97,7 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
         return np.take_along_axis(found, places.reshape(1, *p.shape), axis=0)[0]
 
     def _energy_self(self) -> Array:
-        # The CRPS at y is E|X - y| less half of E|X - X'|. At both ends the first of them is known.
+        # The CRPS at y is E|X - y| minus half of E|X - X'|. At both ends E|X - y| is known.
         low, high = self._picked(self._distribution.quantile(_ENDS))
         energy = high - low - self._at_all("crps", low) - self._at_all("crps", high)
         return energy.sum(axis=1)
@@ -120,15 +120,17 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
 
 
 class BayesianMLPProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
-    """Regression of skpro by a `tfbnn.BayesianMLP` whose posterior is sampled.
+    """Skpro regressor based on a `tfbnn.BayesianMLP` whose posterior is sampled by MCMC.
 
     Args:
-        regressor: `tfbnn.sklearn.BayesianMLPRegressor` with the settings; default None: one without any.
+        regressor: `tfbnn.sklearn.BayesianMLPRegressor` with the settings; default None: one with
+            default settings.
 
     Attributes:
-        regressor_: The fitted one; `regressor_.model_` is the model, `regressor_.run_` its run.
+        regressor_: The fitted regressor, with the model `regressor_.model_` and its run
+            `regressor_.run_`.
 
-    Names of columns that are no text become text.
+    Column names that are not text are converted to text.
 
     Examples:
         >>> from sklearn.datasets import load_diabetes
@@ -174,7 +176,7 @@ class BayesianMLPProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Return settings of short fits, for skpro's own checks."""
+        """Return settings of short fits, for skpro's own tests."""
         regressor = BayesianMLPRegressor(
             3, num_chains=2, num_results=20, num_burnin_steps=20, until=None, pretraining=None
         )
@@ -185,5 +187,5 @@ class BayesianMLPProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
 
 def _named(X: Any) -> Any:
-    """Return a frame whose columns have names of text."""
+    """Return a copy of a frame with its column names converted to text."""
     return X.set_axis(X.columns.astype(str), axis=1)

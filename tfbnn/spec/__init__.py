@@ -1,1 +1,1 @@
-"""Models: layers, priors, likelihoods, the layout of parameters, its rows, settings as JSON."""
+"""Descriptions of models: layers, priors, likelihoods, parameter layout, rows, settings as JSON."""

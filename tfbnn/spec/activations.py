@@ -1,10 +1,10 @@
-"""The one table of activation functions.
+"""Table of activation functions.
 
 Each entry holds the NumPy function used for prediction and its derivative, the TensorFlow function
-used for sampling (given the module, so that this file imports none of it), the operations that an
-ONNX file holds, and whether its derivative is continuous. For a network with a kinked activation the leapfrog error
-is of first order, and a lower acceptance rate is optimal (Dinh, Ho and Nguyen, NeurIPS 2024,
-arXiv:2410.22065).
+used for sampling, the operations of an ONNX file, and whether the derivative is continuous. The
+TensorFlow function takes the module as an argument, so that this file does not import it. For a
+network with a kinked activation the leapfrog error is of first order, and a lower acceptance rate
+is optimal (Dinh, Ho and Nguyen, NeurIPS 2024, arXiv:2410.22065).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import name_of
 
-# Constants as TensorFlow has them; SELU: Klambauer et al. 2017, arXiv:1706.02515.
+# Constants as in TensorFlow; SELU: Klambauer et al. 2017, arXiv:1706.02515.
 _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 # Further out the normal density is zero in float64.
@@ -29,20 +29,20 @@ _ONNX_FLOAT = 1
 
 
 class Activation(NamedTuple):
-    """One activation function wherever it is computed.
+    """An activation function for NumPy, TensorFlow and ONNX.
 
     Attributes:
         numpy: (array, out=None) -> array of the same shape and dtype, like a ufunc; `out` may be
             the array itself, which saves prediction from allocating memory.
-        derivative: array -> its derivative there, of the same shape and dtype; at a kink the one that
-            TensorFlow takes.
+        derivative: array -> its derivative there, of the same shape and dtype; at a kink the value
+            that TensorFlow uses.
         tensorflow: (tensorflow module, tensor) -> tensor of the same shape and dtype.
         onnx: (op, name of a tensor) -> name of the result, where op(kind, *inputs) adds an
             operation of the ONNX standard and takes numbers as inputs too. Operations that runtimes
-            have for float32 alone (Elu, Selu, Softplus) are put together from others.
-        smooth: Whether the first derivative is continuous, as it is by default.
-        odd: Whether f(-x) = -f(x), so that a unit with all its signs turned is the same unit; by
-            default not.
+            have for float32 alone (Elu, Selu, Softplus) are composed of others.
+        smooth: Whether the first derivative is continuous; default True.
+        odd: Whether f(-x) = -f(x), so that a unit with all its signs flipped is the same unit;
+            default False.
     """
 
     numpy: Callable[..., Array]
@@ -162,7 +162,7 @@ def _erf_onnx(op: Operation, x: str) -> str:
 
 
 def _leaky_relu(slope: float) -> Activation:
-    """Leaky ReLU whose slope is `slope`, between 0 and 1, where its input is negative."""
+    """Return the leaky ReLU with a slope between 0 and 1 for negative inputs."""
 
     def of_numpy(x: Array, *, out: Array | None = None) -> Array:
         return np.maximum(x, x.dtype.type(slope) * x, out=out)
@@ -201,7 +201,7 @@ ACTIVATIONS = {
         lambda op, x: op("Relu", x),
         smooth=False,
     ),
-    # TensorFlow's slope, and the one of PyTorch and JAX.
+    # The default slope of TensorFlow, and that of PyTorch and JAX.
     "leaky_relu": _leaky_relu(0.2),
     "leaky_relu_0.01": _leaky_relu(0.01),
     "elu": Activation(_elu, _elu_slope, lambda tf, x: tf.nn.elu(x), _elu_onnx),
@@ -228,28 +228,28 @@ ACTIVATIONS = {
 
 
 def activation_name(activation: Any) -> Any:
-    """Return the name of an activation function of NumPy, TensorFlow or Keras; all else is given back as it is.
+    """Return the name of an activation function of NumPy, TensorFlow or Keras.
 
-    A function of the user's own is not understood, whatever it is called: predictions compute
-    activations with NumPy, exports with the operations of their formats.
+    Other values are returned unchanged. A user's own function is not recognised, whatever its name:
+    predictions compute activations with NumPy, and exports with the operations of their formats.
     """
     name = name_of(activation)
     name = "identity" if name == "linear" else name
     if isinstance(activation, str):
         return name
-    # Functions of NumPy that are written in C say by their class alone where they are from.
+    # NumPy functions written in C have no module of their own, but their class has.
     place = getattr(activation, "__module__", None) or type(activation).__module__
-    # keras.ops has another formula by default, and both have a matrix.
+    # gelu of keras.ops has another formula by default; identity of keras.ops and NumPy is a matrix.
     is_unlike = name in ("gelu", "identity") and place.startswith(("keras.src.ops", "numpy"))
     is_known = name in ACTIVATIONS and place.startswith(("tensorflow", "keras", "numpy"))
     return name if is_known and not is_unlike else activation
 
 
 def activations_of(activation: Any, num_hidden: int) -> tuple[str, ...]:
-    """Return the name of each hidden layer's activation, as users pass one for all or a list.
+    """Return the activation name of each hidden layer, from one name for all or a list.
 
     Raises:
-        TypeError, ValueError: For other names, and a list of another length.
+        TypeError, ValueError: For unknown names, or a list of another length.
     """
     if not isinstance(activation, (list, tuple)):
         return (_activation(activation),) * num_hidden

@@ -1,4 +1,4 @@
-"""Choices where a setting is "auto", in one form for report and model file."""
+"""Choices made for settings that were "auto", in one form for report and model file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Choice:
-    """One setting that was "auto".
+    """The choice made for one setting that was "auto".
 
     Attributes:
         what: Name of the argument: "prior", "kernel".
-        chosen: What it came to, as text.
-        why: The reason in a line, with the numbers that decided.
+        chosen: The chosen value, as text.
+        why: The reason in one line, with the numbers that decided.
     """
 
     what: str
@@ -26,10 +26,10 @@ class Choice:
 
 
 def is_auto(setting: Any) -> bool:
-    """Tell whether a setting is left open; it may be an array."""
+    """Check whether a setting, which may be an array, is "auto"."""
     return isinstance(setting, str) and setting == AUTO
 
 
 def choices_to_json(choices: Iterable[Choice]) -> dict[str, dict[str, str]]:
-    """Return {what: {"chosen": .., "why": ..}}, as --json and model files have it."""
+    """Return {what: {"chosen": .., "why": ..}}, as in --json and model files."""
     return {one.what: {"chosen": one.chosen, "why": one.why} for one in choices}

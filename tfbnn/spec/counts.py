@@ -1,7 +1,7 @@
 """Likelihoods of counts: Poisson, and negative binomial with learned overdispersion.
 
-The outputs are logarithms of rates. What is known of a row besides, where noise of other likelihoods has a
-known scale, is an offset: the logarithm of its exposure, which adds to the outputs.
+The outputs are logarithms of rates. A row may have a known offset, the logarithm of its exposure,
+which adds to the outputs. It is passed where other likelihoods take the known noise scale of a row.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tfbnn.system.words import required
 
 
 class CountLikelihood(Regression):
-    """Base of the likelihoods of counts 0, 1, 2, ..
+    """Base class of the likelihoods of counts 0, 1, 2, ..
 
     Locations are rates times exposures, in the units of the targets, which no transform changes.
-    Distribution functions are continuous between counts, as incomplete gamma and beta functions are.
-    Distribution functions and densities of counts need SciPy; means and standard deviations do not.
+    Distribution functions are continuous between counts, as incomplete gamma and beta functions
+    are. Distribution functions and densities need SciPy; means and standard deviations do not.
     """
 
     link = "exp"
@@ -33,7 +33,7 @@ class CountLikelihood(Regression):
 
     @property
     def learns_noise(self) -> bool:
-        """False: scatter is no additive noise."""
+        """False: the scatter of counts is not additive noise."""
         return False
 
     def location(self, outputs: Array, offset: Array | None = None) -> Array:
@@ -42,16 +42,16 @@ class CountLikelihood(Regression):
         return rates
 
     def inverse_link(self, location: Array) -> Array:
-        """Locations as they are: rates already."""
+        """Return the locations unchanged: they are rates already."""
         return location
 
     def noise_quantile(self, probability: Array) -> Array:
-        """Return the probability itself, by which `noisy` finds a count."""
+        """Return the probability itself, from which `noisy` finds a count."""
         return probability
 
     @abstractmethod
     def noisy(self, score: Array, location: Array, scale: Any) -> Array:
-        """Elementwise counts at probabilities."""
+        """Compute counts at probabilities, elementwise."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,14 @@ class Poisson(CountLikelihood, name="poisson"):
 
 @dataclass(frozen=True)
 class NegativeBinomial(ScaledNoise, CountLikelihood, name="negative_binomial"):
-    """Counts whose rate scatters from row to row: mean m = exp(f(x) + offset), variance m + (noise_scale m)^2.
+    """Counts whose rate scatters: mean m = exp(f(x) + offset), variance m + (noise_scale m)^2.
 
-    The rate of a row is gamma distributed around m with the relative standard deviation `noise_scale`.
+    The rate of a row is gamma distributed around m with the relative standard deviation
+    `noise_scale`.
 
     Attributes:
-        noise_scale: That relative standard deviation: a number, an array [K], or "learned" (default):
-            one per output, sampled as log scale.
+        noise_scale: That relative standard deviation: a number, an array [K], or "learned"
+            (default), which samples one log scale per output.
         scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
     """
 
@@ -120,7 +121,7 @@ class NegativeBinomial(ScaledNoise, CountLikelihood, name="negative_binomial"):
 
 def _number(location: Array, scale: Array) -> Array:
     """Return the number r of a negative binomial distribution: variance = mean + mean^2 / r."""
-    # What rounding leaves of a variance that is hardly above the mean, and of a rate of zero.
+    # Lower bound against rounding, for a variance hardly above the mean and for a rate of zero.
     least = np.finfo(np.float64).eps * location + np.finfo(np.float64).tiny
     return np.maximum(location**2 / np.maximum(scale**2 - location, least), 1e-12)
 

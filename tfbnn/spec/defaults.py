@@ -1,6 +1,6 @@
-"""Defaults of the settings of a model that are "auto" where they need no rows.
+"""Defaults of the "auto" settings of a model that need no rows.
 
-Functions named default_* return (setting, why), the reason in half a line for the report.
+Functions named default_* return (setting, why), where the reason is half a line for the report.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from tfbnn.spec.priors import ARD, HalfNormal, HierarchicalNormal, ScalePrior
 def default_scale_prior(likelihood: Likelihood) -> ScalePrior:
     """Return the prior of the scales of weights.
 
-    With the heavy tail of HalfCauchy scales go where networks follow single rows. Targets have a unit,
-    their spread; log-odds have none, and are large where classes hardly overlap.
+    With the heavy tail of HalfCauchy, scales become large and networks follow single rows. Targets
+    have a unit, their spread. Log-odds have none, and are large where classes hardly overlap.
     """
     return HalfNormal(3.0 if likelihood.has_classes else 1.0)
 
 
 def default_prior(layer_sizes: Sequence[float], likelihood: Likelihood) -> tuple[Any, str]:
     """Return the prior of the weights, as `resolve_priors` takes it."""
-    # The smooth functions that erf units stand for have a large scale behind units that hardly bend.
+    # A smooth function of erf units consists of nearly linear units with a large scale behind them.
     of_scales = HalfNormal(3.0) if inf in layer_sizes else default_scale_prior(likelihood)
     sampled = HierarchicalNormal(of_scales)
     first = {"kernel": ARD(of_scales), "bias": sampled}
@@ -32,7 +32,7 @@ def default_prior(layer_sizes: Sequence[float], likelihood: Likelihood) -> tuple
 
 
 def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] | None:
-    """Return the transform of the targets, or None where rows are to choose it."""
+    """Return the transform of the targets, or None if the rows of a fit will choose it."""
     if likelihood.has_classes:
         return (), "the targets are class labels"
     if likelihood.has_counts:
@@ -48,7 +48,7 @@ def transform_choice(names: Sequence[str], why: str) -> Choice:
 
 
 def prior_text(prior: Any) -> str:
-    """Return a prior, a dict or a list of them, as text."""
+    """Describe a prior, or a dict or list of priors, as text."""
     if isinstance(prior, dict):
         return ", ".join(f"{prior_text(one)} of the {name}" for name, one in prior.items())
     if isinstance(prior, list):

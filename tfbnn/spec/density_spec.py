@@ -1,4 +1,4 @@
-"""Descriptions of what is sampled: the posterior of a model, or a log density of one's own."""
+"""Descriptions of what is sampled: the posterior of a model, or a user's own log density."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from tfbnn.spec.network_spec import NetworkSpec
 
-# Batches of positions, tensors [C, P], -> log density, tensor [C].
+# Batch of positions, tensor [C, P] -> log densities, tensor [C].
 Function = Callable[[Any], Any]
 
 _KEYS = ("log_density", "num_parameters", "dtype")
@@ -16,16 +16,16 @@ _KEYS = ("log_density", "num_parameters", "dtype")
 
 @dataclass(frozen=True)
 class DensitySpec:
-    """A log density on P numbers: one function, or a log prior and a log likelihood.
+    """A log density of P numbers: one function, or a log prior and a log likelihood.
 
     Attributes:
-        names: Where the functions are defined, "module:name" each, as messages and files have them.
+        names: Where the functions are defined, each as "module:name", for messages and files.
         num_parameters: P.
         dtype: "float32" or "float64".
-        functions: The functions themselves; none of a spec that was read from a file, which never
-            says what is to be called.
-        identity: Of every call that brings functions another one, as what they have captured may be
-            another: programs are compiled and kept for it.
+        functions: The functions themselves. A spec that was read from a file has none, because a
+            file never says what to call.
+        identity: An object that is new in every call that brings functions, because the values that
+            they captured may differ. Compiled programs are kept for it.
     """
 
     names: tuple[str, ...]
@@ -55,13 +55,13 @@ class DensitySpec:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> DensitySpec:
-        """Rebuild what `to_json` wrote, without functions."""
+        """Rebuild a spec that `to_json` wrote, without functions."""
         names, num_parameters, dtype = (entry[key] for key in _KEYS)
         return cls(tuple(map(str, names)), int(num_parameters), str(dtype))
 
     @staticmethod
     def describes(entry: dict[str, Any]) -> bool:
-        """Tell whether `to_json` of such a spec wrote this, and not that of a model."""
+        """Check whether an entry is that of a log density, not that of a model."""
         return _KEYS[0] in entry
 
     @property
@@ -69,14 +69,14 @@ class DensitySpec:
         return self.names
 
 
-# The description of a density of P numbers. Both have `dtype`, `num_parameters`, `num_products`, `num_units`,
-# `num_outputs`, `widest`, `is_smooth`, `likelihood_power`, `gauss_newton_obstacle`, `own_names`,
-# `parameter_name` and `to_json`, as `NetworkSpec` explains them.
+# The description of a density of P numbers. Both classes have `dtype`, `num_parameters`,
+# `num_products`, `num_units`, `num_outputs`, `widest`, `is_smooth`, `likelihood_power`,
+# `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`, as `NetworkSpec` explains them.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 
 def model_of(spec: Sampled, what: str) -> NetworkSpec:
-    """Return the spec, which has to be that of a model, of `what` there is no other kind.
+    """Return the spec if it describes a model; `what` is the feature that needs one.
 
     Raises:
         ValueError: For a log density.

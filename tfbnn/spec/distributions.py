@@ -1,6 +1,6 @@
 """Distribution functions that NumPy lacks, so that predictions need no SciPy.
 
-Tests hold them to SciPy's within 1e-12.
+Tests compare them with SciPy's to within 1e-12.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ import numpy as np
 
 from tfbnn.system.arrays import Array, read_only
 
-# How far out the normal distribution function is fitted, where it is 1e-19, and from where it is 0.
+# Largest distance at which the normal distribution function is fitted, where it is 1e-19, and the
+# distance from which it is 0.
 _NORMAL_END, _ZERO = 9.0, 40.0
-# Where the map of [0, infinity) to [-1, 1) has its middle, and the degree of the polynomial there:
-# one less or more of either costs digits or time.
+# Middle m of the map of [0, infinity) to [-1, 1), and the degree of the polynomial there. Smaller or
+# larger values of either cost digits or time.
 _MIDDLE, _DEGREE = 2.8, 19
-# Cells of the table of a Student-t distribution, points of Gauss and Legendre in each, Newton steps
-# from the middle of a cell, and how far out the table goes, as -log of the density.
+# Table of a Student-t distribution: number of cells, Gauss-Legendre points in each, Newton steps from
+# the middle of a cell, and end of the table as -log of the density.
 _CELLS, _POINTS, _STEPS, _LAST = 64, 12, 5, 80.0
 
-# Probabilities that normal quantiles of predictions are taken of; beyond are eight standard deviations.
+# Smallest probability at which predictions take normal quantiles; eight standard deviations out.
 LEAST_LEVEL = 1e-16
 
 
 def normal_cdf(x: Array) -> Array:
-    """Distribution function of the standard normal: float64 of the shape of x, exact to 1e-15.
+    """Compute the distribution function of the standard normal: float64, exact to 1e-15.
 
-    The density times a polynomial in (|x| - m) / (|x| + m), as of Shepherd and Laframboise (1981,
-    Math. Comp. 36, 249): about as fast as SciPy's, which takes longer to import than a prediction.
+    It is the density times a polynomial in (|x| - m) / (|x| + m), as in Shepherd and Laframboise
+    (1981, Math. Comp. 36, 249). It is about as fast as SciPy's, which takes longer to import than a
+    prediction takes.
     """
     distance = np.minimum(np.abs(x, dtype=np.float64), _ZERO)
     place = (distance - _MIDDLE) / (distance + _MIDDLE)
@@ -47,7 +49,7 @@ def normal_cdf(x: Array) -> Array:
 
 @cache
 def _scaled_tail() -> list[float]:
-    """Polynomial for Phi(-a) exp(a^2 / 2), a in [0, 9], in (a - m) / (a + m)."""
+    """Compute the polynomial in (a - m) / (a + m) for Phi(-a) exp(a^2 / 2), a in [0, 9]."""
     last = (_NORMAL_END - _MIDDLE) / (_NORMAL_END + _MIDDLE)
 
     def scaled(place: Array) -> Array:
@@ -60,7 +62,7 @@ def _scaled_tail() -> list[float]:
 
 
 def normal_quantile(probability: Array) -> Array:
-    """Quantiles of the standard normal at probabilities in (0, 1), of the same shape."""
+    """Compute quantiles of the standard normal at probabilities in (0, 1), of the same shape."""
     from statistics import NormalDist  # deferred: predictions without noise need none of it
 
     quantiles = np.array(list(map(NormalDist().inv_cdf, probability.ravel().tolist())))
@@ -68,16 +70,16 @@ def normal_quantile(probability: Array) -> Array:
 
 
 def student_t_quantile(probability: Array, df: float) -> Array:
-    """Quantiles of Student's t distribution at probabilities in (0, 1), of the same shape.
+    """Compute quantiles of Student's t distribution at probabilities in (0, 1), of the same shape.
 
-    Newton's method within a cell of the table.
+    It uses Newton's method within a cell of the table.
 
     Args:
         probability: Any shape.
         df: Degrees of freedom, positive.
     """
     table = _TailTable.of(df)
-    # The mass that the distribution has beyond |w|, which is half of all where w = 0.
+    # Mass beyond |w|; at w = 0 it is half of the total.
     wanted = 2.0 * np.minimum(probability, 1.0 - probability) * table.beyond[0]
     cell = np.searchsorted(-table.beyond, -wanted, side="right") - 1
     cell = np.minimum(cell, _CELLS - 1)
@@ -90,7 +92,7 @@ def student_t_quantile(probability: Array, df: float) -> Array:
 
 
 def student_t_cdf(t: Array, df: float) -> Array:
-    """Distribution function of Student's t: float64 of the shape of t.
+    """Compute the distribution function of Student's t: float64, of the shape of t.
 
     Args:
         t: Any shape.
@@ -107,14 +109,14 @@ def student_t_cdf(t: Array, df: float) -> Array:
 class _TailTable(NamedTuple):
     """Tails of Student's t distribution on a grid.
 
-    With t = sqrt(df) sinh(w), the density of w is proportional to cosh(w)^-df: smooth, and as good
-    as zero at a known distance for every df. Its integral from each point of a grid to the far end
-    is a sum of positive terms, exact far out too.
+    With t = sqrt(df) sinh(w), the density of w is proportional to cosh(w)^-df. It is smooth, and
+    practically zero beyond a known distance for every df. Its integral from each grid point to the
+    far end is a sum of positive terms, which is exact far out too.
 
     Attributes:
         df: Degrees of freedom.
-        grid: w from 0 to where the density is as good as zero.
-        beyond: Integral of the density from each point of the grid on.
+        grid: w from 0 to the point where the density is practically zero.
+        beyond: Integral of the density from each grid point to the end.
     """
 
     df: float
@@ -134,7 +136,7 @@ class _TailTable(NamedTuple):
         return np.exp(-self.df * np.log1p(2.0 * np.square(np.sinh(0.5 * w))))
 
     def mass(self, low: Array, width: Array | float) -> Array:
-        """Integral of the density from `low` over `width`, within one cell."""
+        """Integrate the density from `low` over `width`, within one cell."""
         points, weights = gauss_points()
         inside = low[..., None] + np.asarray(width)[..., None] * points
         return width * (self.density(inside) @ weights)
@@ -142,6 +144,6 @@ class _TailTable(NamedTuple):
 
 @cache
 def gauss_points() -> tuple[Array, Array]:
-    """Points and weights of Gauss and Legendre on [0, 1]."""
+    """Compute Gauss-Legendre points and weights on [0, 1]."""
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
     return read_only(0.5 * (1.0 + points)), read_only(0.5 * weights)

@@ -1,7 +1,7 @@
-"""Hints for unknown names: one table of former names, and one of words of other libraries.
+"""Hints for unknown names: a table of former names, and one of words of other libraries.
 
-The hints end errors about keyword arguments, attributes and options that do not exist. For other words
-the nearest name is suggested.
+The hints end errors about keyword arguments, attributes and options that do not exist. For other
+words the nearest known name is suggested.
 """
 
 import inspect
@@ -14,7 +14,8 @@ from tfbnn.system.words import did_you_mean
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
-# What has ended, and what stands in its place: said for one release, of options in either spelling.
+# Removed names, and what replaces them. Names are kept here for one release; options in either
+# spelling.
 FORMER = {
     "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
     "backend": "predict hands large batches to a GPU that TensorFlow sees, and computes all others with NumPy; "
@@ -43,7 +44,7 @@ FORMER = {
 }
 FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
-# Settings that other libraries call otherwise.
+# Names of settings in other libraries, and their names here.
 CALLED = {
     **dict.fromkeys(("draws", "num_samples", "n_samples"), "num_results"),
     **dict.fromkeys(("tune", "warmup", "num_warmup"), "num_burnin_steps"),
@@ -92,16 +93,16 @@ HINTS = {
 
 
 def without_former(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return settings in a file without those that have ended, which decide no draw that is still to come."""
+    """Return settings from a file without removed ones, which affect no draw still to come."""
     return {name: value for name, value in entry.items() if name not in FORMER}
 
 
 def hint(name: str, known: Collection[str] = ()) -> str:
-    """Return what to say after an error about an unknown name, from a blank on; "" for nothing.
+    """Return the hint that ends an error about an unknown name, with a leading blank; "" for none.
 
     Args:
-        name: A name that an entrance does not have.
-        known: The names that it has, of which the nearest is suggested.
+        name: The unknown name.
+        known: Known names, of which the nearest is suggested.
     """
     if CALLED.get(name) in known:
         return f" Did you mean {CALLED[name]!r}?"
@@ -110,15 +111,15 @@ def hint(name: str, known: Collection[str] = ()) -> str:
 
 
 def absent(module: str, name: str, known: Collection[str]) -> AttributeError:
-    """Return the error about a name that a module does not have, with a hint."""
+    """Return the error for a name that a module does not have, with a hint."""
     return AttributeError(f"module {module!r} has no attribute {name!r}.{hint(name, known)}")
 
 
 def explains_keywords(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Decorate a function so that its refusal of an unknown keyword argument says what to do.
+    """Decorate a function so that its error for an unknown keyword argument ends with a hint.
 
     Raises:
-        TypeError: By the decorated function, as without it.
+        TypeError: By the decorated function, as without the decorator.
     """
     parameters = inspect.signature(function).parameters
     known = [name for name in parameters if name != "self"]
@@ -136,7 +137,7 @@ def explains_keywords(function: Callable[_Given, _Result]) -> Callable[_Given, _
 
 
 class ExplainsAttributes:
-    """A class whose error about a missing attribute has a hint."""
+    """A base class whose error for a missing attribute ends with a hint."""
 
     if not TYPE_CHECKING:  # to a type checker a class with this method has every attribute
 
@@ -145,5 +146,5 @@ class ExplainsAttributes:
             if name in HINTS or name in FORMER:
                 message = f"A {type(self).__name__} has no {name!r}.{hint(name)}"
                 raise AttributeError(message, name=name, obj=self)
-            # Raises again what brought us here, which of a property may be a NotFittedError.
+            # Raise the original error again; for a property it may be a NotFittedError.
             return super().__getattribute__(name)

@@ -1,4 +1,4 @@
-"""The description of a network whose hidden layers have infinite width: a Gaussian process."""
+"""Description of a network whose hidden layers have infinite width: a Gaussian process."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
 
-# Rows that the hyper-parameters are sampled on, whose covariance each gradient inverts; and the most that
-# predictions are conditioned on.
+# Largest number of rows on which the hyper-parameters are sampled, because each gradient inverts
+# their covariance; and largest number of rows on which predictions are conditioned.
 MOST_SAMPLED, MOST_ROWS = 400, 4000
-# Standard deviation of noise that is there in any case, on the scale that the network sees: with less,
+# Standard deviation of noise that is always added, on the scale that the network sees: with less,
 # covariances cannot be factorised in float64.
 NOISE_FLOOR = 1e-4
 INFINITE = "inf"
@@ -35,9 +35,10 @@ _MOST_LAYERS = 16
 
 @dataclass(frozen=True)
 class FunctionGaussian(Gaussian):
-    """Gaussian noise around functions that are normal at each row for every draw.
+    """Gaussian noise around functions whose value at each row is itself normal, for every draw.
 
-    Outputs are K means of such a function, then K standard deviations. Users see the Gaussian alone.
+    The outputs are the K means of such a function, then its K standard deviations. Users see only a
+    Gaussian.
     """
 
     def num_targets(self, num_outputs: int) -> int:
@@ -50,7 +51,7 @@ class FunctionGaussian(Gaussian):
         return super().num_noise_parameters(num_outputs // 2)
 
     def spread(self, outputs: Array) -> Array:
-        """Return standard deviations [S, n, K] of the functions out of outputs [S, n, 2 K]."""
+        """Return standard deviations [S, n, K] of the functions from outputs [S, n, 2 K]."""
         return outputs[..., outputs.shape[-1] // 2 :]
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
@@ -64,14 +65,14 @@ class FunctionGaussian(Gaussian):
         return repr(Gaussian(self.noise_scale, self.scale_prior))
 
 
-# Files and people know it as the Gaussian that it was made of; pickles go by the qualified name.
+# Files and messages show it as the Gaussian from which it is made; pickles use the qualified name.
 FunctionGaussian.__name__ = Gaussian.__name__
 
 
 class LayerVariances(NamedTuple):
-    """Prior variances of a layer: those of the kernel, over its number of inputs, and of the bias.
+    """Prior variances of a layer: of the kernel, divided by its number of inputs, and of the bias.
 
-    The first kernel has one for each input [D], or one for all.
+    The first kernel has one variance per input [D], or one for all.
     """
 
     kernel: Any
@@ -82,11 +83,11 @@ class LayerVariances(NamedTuple):
 class InfiniteSpec(NetworkSpec):
     """A multilayer perceptron of infinite width. Build it with `make_infinite_spec`.
 
-    Its weights are integrated out: theta has the log scales of noise and priors alone. Everything is computed
-    in float64.
+    Its weights are integrated out: theta holds only the log scales of noise and priors. Everything
+    is computed in float64.
 
     Attributes besides those of `NetworkSpec`:
-        layer_sizes: Inputs, an infinite number for each hidden layer, targets.
+        layer_sizes: Number of inputs, infinity for each hidden layer, number of targets.
         activations, priors: As in `ModelSpec`.
     """
 
@@ -99,7 +100,7 @@ class InfiniteSpec(NetworkSpec):
 
     @property
     def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
-        """As in `NetworkSpec`, with kernels and biases that hold no weights, only scales."""
+        """Variables as in `NetworkSpec`; kernels and biases hold no weights, only scales."""
         found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
         for number, layer in enumerate(self.priors, start=1):
             num_inputs = int(self.layer_sizes[0]) if number == 1 else 1
@@ -108,7 +109,7 @@ class InfiniteSpec(NetworkSpec):
         return found
 
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
-        """Return the LayerVariances of parameters theta [P]."""
+        """Compute the LayerVariances of each layer for parameters theta [P]."""
         found = []
         for prior, _, place in self.weight_groups():
             fixed = np.full(1, float(prior.scale or 0.0) ** 2)
@@ -118,7 +119,7 @@ class InfiniteSpec(NetworkSpec):
         return [LayerVariances(one, bias[0]) for one, bias in zip(kernels, found[1::2])]
 
     def noise_scales(self, theta: Array, row_noise: Array | None, num_rows: int) -> Array:
-        """Return standard deviations of the noise of every row for parameters theta [S, P]: [S, N, K]."""
+        """Compute noise standard deviations of every row for parameters theta [S, P]: [S, N, K]."""
         nothing = np.zeros((len(theta), num_rows, 2 * self.num_targets))
         log_scales = theta[:, self.layout.log_noise_scale]
         scales = self.regression_likelihood.scale(nothing, log_scales, row_noise)
@@ -151,7 +152,7 @@ class InfiniteSpec(NetworkSpec):
 
     @property
     def architecture_text(self) -> str:
-        """Layers and activations: "5-inf-1, tanh"."""
+        """Layers and activations, such as "5-inf-1, tanh"."""
         return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
     @property
@@ -167,7 +168,7 @@ class InfiniteSpec(NetworkSpec):
         return (said,)
 
     def places_of_chains(self, num_rows: int) -> Array | None:
-        """Return the places of 400 rows, drawn by a fixed seed, where there are more."""
+        """Return indices of 400 rows, drawn with a fixed seed, or None if there are no more."""
         if num_rows <= MOST_SAMPLED:
             return None
         places: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
@@ -184,7 +185,7 @@ class InfiniteSpec(NetworkSpec):
         return replace(self, priors=other.priors)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `ModelSpec.from_json` reads them back."""
+        """Return the spec as plain dicts, lists, strings and numbers, for `ModelSpec.from_json`."""
         entry = settings_to_json(self)
         for name in ("name", "choices", "others", "likelihood_power", "earlier"):
             del entry[name]
@@ -193,7 +194,7 @@ class InfiniteSpec(NetworkSpec):
 
 
 def require_weights(spec: NetworkSpec, what: str) -> None:
-    """Refuse infinite width. Raises ValueError, which begins with what needs weights."""
+    """Raise ValueError for infinite width; the message begins with `what`, which needs weights."""
     if isinstance(spec, InfiniteSpec):
         raise ValueError(
             f"{what} needs networks with weights, received infinite width. Use fit_posterior and predict, "
@@ -202,7 +203,12 @@ def require_weights(spec: NetworkSpec, what: str) -> None:
 
 
 def has_infinite(layer_sizes: Any) -> bool:
-    """Tell whether a layer is infinite. Raises ValueError where another is not, or an end is."""
+    """Check whether the hidden layers are infinite.
+
+    Raises:
+        ValueError: If only some of them are infinite, if inputs or outputs are, or if there are too
+            many.
+    """
     if isinstance(layer_sizes, np.ndarray):
         layer_sizes = layer_sizes.tolist()
     if not isinstance(layer_sizes, (list, tuple)):
@@ -226,10 +232,10 @@ def has_infinite(layer_sizes: Any) -> bool:
 def make_infinite_spec(
     layer_sizes: Any, *, activation: Any, likelihood: Likelihood, prior: Any, **settings: Any
 ) -> InfiniteSpec:
-    """Check the arguments of `BayesianMLP` with infinite hidden layers, and build the spec they describe.
+    """Check the arguments of `BayesianMLP` with infinite hidden layers, and build their spec.
 
     Raises:
-        TypeError, ValueError: For settings that have no such limit.
+        TypeError, ValueError: For settings that have no infinite limit.
     """
     ends = [check_integer("layer_sizes", layer_sizes[end], minimum=1) for end in (0, -1)]
     sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])

@@ -1,7 +1,7 @@
 """Classes that the config of a Keras model may name: those that only compute with their inputs.
 
-Keras builds a model out of a config by importing what it names. So a file, which a stranger may have
-written, is held to this list before Keras sees it: no Lambda, whose config is code; no layer that
+Keras builds a model from a config by importing what it names. A file may come from a stranger, so
+it is checked against this list before Keras sees it: no Lambda, whose config is code; no layer that
 reads another file, as TFSMLayer and vocabularies do; no module but Keras' own.
 """
 
@@ -18,7 +18,7 @@ _MODULES = (
     "keras.regularizers",
     "keras.constraints",
 )
-# What `a + b` of two tensors becomes, and other arithmetic: classes there do nothing else.
+# Arithmetic such as `a + b` of two tensors: classes in these modules do nothing else.
 _OPERATIONS = ("keras.src.ops.numpy", "keras.src.ops.nn")
 _CLASS = re.compile("[A-Z][A-Za-z0-9]*")
 _MODELS = ("Sequential", "Functional", "Model")
@@ -52,21 +52,21 @@ _OTHERS = (
     *("L1", "L2", "L1L2", "OrthogonalRegularizer"),
     *("MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm"),
 )
-# A model inside of a model takes about five.
+# A model inside a model takes about five levels.
 _MOST_LEVELS = 100
 _TOO_DEEP = f"the config of the Keras model must have at most {_MOST_LEVELS} levels, found more"
 KNOWN = frozenset((*_MODELS, *_LAYERS, *_OTHERS))
 
 
 def check_config(config: Any, custom: Iterable[type] = ()) -> None:
-    """Refuse the config of a model that names what is not known to be harmless.
+    """Check that the config of a model names only classes that are known to be harmless.
 
     Args:
         config: As `keras.saving.serialize_keras_object` gives it.
-        custom: Classes that the user brings; what they do is theirs to know.
+        custom: Classes that the user passes, who is responsible for what they do.
 
     Raises:
-        ValueError: Names the class, or says that the config is nested too deeply.
+        ValueError: With the name of the class, or for a config that is nested too deeply.
     """
     modules = {kind.__name__: kind.__module__ for kind in custom}
     for entry in dicts_in(config):
@@ -74,10 +74,10 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
             continue
         name, module, registered = map(entry.get, ("class_name", "module", "registered_name"))
         if name in modules:
-            # Keras is given the class by its name alone, whatever it is registered by.
+            # Keras receives the class by its name alone, whatever name it is registered under.
             is_harmless, registered = module in (None, modules[name]), None
         else:
-            # With "package>name" Keras would take a class that this process has registered.
+            # With "package>name" Keras would use a class that this process has registered.
             is_operation = module in _OPERATIONS and bool(_CLASS.fullmatch(str(name)))
             is_harmless = is_operation or (name in KNOWN and module in (None, *_MODULES))
         if registered not in (None, name) or not is_harmless:
@@ -89,10 +89,10 @@ def check_config(config: Any, custom: Iterable[type] = ()) -> None:
 
 
 def parsed_config(architecture: str) -> Any:
-    """Return the config out of its JSON text.
+    """Parse the JSON text of a config.
 
     Raises:
-        ValueError: For what is no JSON, or nested deeper than any model.
+        ValueError: For text that is not JSON, or is nested deeper than any model.
     """
     try:
         return json.loads(architecture)
@@ -104,7 +104,7 @@ def dicts_in(config: Any, levels: int = _MOST_LEVELS) -> Iterator[dict[str, Any]
     """Yield all dicts in a config, the outer ones first.
 
     Raises:
-        ValueError: When it is nested deeper than so many levels.
+        ValueError: If it is nested deeper than `levels`.
     """
     if not levels:
         raise ValueError(_TOO_DEEP)

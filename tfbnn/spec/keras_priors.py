@@ -22,10 +22,10 @@ class VariableFacts(Place):
     """Facts that decide the prior of a variable.
 
     Attributes besides those of `Place`:
-        layers: Names of the classes of its layer and of those around it, such as "LSTMCell", "LSTM".
-        fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
-        is_trainable: Whether Keras would train it: only then it can be sampled.
-        of_normalisation: Whether it scales or shifts what a layer has normalised.
+        layers: Class names of its layer and of the layers around it, such as "LSTMCell", "LSTM".
+        fan_in: Number of inputs that a unit sums with these weights; 1 if it is no kernel.
+        is_trainable: Whether Keras would train it; only trainable variables can be sampled.
+        of_normalisation: Whether it scales or shifts normalised values.
     """
 
     layers: tuple[str, ...]
@@ -34,16 +34,16 @@ class VariableFacts(Place):
     of_normalisation: bool
 
     def is_meant_by(self, pattern: str) -> bool:
-        """Tell whether a key of a dict of priors means it: path, layer, or its own name."""
+        """Check whether a pattern matches its path, a class of its layers, or its own name."""
         names = (self.path, *self.layers, self.path.rpartition("/")[2])
         return any(fnmatchcase(name, pattern) for name in names)
 
 
 def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
-    """Return the prior of all variables but those of normalisation, and why that one.
+    """Return the prior of all variables except those of normalisation, and the reason.
 
-    Scales and shifts behind a normalisation stay as they are by default: with a prior on the kernels
-    in front of them and behind them they would say the same twice.
+    Scales and shifts of a normalisation keep their values by default. The kernels before and after
+    it have a prior already, and a prior here would be redundant.
     """
     prior = HierarchicalNormal(default_scale_prior(likelihood))
     return prior, "the data choose a scale for each variable"
@@ -52,18 +52,18 @@ def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
 def resolve_keras_priors(
     prior: Any, variables: Sequence[VariableFacts], default: WeightPrior
 ) -> list[WeightPrior | None]:
-    """Return the prior of each variable, None of those that keep their value.
+    """Return the prior of each variable, or None for variables that keep their value.
 
     Args:
-        prior: A weight prior for all variables but those of normalisation; or a dict of patterns,
-            the first of which that means a variable gives its prior, or "fixed". What no pattern
-            means has the default.
+        prior: A weight prior for all variables except those of normalisation; or a dict from
+            patterns to priors or "fixed". The first pattern that matches a variable decides.
+            Variables that no pattern matches have the default.
         variables: VariableFacts.
-        default: Of kernels and biases that nothing else is said of.
+        default: Prior of kernels and biases that no pattern matches.
 
     Raises:
-        TypeError: For what is none of these.
-        ValueError: For a pattern that means no trainable variable, and where nothing is sampled.
+        TypeError: For any other prior.
+        ValueError: For a pattern that matches no trainable variable, and if nothing is sampled.
     """
     patterns, default = (prior, default) if isinstance(prior, Mapping) else ({}, prior)
     check_weight_prior(default, _WANTED)

@@ -1,4 +1,4 @@
-"""The frozen, JSON-able description of a Keras model with priors on its variables."""
+"""Frozen, JSON-able description of a Keras model with priors on its variables."""
 
 from __future__ import annotations
 
@@ -43,17 +43,19 @@ _PARTS = {kind.__name__: kind for kind in (KerasFacts, SampledVariable, FrozenVa
 
 @dataclass(frozen=True, kw_only=True)
 class KerasSpec(NetworkSpec):
-    """A Keras model with priors and a likelihood; `tfbnn.engine.keras` makes it and computes it.
+    """A Keras model with priors and a likelihood; `tfbnn.engine.keras` makes and computes it.
 
-    In ntk the model gets kernels that are theta times s / sqrt(fan-in), and all else times s.
+    With "ntk", the kernels of the model are theta times s / sqrt(fan-in), and its other variables
+    theta times s.
 
     Attributes besides those of `NetworkSpec`:
         facts: KerasFacts.
-        architecture: The model's config as JSON text, out of which Keras builds it again.
+        architecture: Config of the model as JSON text, from which Keras rebuilds it.
         sampled: SampledVariables, in the order of theta.
         frozen: FrozenVariables.
-        layer_classes: Those that `facts.custom` names. They are part of the spec, so that what was
-            compiled of a class is never taken for an edited one of its name; files have the names.
+        layer_classes: The classes that `facts.custom` names. They are part of the spec, so that a
+            program compiled for a class is never used for an edited class of the same name. Files
+            hold only the names.
     """
 
     facts: KerasFacts
@@ -70,7 +72,7 @@ class KerasSpec(NetworkSpec):
 
     @cached_property
     def readout(self) -> Readout | None:
-        """The last layer where it is Dense, without an activation, and sampled with its bias."""
+        """The last layer if it is Dense without activation and sampled with its bias; else None."""
         index = self.facts.readout
         if index is None:
             return None
@@ -84,7 +86,7 @@ class KerasSpec(NetworkSpec):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what is not sampled, and what is off that Keras has in training."""
+        """Sentences about variables that are not sampled, and layers that act only in training."""
         said = [f"{self.layout.num_weights} weights of {self.architecture_text} are sampled."]
         if self.frozen:
             count = sum(prod(one.shape) for one in self.frozen)
@@ -101,22 +103,22 @@ class KerasSpec(NetworkSpec):
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names as of `NetworkSpec`, and those of the classes of layers."""
+        """Names as in `NetworkSpec`, and those of user-defined layer classes."""
         return (*super().own_names, *self.facts.custom)
 
     @property
     def architecture_text(self) -> str:
-        """Such as "Keras Functional 'digits', 8 x 8 x 1 -> 10"."""
+        """Short description, such as "Keras Functional 'digits', 8 x 8 x 1 -> 10"."""
         shape = " x ".join(map(str, self.facts.input_shape))
         return f"Keras {self.facts.title}, {shape} -> {self.num_outputs}"
 
     def flat_inputs(self, x: Any) -> Any:
-        """Return inputs [N, *input_shape] as [N, D]; all else as it is."""
+        """Reshape inputs [N, *input_shape] to [N, D]; return other values unchanged."""
         shape = self.facts.input_shape
         if len(shape) == 1 or np.ndim(x) == 2:
             return x
         array = np.asarray(x)
-        if not array.ndim:  # no array at all, which whoever reads the numbers refuses
+        if not array.ndim:  # not an array; refused later, where the numbers are read
             return x
         if array.shape[1:] != shape:
             raise ValueError(
@@ -126,25 +128,25 @@ class KerasSpec(NetworkSpec):
         return array.reshape(len(array), -1)
 
     def with_priors_of(self, other: NetworkSpec) -> KerasSpec:
-        """Return the same network with the priors of another spec of it."""
+        """Return this network with the priors of another spec of the same network."""
         if not isinstance(other, KerasSpec) or len(other.sampled) != len(self.sampled):
             raise ValueError(f"The priors are those of another network, {other.architecture_text}.")
         pairs = zip(self.sampled, other.sampled)
         return replace(self, sampled=tuple(replace(a, prior=b.prior) for a, b in pairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
+        """Return the spec as plain dicts, lists, strings and numbers, which `from_json` reads."""
         entry = settings_to_json(self)
         del entry["choices"], entry["others"], entry["layer_classes"]
         return entry
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], custom: Iterable[Any] = ()) -> KerasSpec:
-        """Rebuild and validate a spec; `custom` are classes of the user's own, see `with_custom`.
+        """Rebuild and validate a spec; `custom` holds user-defined classes, see `with_custom`.
 
         Raises:
-            OwnClassError: For a prior or likelihood that is neither built in nor among those, and
-                layers that nobody has brought.
+            OwnClassError: For a prior or likelihood that is neither built in nor in `custom`, and
+                for layer classes that nobody has passed.
             KeyError, TypeError, ValueError: For anything else, and for layers that a file may not
                 name.
         """
@@ -170,10 +172,10 @@ class KerasSpec(NetworkSpec):
 
 
 def check_keras_spec(spec: KerasSpec) -> None:
-    """Refuse what contradicts itself, and priors that their variables cannot have.
+    """Check that a spec does not contradict itself, and that every prior fits its variable.
 
     Raises:
-        ValueError: Says what.
+        TypeError, ValueError: With the reason.
     """
     spec.likelihood.check_outputs(spec.num_outputs)
     for variables, kind in ((spec.sampled, SampledVariable), (spec.frozen, FrozenVariable)):
@@ -195,10 +197,10 @@ def check_keras_spec(spec: KerasSpec) -> None:
 
 
 def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> NetworkSpec:
-    """Rebuild and validate what `to_json` of a network's spec wrote; `custom` as of `with_custom`.
+    """Rebuild and validate a network's spec that `to_json` wrote; `custom` as in `with_custom`.
 
     Raises:
-        OwnClassError: For a prior or likelihood that is neither built in nor among those.
+        OwnClassError: For a prior or likelihood that is neither built in nor in `custom`.
         KeyError, TypeError, ValueError: For anything else.
     """
     kind = KerasSpec if entry.get("name") == KerasSpec.__name__ else ModelSpec

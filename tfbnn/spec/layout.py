@@ -1,9 +1,9 @@
-"""Places of weights in the flat parameter vector theta.
+"""Layout of the flat parameter vector theta.
 
-For a perceptron per layer the kernel (row-major [in, out]) then the bias, for a Keras model one sampled
-variable after the other; then the log noise scales; then the log prior scales in the same order. A kernel
-or bias has no sampled prior scale, one, or one per input; with m of them its n weights are m runs of
-n / m in a row, one run per scale.
+For a perceptron, theta holds for each layer the kernel (row-major [in, out]) and then the bias. For
+a Keras model, it holds one sampled variable after the other. The log noise scales follow, then the
+log prior scales in the same order as the weights. A kernel or bias has no sampled prior scale, one,
+or one per input. With m scales, its n weights are m consecutive runs of n / m, one run per scale.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from tfbnn.system.arrays import Array
 
 
 class Slot(NamedTuple):
-    """The places of one kernel, bias or other variable in theta.
+    """Slices of theta that belong to one kernel, bias or other variable.
 
     Attributes:
-        name: For messages.
-        shape: Its shape.
-        weights: Place of its weights.
-        scales: Place of the log scales of its prior, empty where none is sampled.
+        name: Name, for messages.
+        shape: Shape of the variable.
+        weights: Slice of its weights.
+        scales: Slice of the log scales of its prior, empty if none is sampled.
     """
 
     name: str
@@ -32,25 +32,25 @@ class Slot(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """The places of a kernel [in, out] in theta, and those of the bias, whose weights follow its own."""
+    """Slots of a kernel [in, out] and of its bias, whose weights follow those of the kernel."""
 
     kernel: Slot
     bias: Slot
 
     @property
     def weights(self) -> slice:
-        """The place of all its weights in theta."""
+        """Slice of all its weights in theta."""
         return slice(self.kernel.weights.start, self.bias.weights.stop)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of all parameters.
+    """Layout of all parameters in theta.
 
     Attributes:
         slots: One Slot per variable.
-        num_weights: Weights of all of them.
-        num_noise: Number of log noise scales, directly behind the weights.
+        num_weights: Number of weights of all variables.
+        num_noise: Number of log noise scales, which directly follow the weights.
         num_parameters: P, the length of theta.
     """
 
@@ -80,7 +80,7 @@ class Layout:
         ]
 
     def parameter_name(self, index: int) -> str:
-        """Return a readable name of one entry of theta, for messages: 'dense/kernel[3, 0]'."""
+        """Return a readable name of one entry of theta, such as 'dense/kernel[3, 0]'."""
         for slot in self.slots:
             if slot.weights.start <= index < slot.weights.stop:
                 places = np.unravel_index(index - slot.weights.start, slot.shape)

@@ -1,9 +1,9 @@
 """Likelihoods of numbers and of classes: settings and the NumPy side.
 
 Their log densities in TensorFlow are in `tfbnn.engine.density.densities`, registered for each class
-(see `tfbnn.spec.required`); tests hold the two together. `noise_scale` is always a standard deviation,
-on the scale the network sees. Targets of classes are class numbers 0, 1, ..; the labels that they stand
-for are kept by `tfbnn.data.labels`.
+(see `tfbnn.spec.required`); tests compare the two. `noise_scale` is always a standard deviation, on
+the scale the network sees. Targets of classes are class numbers 0, 1, ..; `tfbnn.data.labels` keeps
+the labels that they stand for.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from tfbnn.system.arrays import Array
 
 
 class Link(NamedTuple):
-    """One inverse link wherever it is computed.
+    """An inverse link: its NumPy function, its tangent and its ONNX operations.
 
     Attributes:
         numpy: Locations [..., K] -> predictions of the same shape.
-        tangent: (predictions [..., K], tangents of the locations [..., K]) -> those of the predictions.
+        tangent: (predictions [..., K], tangents of the locations [..., K]) -> tangents of the
+            predictions.
         onnx: (op, name of locations [S, K, n]) -> name of the predictions, where op(kind, *inputs)
             adds an operation of the ONNX standard.
     """
@@ -44,7 +45,7 @@ class Link(NamedTuple):
 
 
 def log_softmax(logits: Array) -> Array:
-    """Log probabilities [..., M] out of logits [..., M]."""
+    """Compute log probabilities [..., M] from logits [..., M]."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -69,28 +70,28 @@ LINKS = {
 }
 
 
-# By the names of the classes, as files have them, and by those of the command line.
+# Likelihoods by class name, as in files, and by their names on the command line.
 REGISTRY: dict[str, type[Likelihood]] = {}
 OPTIONS: dict[str, type[Likelihood]] = {}
 
 
 class Likelihood(ABC):
-    """The distribution of a row's targets given the network's outputs.
+    """Base class: the distribution of a row's targets given the network's outputs.
 
-    A likelihood is a frozen dataclass of settings, and `class Mine(Likelihood, name="mine")` makes
-    it known: to files by the name of the class, to `tfbnn fit --likelihood` by `name`. Classes
-    without a name are there to be inherited from.
+    A likelihood is a frozen dataclass of settings. `class Mine(Likelihood, name="mine")` registers
+    it: for files by the name of the class, for `tfbnn fit --likelihood` by `name`. Classes without
+    a name are base classes.
 
     Attributes:
-        link: What makes predictions of its locations: a name in `LINKS`.
+        link: Name in `LINKS` of the function that turns locations into predictions.
         has_classes: Whether targets are class labels, and predictions probabilities.
-        has_counts: Whether they are counts, and predictions rates.
-        is_conjugate: Whether a normal prior of the last layer has a normal posterior given all else:
-            normal noise around the outputs, of a scale that does not depend on them.
-        noise_scale: A fixed scale of the noise, one per output, or "learned"; None where there is no
+        has_counts: Whether targets are counts, and predictions rates.
+        is_conjugate: Whether a normal prior of the last layer has a normal posterior given all
+            other parameters. This needs normal noise whose scale does not depend on the outputs.
+        noise_scale: A fixed scale of the noise, one per output, or "learned"; None if there is no
             such setting.
-        scale_prior: Prior of learned noise scales, "auto" until a model is made of it; None where
-            there are none.
+        scale_prior: Prior of learned noise scales, "auto" until a model is built with it; None if
+            there are no such scales.
     """
 
     link: ClassVar[str]
@@ -105,47 +106,50 @@ class Likelihood(ABC):
             REGISTRY[cls.__name__] = OPTIONS[name] = cls
 
     def num_targets(self, num_outputs: int) -> int:
-        """Return the number of target columns K of a network with `num_outputs` outputs; by default the same."""
+        """Return the number of target columns K for `num_outputs` outputs; by default the same."""
         return num_outputs
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
-        """Return the number of outputs of a network for K target columns of so many classes, if of any."""
+        """Return the number of outputs for K target columns, with `num_classes` classes if any."""
         return num_targets
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuse a network that does not fit this likelihood."""
-        del num_outputs  # by default every number will do
+        """Raise ValueError if the number of outputs does not fit this likelihood."""
+        del num_outputs  # by default every number fits
 
     def num_noise_parameters(self, num_outputs: int) -> int:
-        """Return the number of learned log noise scales besides the weights; by default none."""
+        """Return the number of learned log noise scales; by default none."""
         return 0
 
     def location(self, outputs: Any, offset: Array | None = None) -> Any:
-        """Noise-free predictions out of network outputs [..., num_outputs], an array or a tensor.
+        """Compute noise-free predictions from network outputs [..., num_outputs], array or tensor.
 
-        For targets that are numbers the first K [..., K]; of classes logits, [..., K] or
-        [..., classes]; of counts rates, with the offset [n, K] of rows.
+        For numeric targets they are the first K outputs [..., K]. For classes they are logits,
+        [..., K] or [..., classes]. For counts they are rates, with the offset [n, K] of the rows.
         """
         del offset
         return outputs[..., : self.num_targets(outputs.shape[-1])]
 
     def spread(self, outputs: Any) -> Any:
-        """Return standard deviations of each draw's function around its location; None where it is known."""
+        """Return the spread of each draw's function around its location; None if it is known.
+
+        The spread is a standard deviation.
+        """
         return None
 
     def inverse_link(self, location: Array) -> Array:
-        """Predictions out of locations of the same shape, before the y transform is undone."""
+        """Compute predictions from locations of the same shape, before undoing the y transform."""
         return LINKS[self.link].numpy(location)
 
     def link_tangent(self, predictions: Array, tangent: Array) -> Array:
-        """Tangents of predictions out of those of their locations, all [..., K]."""
+        """Compute tangents of predictions from tangents of their locations, all [..., K]."""
         return LINKS[self.link].tangent(predictions, tangent)
 
     @abstractmethod
     def scale(
         self, outputs: Array, log_noise_scale: Array, row_noise: Array | None
     ) -> Array | None:
-        """Noise standard deviations, broadcastable to the locations; None for classes.
+        """Compute noise standard deviations, broadcastable to the locations; None for classes.
 
         Args:
             outputs: Network outputs [S, n, num_outputs].
@@ -155,22 +159,24 @@ class Likelihood(ABC):
 
     @abstractmethod
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
-        """Log density summed over targets: [n, K], [..., n, K] and a broadcastable scale -> [..., n].
+        """Compute the log density, summed over targets.
 
-        Targets of classes are class numbers.
+        Targets [n, K], locations [..., n, K] and a broadcastable scale give [..., n]. Targets of
+        classes are class numbers.
         """
 
 
 LEARNED = "learned"
-# Levels of a distribution function between quantiles: those of a normal so many standard deviations far.
+# Range, in normal standard deviations, and number of the quantiles between which `noise_cdf`
+# interpolates.
 _FARTHEST, _NUM_QUANTILES = 8.0, 4097
 
 
 class Regression(Likelihood):
-    """Base of all likelihoods of numbers.
+    """Base class of all likelihoods of numbers.
 
     Attributes:
-        has_exponential_moments: Whether exp(noise) has a mean and a variance, as 10**y needs them.
+        has_exponential_moments: Whether exp(noise) has a mean and a variance, which 10**y needs.
     """
 
     link = "identity"
@@ -180,34 +186,34 @@ class Regression(Likelihood):
     @property
     @abstractmethod
     def learns_noise(self) -> bool:
-        """Tell whether rows tell at least a part of the noise, and not the user all of it."""
+        """True if at least a part of the noise is learned from the rows, not given by the user."""
 
     @abstractmethod
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
-        """Log density summed over targets."""
+        """Compute the log density, summed over targets."""
         return self.log_densities(target, location, scale).sum(axis=-1)
 
     @abstractmethod
     def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
-        """Elementwise log density of targets."""
+        """Compute the log density of targets, elementwise."""
 
     @abstractmethod
     def noise_quantile(self, probability: Array) -> Array:
-        """Quantile of the noise with standard deviation 1: the score by which `noisy` finds a target."""
+        """Compute quantiles of the noise with standard deviation 1, the scores of `noisy`."""
 
     @abstractmethod
     def noisy(self, score: Array, location: Array, scale: Any) -> Array:
-        """Elementwise targets at scores of the noise."""
+        """Compute targets at scores of the noise, elementwise."""
 
     @abstractmethod
     def cdf(self, target: Array, location: Array, scale: Any) -> Array:
-        """Elementwise probability of at most these targets."""
+        """Compute the probability of at most these targets, elementwise."""
 
 
 class AdditiveNoise(Regression):
-    """Base of noise of some scale around a location."""
+    """Base class of additive noise with some scale around a location."""
 
     @property
     def learns_noise(self) -> bool:
@@ -224,16 +230,19 @@ class AdditiveNoise(Regression):
 
     @abstractmethod
     def log_noise_density(self, residual: Array, scale: Any) -> Array:
-        """Elementwise log density of y - location for noise of standard deviation `scale`."""
+        """Compute the log density of y - location with standard deviation `scale`, elementwise."""
 
     def noise_cdf(self, residual: Array) -> Array:
-        """Distribution function of the noise with standard deviation 1; by default between its quantiles."""
+        """Compute the distribution function of the noise with standard deviation 1.
+
+        By default it interpolates between quantiles.
+        """
         levels = normal_cdf(np.linspace(-_FARTHEST, _FARTHEST, _NUM_QUANTILES))
         return np.interp(residual, self.noise_quantile(levels), levels, left=0.0, right=1.0)
 
 
 class NormalNoise(AdditiveNoise):
-    """Noise with a normal distribution."""
+    """Additive noise with a normal distribution."""
 
     has_exponential_moments = True
 
@@ -248,13 +257,13 @@ class NormalNoise(AdditiveNoise):
 
 
 class ScaledNoise(Regression):
-    """Base of noise with a setting `noise_scale` that is fixed or learned, one per output."""
+    """Base class of noise with a setting `noise_scale` that is fixed or learned, one per output."""
 
     noise_scale: float | tuple[float, ...] | str
     scale_prior: ScalePrior | str
 
     def num_noise_parameters(self, num_outputs: int) -> int:
-        """One per output where the scale is learned."""
+        """Return one per output if the scale is learned, else none."""
         return num_outputs if self.noise_scale == LEARNED else 0
 
     def __post_init__(self) -> None:
@@ -276,7 +285,7 @@ class ScaledNoise(Regression):
         object.__setattr__(self, "noise_scale", values if scales.ndim else values[0])
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuse a number of outputs other than that of the noise scales."""
+        """Raise ValueError if the number of outputs differs from that of the noise scales."""
         if isinstance(self.noise_scale, tuple) and len(self.noise_scale) != num_outputs:
             raise ValueError(
                 f"noise_scale must have one entry per output, {num_outputs}, received "
@@ -285,10 +294,10 @@ class ScaledNoise(Regression):
 
 
 class LocationScale(ScaledNoise, AdditiveNoise):
-    """Base of Gaussian and StudentT: every output is a location.
+    """Base class of Gaussian, StudentT and CustomNoise: every output is a location.
 
-    A known scale per row (`row_noise`) replaces a fixed scale and adds in quadrature to a learned
-    one.
+    A known scale per row (`row_noise`) replaces a fixed scale, and adds in quadrature to a learned
+    scale.
     """
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
@@ -306,7 +315,7 @@ class Gaussian(NormalNoise, LocationScale, name="gaussian"):
 
     Attributes:
         noise_scale: Standard deviation after the y transform: a number, an array [K], or "learned"
-            (default): one per output, sampled as log scale.
+            (default), which samples one log scale per output.
         scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
     """
 
@@ -326,7 +335,7 @@ class StudentT(LocationScale, name="student_t"):
     Attributes:
         df: Degrees of freedom, larger than 2 so that the standard deviation exists; default 4.
         noise_scale: Standard deviation after the y transform: a number, an array [K], or "learned"
-            (default): one per output, sampled as log scale.
+            (default), which samples one log scale per output.
         scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
     """
 
@@ -355,17 +364,17 @@ class StudentT(LocationScale, name="student_t"):
 
 @dataclass(frozen=True)
 class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
-    """y ~ N(m(x), s(x)^2) where the network gives both: its last layer has 2 K units.
+    """y ~ N(m(x), s(x)^2), where the network gives both: its last layer has 2 K units.
 
-    The first K outputs are the means, softplus of the last K the standard deviations, after the y
-    transform. A known scale per row adds in quadrature.
+    The first K outputs are the means; softplus of the last K outputs gives the standard deviations.
+    Both are after the y transform. A known scale per row adds in quadrature.
     """
 
     def num_targets(self, num_outputs: int) -> int:
         return num_outputs // 2
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
-        """2 K for K targets."""
+        """Return 2 K for K targets."""
         return 2 * num_targets
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array:
@@ -373,7 +382,7 @@ class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
         return learned if row_noise is None else np.hypot(learned, row_noise)
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuse a network whose last layer cannot hold means and scales."""
+        """Raise ValueError unless the last layer can hold means and scales."""
         if num_outputs % 2:
             raise ValueError(
                 "HeteroscedasticGaussian needs an even last entry of layer_sizes, 2 K for K "
@@ -383,12 +392,12 @@ class HeteroscedasticGaussian(NormalNoise, name="heteroscedastic"):
 
 
 class ClassLikelihood(Likelihood):
-    """Base of the likelihoods of class labels."""
+    """Base class of the likelihoods of class labels."""
 
     has_classes = True
 
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> None:
-        """None: a class has no noise besides its probability."""
+        """Return None: a class has no noise besides its probability."""
 
     @abstractmethod
     def num_classes(self, num_outputs: int) -> int:
@@ -396,16 +405,19 @@ class ClassLikelihood(Likelihood):
 
     @abstractmethod
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Probabilities of all classes of every target: predictions [N, columns] -> [N, K, number of classes]."""
+        """Return probabilities of all classes of every target.
+
+        Predictions [N, columns] become [N, K, number of classes].
+        """
 
 
 @dataclass(frozen=True)
 class Bernoulli(ClassLikelihood, name="bernoulli"):
     """Independent binary targets: P(y_k = 1 | x) = 1 / (1 + exp(-f_k(x))).
 
-    The last entry of layer_sizes is the number of targets K. Targets are 0 and 1 or False and True,
-    [N, K]; for K = 1 also any two labels, text or integers, of which the second in order counts as
-    1. Probabilities are those of 1, or of the second label.
+    The last entry of layer_sizes is the number of targets K. Targets are 0 and 1, or False and
+    True, [N, K]. For K = 1 they may also be any two labels, text or integers; the second in sorted
+    order counts as 1. Probabilities are those of 1, or of the second label.
     """
 
     link = "sigmoid"
@@ -414,11 +426,14 @@ class Bernoulli(ClassLikelihood, name="bernoulli"):
         return 2
 
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Probabilities of both classes of every target: predictions [N, K] -> [N, K, 2]."""
+        """Return probabilities of both classes of every target: predictions [N, K] -> [N, K, 2]."""
         return np.stack([1.0 - probabilities, probabilities], axis=-1)
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
-        """Log probability of class numbers [n, K], summed over targets: [..., n, K] -> [..., n]."""
+        """Compute log probabilities of class numbers [n, K], summed over targets.
+
+        Logits [..., n, K] give [..., n].
+        """
         return -np.logaddexp(0.0, (1.0 - 2.0 * target) * location).sum(axis=-1)
 
 
@@ -427,38 +442,38 @@ class Categorical(ClassLikelihood, name="categorical"):
     """One label out of M classes: P(y = k | x) = exp(f_k(x)) / sum_j exp(f_j(x)).
 
     The last entry of layer_sizes is the number of classes M, at least 2. Targets are labels [N],
-    text or integers. Softmax does not see a common shift of all outputs, which only the prior
-    determines: the logits that predictions and diagnostics show are less their mean over classes.
+    text or integers. A common shift of all outputs does not change the softmax; only the prior
+    determines it. Predictions and diagnostics therefore show logits minus their mean over classes.
     """
 
     link = "softmax"
 
     def num_targets(self, num_outputs: int) -> int:
-        """One column of labels, whatever the number of classes."""
+        """Return 1: there is one column of labels, whatever the number of classes."""
         return 1
 
     def num_outputs(self, num_targets: int, num_classes: int = 0) -> int:
-        """One per class."""
+        """Return the number of classes: there is one output per class."""
         return num_classes
 
     def num_classes(self, num_outputs: int) -> int:
         return num_outputs
 
     def location(self, outputs: Any, offset: Array | None = None) -> Any:
-        """Centred logits [..., M] out of network outputs [..., M]."""
+        """Compute centred logits [..., M] from network outputs [..., M]."""
         return outputs - outputs.mean(axis=-1, keepdims=True)
 
     def class_probabilities(self, probabilities: Array) -> Array:
-        """Probabilities of all classes of the only target: predictions [N, M] -> [N, 1, M]."""
+        """Return probabilities of all classes of the one target: [N, M] -> [N, 1, M]."""
         return probabilities[:, None, :]
 
     def log_density(self, target: Array, location: Array, scale: Array | None = None) -> Array:
-        """Log probability of class numbers [n, 1]: logits [..., n, M] -> [..., n]."""
+        """Compute log probabilities of class numbers [n, 1]: logits [..., n, M] -> [..., n]."""
         index = np.broadcast_to(target.astype(int), (*location.shape[:-1], 1))
         return np.take_along_axis(log_softmax(location), index, axis=-1)[..., 0]
 
     def check_outputs(self, num_outputs: int) -> None:
-        """Refuse a network with a single output."""
+        """Raise ValueError for a network with a single output."""
         if num_outputs < 2:
             raise ValueError(
                 "Categorical needs one output per class, at least 2, as the last entry of "

@@ -1,14 +1,15 @@
 """Covariances of networks of infinite width, layer by layer.
 
-With normal weights and kernels divided by the root of their inputs, the functions of a network become a
-Gaussian process as its hidden layers grow. Let u and v be the input of a unit at two rows, normal with
-variances a and b and covariance c. The layer behind the unit then has the covariance E[phi(u) phi(v)], times
-the variance of its kernel, plus that of its bias.
+With normal weights, and kernels divided by the square root of their number of inputs, the functions
+of a network become a Gaussian process as its hidden layers grow. Let u and v be the input of a unit
+at two rows, normal with variances a and b and covariance c. The layer behind the unit then has the
+covariance E[phi(u) phi(v)] times the variance of its kernel, plus the variance of its bias.
 
 References:
-    Williams 1997, "Computing with infinite networks", NeurIPS 9, erf. Cho and Saul 2009, "Kernel methods for
-    deep learning", NeurIPS 22, relu. Lee et al. 2018, arXiv:1711.00165, and Matthews et al. 2018,
-    arXiv:1804.11271, the recursion. Price 1958, IRE Trans. IT-4, 69, derivatives of such expectations.
+    Williams 1997, "Computing with infinite networks", NeurIPS 9, erf. Cho and Saul 2009, "Kernel
+    methods for deep learning", NeurIPS 22, relu. Lee et al. 2018, arXiv:1711.00165, and Matthews et
+    al. 2018, arXiv:1804.11271, the recursion. Price 1958, IRE Trans. IT-4, 69, derivatives of such
+    expectations.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import numpy as np
 
 from tfbnn.system.arrays import Array
 
-# Slopes at 0 as of tanh, and of a sigmoid, which is (1 + tanh(x / 2)) / 2.
+# k^2 for which erf(k x) has at 0 the slope of tanh(x), and of tanh(x / 2): a sigmoid is
+# (1 + tanh(x / 2)) / 2.
 _OF_TANH, _OF_SIGMOID = pi / 4.0, pi / 16.0
 _TINY = 1e-300
 
@@ -30,8 +32,8 @@ class Slopes(NamedTuple):
     """Derivatives of E[phi(u) phi(v)].
 
     Attributes:
-        by_c: In the covariance c: E[phi'(u) phi'(v)].
-        by_a: In the variance a of u: E[phi''(u) phi(v)] / 2.
+        by_c: With respect to the covariance c: E[phi'(u) phi'(v)].
+        by_a: With respect to the variance a of u: E[phi''(u) phi(v)] / 2.
     """
 
     by_c: Array
@@ -39,7 +41,7 @@ class Slopes(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A hidden layer of infinite width.
+    """Functions of a hidden layer of infinite width.
 
     Attributes:
         value: (c, a, b) -> E[phi(u) phi(v)], of their common shape.
@@ -53,7 +55,7 @@ class Limit(NamedTuple):
 
 
 def _limit_of_erf(square: float, offset: float = 0.0, factor: float = 1.0) -> Limit:
-    """Return the Limit of functions with the covariance offset + factor * E[erf(k u) erf(k v)], `square` = k^2."""
+    """Return the Limit with covariance offset + factor * E[erf(k u) erf(k v)], `square` = k^2."""
 
     def correlation(c: Array, a: Array, b: Array) -> Array:
         return (
@@ -121,7 +123,8 @@ def _limit_of_wave(sign: float) -> Limit:
     return Limit(value, slopes, bent)
 
 
-# By the name of the activation. A tanh or sigmoid has no closed form: the erf of the same slope stands for it.
+# Limits by the name of the activation. A tanh or sigmoid has no closed form: the erf of the same
+# slope replaces it.
 LIMITS = {
     "erf": _limit_of_erf(1.0),
     "tanh": _limit_of_erf(_OF_TANH),
@@ -136,12 +139,12 @@ LIMITS = {
 
 
 class HiddenLayer(NamedTuple):
-    """Inputs and output of a hidden layer, as covariances.
+    """Covariances of the inputs and outputs of a hidden layer.
 
     Attributes:
         c: Covariances [n, m] of the inputs of its units at rows x and z.
         a, b: Variances at x [n, 1] and at z [1, m].
-        value: What it gives [n, m].
+        value: Result E[phi(u) phi(v)] of the layer [n, m].
     """
 
     c: Array
@@ -154,9 +157,9 @@ class Covariance(NamedTuple):
     """Prior covariances of the outputs.
 
     Attributes:
-        c: Those at rows x and z [n, m].
+        c: Covariances at rows x and z [n, m].
         b: Variances at z [m].
-        stages: A Stage for each hidden layer.
+        stages: A HiddenLayer for each hidden layer.
     """
 
     c: Array
@@ -165,7 +168,7 @@ class Covariance(NamedTuple):
 
 
 def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) -> Covariance:
-    """Return the Covariance of a network of infinite width.
+    """Compute the Covariance of a network of infinite width.
 
     Args:
         names: Activations of the hidden layers.
@@ -186,12 +189,12 @@ def covariance(names: Sequence[str], layers: Sequence[Any], x: Array, z: Array) 
 
 
 class InputSlopes(NamedTuple):
-    """Derivatives in the inputs x [n, D].
+    """Derivatives with respect to the inputs x [n, D].
 
     Attributes:
-        of_c: Of the covariances between the function at x and at z [D, n, m].
-        of_value: Covariances of the function and its derivative under the prior [D, n].
-        mixed: Variances of the derivatives under the prior [D, n].
+        of_c: Derivatives of the covariances between the function at x and at z [D, n, m].
+        of_value: Prior covariances of the function and its derivative [D, n].
+        mixed: Prior variances of the derivatives [D, n].
     """
 
     of_c: Array
@@ -202,15 +205,16 @@ class InputSlopes(NamedTuple):
 def input_slopes(
     names: Sequence[str], layers: Sequence[Any], x: Array, z: Array, stages: Sequence[HiddenLayer]
 ) -> InputSlopes:
-    """Return the InputSlopes of a network of infinite width.
+    """Compute the InputSlopes of a network of infinite width.
 
-    A unit's input u and its derivative u' are normal together, with the variances a and m and the covariance
-    a' / 2: so E[(phi(u)')^2] = (m - a'^2 / 4 a) E[phi'(u)^2] + (a' / 2 a)^2 E[(phi'(u) u)^2].
+    The input u of a unit and its derivative u' are jointly normal, with the variances a and m and
+    the covariance a' / 2. Hence E[(phi(u)')^2] = (m - a'^2 / 4 a) E[phi'(u)^2] + (a' / 2 a)^2
+    E[(phi'(u) u)^2].
 
     Args:
         names, layers: As in `covariance`.
         x, z: Inputs [n, D] and [m, D].
-        stages: Of the covariance there.
+        stages: Hidden layers of the covariance at x and z.
     """
     (first, _), *hidden = layers
     first = np.broadcast_to(first, x.shape[1])[:, None]
@@ -235,16 +239,17 @@ def layer_gradients(
     stages: Sequence[HiddenLayer],
     upstream: Array,
 ) -> list[tuple[Any, Any]]:
-    """Return derivatives of sum(upstream * covariance(x, x)) in the logarithms of all scales, layer by layer.
+    """Compute gradients of sum(upstream * covariance(x, x)) in all log scales, layer by layer.
 
     Args:
         names, layers: As in `covariance`.
         x: Inputs [n, D].
-        stages: Of the covariance there.
+        stages: Hidden layers of the covariance at x and x.
         upstream: Symmetric [n, n].
 
     Returns:
-        (Of the kernel's scales [D] or [], of the bias's scale []) of each layer.
+        (Gradient in the kernel's log scales [D] or [], gradient in the bias's log scale []) per
+        layer.
     """
     (first, bias), *hidden = layers
     found = []
@@ -252,7 +257,7 @@ def layer_gradients(
         of_kernel = 2.0 * kernel * np.vdot(upstream, stage.value)
         found.append((of_kernel, 2.0 * of_bias * np.sum(upstream)))
         slopes = LIMITS[name].slopes(*stage[:3])
-        # Each variance takes part as that of a row and as that of a column.
+        # Each variance occurs twice: as that of a row and as that of a column.
         of_variance = 2.0 * kernel * np.einsum("ij,ij->i", upstream, slopes.by_a)
         upstream = kernel * upstream * slopes.by_c
         upstream[np.diag_indices(len(x))] += of_variance

@@ -1,7 +1,7 @@
-"""The frozen, validated, JSON-able description of a perceptron: everything but data and draws.
+"""Frozen, validated, JSON-able description of a perceptron: everything except data and draws.
 
-As JSON it goes into files, and as plain dicts and lists, as Keras has them, to users: the arguments of
-`BayesianMLP`, which leave open what the user did.
+Files hold it as JSON. Users get it from `get_config` as plain dicts and lists, as in Keras: the
+arguments of `BayesianMLP`, in which settings that the user left open stay open.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from tfbnn.spec.own_classes import with_custom
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
-# Beyond them there is no sampling, and a model file that asks for more is not one of ours.
+# Larger networks cannot be sampled, so a model file that declares one was not written by tfbnn.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
 
 
@@ -61,12 +61,12 @@ class ModelSpec(NetworkSpec):
         return found
 
     def may_see_inputs(self, slot: Slot) -> bool:
-        """Tell whether a variable is the first kernel."""
+        """Check whether a variable is the first kernel."""
         return slot.weights.start == 0
 
     @property
     def readout(self) -> Readout:
-        """The last layer."""
+        """The last layer and its prior."""
         return Readout(self.layout.layers[-1], self.priors[-1])
 
     @property
@@ -88,18 +88,18 @@ class ModelSpec(NetworkSpec):
 
     @property
     def architecture_text(self) -> str:
-        """Widths and activations: "5-20-20-1, tanh"."""
+        """Widths and activations, such as "5-20-20-1, tanh"."""
         return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
     def with_priors_of(self, other: NetworkSpec) -> "ModelSpec":
-        """Return the same network with the priors of another spec of it."""
+        """Return this network with the priors of another spec of the same network."""
         return replace(self, priors=perceptron(other, "priors").priors)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `from_json` reads them back."""
+        """Return the spec as plain dicts, lists, strings and numbers, which `from_json` reads."""
         entry = settings_to_json(self)
         del entry["name"], entry["choices"], entry["others"]
-        if self.likelihood_power == 1.0:  # which is what files say that know of no other
+        if self.likelihood_power == 1.0:  # the value of files without this entry
             del entry["likelihood_power"]
         if self.earlier is None:
             del entry["earlier"]
@@ -109,10 +109,10 @@ class ModelSpec(NetworkSpec):
     def from_json(
         cls, entry: dict[str, Any], custom: Iterable[Any] = ()
     ) -> "ModelSpec | InfiniteSpec":
-        """Rebuild and validate a spec; `custom` are classes of the user's own, see `with_custom`.
+        """Rebuild and validate a spec; `custom` holds user-defined classes, see `with_custom`.
 
         Raises:
-            OwnClassError: For a prior or likelihood that is neither built in nor among those.
+            OwnClassError: For a prior or likelihood that is neither built in nor in `custom`.
             KeyError, TypeError, ValueError: For anything else that `to_json` cannot have written.
         """
         arguments = _as_arguments(entry)
@@ -128,14 +128,14 @@ class ModelSpec(NetworkSpec):
 
 
 def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
-    """Return the spec, which has to be that of a perceptron.
+    """Return the spec if it describes a perceptron, else raise.
 
     Args:
         spec: NetworkSpec.
-        what: What there is for no other network, to begin a sentence with.
+        what: The feature that needs a perceptron, with which the error message begins.
 
     Raises:
-        ValueError: Says so.
+        ValueError: For any other network.
     """
     if isinstance(spec, ModelSpec):
         return spec
@@ -146,7 +146,7 @@ def perceptron(spec: NetworkSpec, what: str) -> ModelSpec:
 
 
 def make_layers(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpec | InfiniteSpec:
-    """`make_spec`, of infinite width where layer_sizes say so."""
+    """Build a spec with `make_spec`, or with `make_infinite_spec` if layer_sizes are infinite."""
     make = make_infinite_spec if has_infinite(layer_sizes) else make_spec
     return make(layer_sizes, activation=activation, **settings)
 
@@ -156,7 +156,7 @@ def make_spec(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpe
 
     Args:
         layer_sizes, activation: As users pass them.
-        settings: The others, as of `common_settings`.
+        settings: The other arguments, see `common_settings`.
     """
     sizes = _layer_sizes(layer_sizes)
     layer_priors, common = common_settings(
@@ -197,19 +197,22 @@ def _layer_sizes(layer_sizes: Any) -> tuple[int, ...]:
     return sizes
 
 
-# Arguments by the names that `ModelSpec` has for them.
+# Attributes of `ModelSpec` whose argument has another name.
 _ARGUMENTS = {"activations": "activation", "priors": "prior"}
 _NAMES = {_ARGUMENTS.get(one.name, one.name) for one in fields(ModelSpec)}
 _NAMES -= {"likelihood_power", "earlier", "choices", "others"}
 
 
 def _as_arguments(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what `to_json` gives by the names of arguments."""
+    """Rename the entries that `to_json` gives to the names of the arguments."""
     return {_ARGUMENTS.get(name, name): value for name, value in entry.items()}
 
 
 def _read(arguments: Mapping[str, Any], custom: Iterable[Any]) -> dict[str, Any]:
-    """Arguments of `make_spec` whose prior and likelihood were JSON, of built-in classes and `custom`."""
+    """Rebuild the prior and likelihood in arguments of `make_spec` from JSON.
+
+    Their classes are built in or in `custom`.
+    """
     given, registry = dict(arguments), with_custom(REGISTRY, custom)
     if given["prior"] != AUTO:
         given["prior"] = [settings_from_json(prior, registry) for prior in given["prior"]]
@@ -219,7 +222,7 @@ def _read(arguments: Mapping[str, Any], custom: Iterable[Any]) -> dict[str, Any]
 
 
 def config_of(spec: NetworkSpec) -> dict[str, Any]:
-    """Return the arguments that describe a model, JSON-able; "auto" where a setting was left open.
+    """Return the JSON-able arguments that describe a model, "auto" for settings left open.
 
     Raises:
         ValueError: For a model whose prior is the posterior of another.
@@ -240,7 +243,7 @@ def config_of(spec: NetworkSpec) -> dict[str, Any]:
 
 
 def arguments_of_config(config: Any, custom: Iterable[Any] = ()) -> dict[str, Any]:
-    """Return the arguments in what `config_of` gave, of built-in classes and those in `custom`.
+    """Read the arguments in a config from `config_of`; classes are built in or in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.

@@ -13,7 +13,7 @@ from tfbnn.spec.priors import WeightPrior, array_of, text_of
 from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
-# A file that asks for more is not one of ours.
+# A file that declares more was not written by tfbnn.
 MOST_NUMBERS, MOST_VARIABLES = 2**30, 10_000
 _MOST_AXES, _LONGEST_TEXT = 8, 1000
 _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bool")
@@ -21,17 +21,17 @@ _FROZEN_DTYPES = ("float32", "float64", "int32", "int64", "uint8", "uint32", "bo
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFacts:
-    """Sizes and kind of a network.
+    """Sizes and other facts of a network.
 
     Attributes:
-        input_shape: Of one row.
-        num_outputs: Numbers that it gives for a row.
-        num_units: Numbers that all its layers give for a row.
-        widest: The most numbers that one of them takes or gives.
-        num_products: Products of all its layers for a row, about.
+        input_shape: Shape of one input row.
+        num_outputs: Number of outputs per row.
+        num_units: Number of values that all its layers give per row.
+        widest: Largest number of values that one layer takes or gives.
+        num_products: Approximate number of products of all its layers per row.
         is_smooth: Whether all its layers have a continuous gradient.
-        no_jacobian: Why there are no derivatives of every row's outputs, or None.
-        num_words: How many words inputs may number, where an Embedding receives them; else None.
+        no_jacobian: Reason why there are no derivatives of every row's outputs, or None.
+        num_words: Number of words that inputs may number, if an Embedding receives them; else None.
     """
 
     input_shape: tuple[int, ...]
@@ -59,11 +59,11 @@ class KerasFacts(NetworkFacts):
 
     Attributes besides those of `NetworkFacts`:
         title: Kind and name, such as "Functional 'digits'".
-        keras_version: Of the Keras that it was described with.
-        readout: Place among the sampled variables of the kernel of a last Dense layer without
-            activation, whose bias is next; None where there is none.
+        keras_version: Version of Keras with which the model was described.
+        readout: Index, among the sampled variables, of the kernel of a last Dense layer without
+            activation; its bias is next. None if there is no such layer.
         random_layers: Names of layers that are random in training, and off here.
-        custom: Where the classes are defined that are not Keras' own, "module:name" each.
+        custom: Where user-defined classes are defined, each as "module:name".
     """
 
     title: str
@@ -85,11 +85,11 @@ class KerasFacts(NetworkFacts):
 
 @dataclass(frozen=True)
 class Place:
-    """A variable of a Keras model, as far as it is known by its place.
+    """Path, index and shape of a variable of a Keras model.
 
     Attributes:
         path: Its name in the model, such as "dense/kernel".
-        index: Its place among the model's variables.
+        index: Its index among the model's variables.
         shape: Shape of its weights.
     """
 
@@ -103,7 +103,7 @@ class SampledVariable(Place):
     """A variable that is sampled.
 
     Attributes besides those of `Place`:
-        fan_in: Numbers that a unit adds up with these weights; 1 of what is no kernel.
+        fan_in: Number of inputs that a unit sums with these weights; 1 if it is no kernel.
         prior: Prior of its weights.
     """
 
@@ -119,11 +119,11 @@ class SampledVariable(Place):
 
 @dataclass(frozen=True)
 class FrozenVariable(Place):
-    """A variable that keeps its value: weights that are not sampled, and state.
+    """A variable that keeps its value: weights that are not sampled, or state.
 
     Attributes besides those of `Place`:
         dtype: Name of its dtype.
-        values: `text_of` its numbers.
+        values: Its numbers as text, see `text_of`.
     """
 
     dtype: str
@@ -136,15 +136,15 @@ class FrozenVariable(Place):
 
     @classmethod
     def of(cls, path: str, index: int, array: Array) -> FrozenVariable:
-        """Return the variable with these values."""
+        """Build the variable from an array of its values."""
         return cls(path, index, array.shape, array.dtype.name, text_of(array))
 
     @property
     def array(self) -> Array:
-        """Its values.
+        """Values of the variable.
 
         Raises:
-            ValueError: Where they are not those of its shape.
+            ValueError: If they do not fit its shape.
         """
         dtype = check_choice("dtype", self.dtype, _FROZEN_DTYPES)
         try:

@@ -1,4 +1,4 @@
-"""Base of the descriptions of networks, whatever computes their outputs."""
+"""Base class of the descriptions of networks, and checks of the settings that they share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
-from tfbnn.spec import counts as counts  # which enters its classes in the registry
+from tfbnn.spec import counts as counts  # registers its classes
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import (
@@ -39,14 +39,14 @@ T = TypeVar("T")
 PARAMETERIZATIONS = ("standard", "ntk")
 DTYPES = ("float32", "float64")
 
-# A transform of the targets that rows are to choose.
+# Transform of the targets that the rows of a fit will choose.
 OPEN = (AUTO,)
 
 REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
 
 class Readout(NamedTuple):
-    """A last layer that is linear: where theta has it, kernel then bias, and its prior."""
+    """A linear last layer: its layout in theta, kernel then bias, and its prior."""
 
     layer: Layer
     prior: LayerPrior
@@ -58,20 +58,23 @@ class NetworkSpec(ABC):
 
     Attributes:
         likelihood: A likelihood settings object.
-        parameterization: "standard" or "ntk". In ntk the network multiplies a kernel by
-            s / sqrt(inputs of the layer) and a bias by s, s the scale of its prior (or the line of
-            each input by its own), and the parameters themselves have prior scale 1.
-        x_transform, y_transform: Tuples of transform names; the latter empty for classes, and
-            ("auto",) until rows say what it is to be: see `closed`.
+        parameterization: "standard" or "ntk". With "ntk" the network multiplies a kernel by
+            s / sqrt(inputs of the layer) and a bias by s, where s is the scale of the prior. If
+            each input has a scale of its own, each row of the kernel has its own s. The parameters
+            themselves have prior scale 1.
+        x_transform, y_transform: Tuples of transform names. The latter is empty for classes, and
+            ("auto",) until the rows of a fit choose it: see `closed`.
         dtype: "float32" or "float64", of the parameters and of the sampling.
-        likelihood_power: The power to which the density has the likelihood: 1 unless a fit coarsens
-            it. Every density, gradient and curvature made from the spec has it; what predicts or
-            scores rows has the likelihood as it is.
-        earlier: What rows of an earlier fit add to the priors of the weights; or None.
-        choices: Choices of what was "auto". They are no part of what the model is, and files keep
-            them elsewhere.
-        others: Networks of which a fit chooses this one or another by its rows; also no part of it.
-        what_it_computes: Names of the attributes in which networks agree whose weights mean the same.
+        likelihood_power: Power of the likelihood in the density: 1 unless a fit coarsens it. Every
+            density, gradient and curvature made from the spec includes the power. Predictions and
+            scores of rows use the likelihood without it.
+        earlier: Contribution of the rows of an earlier fit to the prior of the weights, or None.
+        choices: Choices made for settings that were "auto". They are not part of the model, and
+            files keep them elsewhere.
+        others: Other candidate networks, if the rows of a fit choose between them and this one; not
+            part of the model either.
+        what_it_computes: Names of the attributes that must agree between two networks for their
+            weights to mean the same.
     """
 
     what_it_computes: ClassVar[tuple[str, ...]]
@@ -88,7 +91,7 @@ class NetworkSpec(ABC):
     others: tuple[NetworkSpec, ...] = field(default=(), compare=False)
 
     def for_rows(self, x: Any, y: Any, missing: str) -> Self:
-        """Return the network for rows as users pass them: this one, which knows its sizes."""
+        """Return the network for a user's rows; by default this one, whose sizes are known."""
         return self
 
     @property
@@ -96,12 +99,12 @@ class NetworkSpec(ABC):
     def variables(self) -> Sequence[tuple[str, tuple[int, ...], WeightPrior]]:
         """(Name, shape, prior) of each kernel, bias and other variable, in the order of theta.
 
-        Each layer has its kernel before its bias.
+        The kernel of a layer comes before its bias.
         """
 
     @cached_property
     def layout(self) -> Layout:
-        """The places of all parameters in theta."""
+        """Layout of all parameters in theta."""
         num_noise = self.likelihood.num_noise_parameters(self.num_outputs)
         num_scales = [
             prior.num_scales(shape[0] if len(shape) == 2 else 1)
@@ -116,75 +119,82 @@ class NetworkSpec(ABC):
         return Layout(slots, ends[-1], num_noise, behind[-1])
 
     def weight_groups(self) -> Iterator[tuple[WeightPrior, slice, slice]]:
-        """Yield (prior, place of the weights, place of their sampled log scales) of every variable."""
+        """Yield (prior, slice of weights, slice of sampled log scales) for every variable."""
         for (_, _, prior), slot in zip(self.variables, self.layout.slots):
             yield prior, slot.weights, slot.scales
 
     def may_see_inputs(self, slot: Slot) -> bool:
-        """Tell whether a variable may be the kernel of a layer on the inputs."""
+        """Check whether a variable may be the kernel of a layer on the inputs."""
         return len(slot.shape) == 2 and slot.shape[0] == self.num_inputs
 
     def places_of_chains(self, num_rows: int) -> Array | None:
-        """Return the places of the rows that theta is sampled on, or None: all of them."""
+        """Return the indices of the rows on which theta is sampled, or None for all rows."""
         return None
 
     def num_rows_of_chains(self, num_rows: int) -> int:
-        """Return the number of these rows."""
+        """Return the number of rows on which theta is sampled."""
         places = self.places_of_chains(num_rows)
         return num_rows if places is None else len(places)
 
     @property
     @abstractmethod
     def readout(self) -> Readout | None:
-        """The last layer where it is linear, with a bias, and sampled; else None."""
+        """The last layer if it is linear, has a bias and is sampled; else None."""
 
     @property
     @abstractmethod
     def network(self) -> NetworkFacts:
-        """Sizes and kind of the network."""
+        """Sizes and other facts of the network."""
 
     @property
     def num_inputs(self) -> int:
-        """D, numbers of a row of inputs, row by row of its axes."""
+        """Number of inputs D: all numbers of an input row, whatever its shape."""
         return prod(self.network.input_shape)
 
     @property
     def num_outputs(self) -> int:
-        """Numbers that the network gives for a row."""
+        """Number of outputs per row."""
         return self.network.num_outputs
 
     @property
     def num_units(self) -> int:
-        """Units of all layers but the inputs."""
+        """Number of units in all layers except the inputs."""
         return self.network.num_units
 
     @property
     def widest(self) -> int:
-        """Units of the widest layer, the inputs included."""
+        """Number of units in the widest layer, the inputs included."""
         return self.network.widest
 
     @property
     def is_smooth(self) -> bool:
-        """Tell whether the potential has a continuous gradient in the activations."""
+        """True if all layers have a continuous gradient."""
         return self.network.is_smooth
 
     @property
     def gauss_newton_obstacle(self) -> str | None:
-        """Reason why there are no derivatives of every row's outputs, and so no such matrix; or None."""
+        """Reason why there is no Gauss-Newton matrix, or None if there is one.
+
+        The matrix needs derivatives of every row's outputs.
+        """
         return self.network.no_jacobian
 
     @property
     def num_products(self) -> int:
-        """Products that a row takes, about: one per weight, more where weights are shared."""
+        """Approximate number of products per row: one per weight, more where weights are shared."""
         return self.network.num_products
 
     @property
     @abstractmethod
     def architecture_text(self) -> str:
-        """The network in a few words: "5-20-20-1, tanh"."""
+        """Short description of the network, such as "5-20-20-1, tanh"."""
 
     def after(self, earlier: EarlierRows) -> Self:
-        """Return the spec with what earlier rows say. Raises TypeError, ValueError for another network's."""
+        """Return the spec with the contribution of earlier rows to its prior.
+
+        Raises:
+            TypeError, ValueError: If `earlier` is no EarlierRows, or belongs to another network.
+        """
         if not isinstance(earlier, EarlierRows):
             raise TypeError(f"earlier must be EarlierRows, received {earlier!r:.200}.")
         sizes = self.num_parameters, self.num_inputs, self.num_targets
@@ -197,45 +207,48 @@ class NetworkSpec(ABC):
 
     @property
     def num_earlier(self) -> int:
-        """Rows that the prior holds of earlier fits, which cost as much as new ones."""
+        """Number of rows of earlier fits in the prior; each costs as much as a new row."""
         return 0 if self.earlier is None else self.earlier.num_kept
 
     def of_earlier(self) -> Self:
-        """Return the spec whose likelihood is that of the earlier rows, which no power is to change again."""
+        """Return the spec of the likelihood of the earlier rows, without a further power."""
         return replace(self, earlier=None, likelihood_power=1.0)
 
     @property
     def own_settings(self) -> list[CustomPrior | CustomNoise]:
-        """The priors of all layers and the likelihood that are of a user's own."""
+        """The user-defined priors of all layers, and the likelihood if it is user-defined."""
         settings = (*(prior for prior, _, _ in self.weight_groups()), self.likelihood)
         return [one for one in settings if isinstance(one, (CustomPrior, CustomNoise))]
 
     @property
     def own_classes(self) -> tuple[type, ...]:
-        """The classes of these settings, each once."""
+        """Classes of `own_settings`, each once."""
         return tuple(dict.fromkeys(map(type, self.own_settings)))
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the classes that its user defined, "module:name" each."""
+        """Names of the user-defined classes, each as "module:name"."""
         return tuple(map(import_name, self.own_classes))
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; `tfbnn.spec.keras_spec` reads them back."""
+        """Return the spec as plain dicts, lists, strings and numbers.
+
+        The function `spec_from_json` of `tfbnn.spec.keras_spec` reads them.
+        """
 
     @abstractmethod
     def with_priors_of(self, other: NetworkSpec) -> Self:
-        """Return the same network with the priors of another spec of it."""
+        """Return this network with the priors of another spec of the same network."""
 
     @property
     def num_parameters(self) -> int:
-        """P, the length of theta."""
+        """Number of parameters P, the length of theta."""
         return self.layout.num_parameters
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on the network for the report of a fit; none of most."""
+        """Sentences about the network for the report of a fit; most networks have none."""
         return ()
 
     def parameter_name(self, index: int) -> str:
@@ -243,7 +256,7 @@ class NetworkSpec(ABC):
         return self.layout.parameter_name(index)
 
     def flat_inputs(self, x: Any) -> Any:
-        """Return what users pass as inputs, with one axis for all numbers of a row where it has more."""
+        """Reshape user inputs to one axis for all numbers of a row, if a row has several axes."""
         return x
 
     @property
@@ -252,11 +265,14 @@ class NetworkSpec(ABC):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the transform of the targets waits for rows that choose it."""
+        """True if the rows of a fit will choose the transform of the targets."""
         return self.y_transform == OPEN
 
     def closed(self, y_transform: tuple[str, ...], why: str) -> Self:
-        """Return the spec with a definite transform of the targets, if it was open, and why that one."""
+        """Return the spec with a definite transform of the targets, if the transform was open.
+
+        The reason `why` is recorded with the choice.
+        """
         if not self.is_open:
             return self
         choice = transform_choice(y_transform, why)
@@ -266,7 +282,7 @@ class NetworkSpec(ABC):
 
     @property
     def coarsening_note(self) -> str | None:
-        """Sentence for every report of draws that have the likelihood to a power below 1."""
+        """Sentence for every report of draws whose likelihood has a power below 1, else None."""
         if self.likelihood_power == 1.0:
             return None
         return (
@@ -277,35 +293,35 @@ class NetworkSpec(ABC):
 
     @property
     def noise_prior(self) -> ScalePrior | None:
-        """Prior of learned noise scales; None where there are none."""
+        """Prior of learned noise scales, or None if there are none."""
         prior = self.likelihood.scale_prior
         return prior if isinstance(prior, ScalePrior) else None
 
     @property
     def has_classes(self) -> bool:
-        """Tell whether targets are class labels, and predictions probabilities."""
+        """True if targets are class labels, and predictions probabilities."""
         return self.likelihood.has_classes
 
     @property
     def has_additive_noise(self) -> bool:
-        """Tell whether targets are numbers with noise around the outputs, neither classes nor counts."""
+        """True if targets are numbers with noise around the outputs, neither classes nor counts."""
         return isinstance(self.likelihood, likelihoods.AdditiveNoise)
 
     @property
     def has_counts(self) -> bool:
-        """Tell whether targets are counts, and predictions rates."""
+        """True if targets are counts, and predictions rates."""
         return self.likelihood.has_counts
 
     @property
     def class_likelihood(self) -> likelihoods.ClassLikelihood:
-        """The likelihood, which has to be one of classes."""
+        """The likelihood as a ClassLikelihood; raises TypeError if it has no classes."""
         if isinstance(self.likelihood, likelihoods.ClassLikelihood):
             return self.likelihood
         raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
 
     @property
     def regression_likelihood(self) -> likelihoods.Regression:
-        """The likelihood, which has to be one of numbers."""
+        """The likelihood as a Regression; raises TypeError if its targets are classes."""
         if isinstance(self.likelihood, likelihoods.Regression):
             return self.likelihood
         raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
@@ -322,7 +338,7 @@ class NetworkSpec(ABC):
 
     @property
     def num_predicted(self) -> int:
-        """Columns of a prediction: one per target, or with Categorical one per class."""
+        """Number of columns of a prediction: one per target, or with Categorical one per class."""
         return self.num_outputs if self.has_classes else self.num_targets
 
     @property
@@ -331,7 +347,7 @@ class NetworkSpec(ABC):
 
 
 def dtype_name(dtype: Any) -> Any:
-    """Return the name of a dtype of NumPy or TensorFlow; all else is given back as it is."""
+    """Return the name of a NumPy or TensorFlow dtype; return other values unchanged."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     try:
@@ -341,15 +357,21 @@ def dtype_name(dtype: Any) -> Any:
 
 
 def check_likelihood_power(power: Any) -> float:
-    """Return a power of the likelihood as a float. Raises TypeError or ValueError outside (0, 1]."""
+    """Check that a power of the likelihood lies in (0, 1], and return it as a float.
+
+    Raises:
+        TypeError, ValueError: For any other value.
+    """
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
 def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
-    """Classes of a user's own but those of layers, which are remembered.
+    """Check user-defined classes, and return those that are not layers.
+
+    Layer classes are remembered instead.
 
     Raises:
-        TypeError, ValueError: For what is none, see `with_custom`.
+        TypeError, ValueError: For anything that `with_custom` refuses.
     """
     classes: tuple[type, ...] = without_layers(custom)
     with_custom(REGISTRY, classes)
@@ -357,7 +379,7 @@ def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
 
 
 def check_likelihood(likelihood: Any) -> None:
-    """Refuse what is no likelihood. Raises TypeError."""
+    """Raise TypeError unless the argument is a likelihood."""
     if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
         wanted = "likelihood must be one of tfbnn.likelihoods, or noise that inherits from CustomNoise there:"
         raise unknown_settings(wanted, likelihoods.REGISTRY, likelihood)
@@ -375,13 +397,16 @@ def common_settings(
     y_transform: Any,
     dtype: Any,
 ) -> tuple[T, dict[str, Any]]:
-    """Return (what `resolve_prior` makes of the prior, the fields of a NetworkSpec), checked.
+    """Check the settings that all networks share, and replace "auto" where no rows are needed.
 
     Args:
-        num_outputs: Numbers that the network gives for a row.
-        default_prior: The prior that "auto" stands for with a likelihood, and why.
-        resolve_prior: Makes priors of what users pass, or of that.
+        num_outputs: Number of outputs of the network.
+        default_prior: Function of the likelihood that returns the prior for "auto" and the reason.
+        resolve_prior: Function that converts a prior as users pass it, or that default.
         prior, likelihood, parameterization, x_transform, y_transform, dtype: As users pass them.
+
+    Returns:
+        (Result of `resolve_prior`, fields of a NetworkSpec).
 
     Raises:
         TypeError, ValueError: For settings that do not describe a model.
@@ -421,10 +446,10 @@ def common_settings(
 
 
 def check_priors(spec: NetworkSpec) -> None:
-    """Refuse priors that their weights cannot have.
+    """Check that every prior fits its weights.
 
     Raises:
-        TypeError, ValueError: Naming the weights, or the prior.
+        TypeError, ValueError: With the name of the weights, or the prior.
     """
     registry = with_custom(REGISTRY, spec.own_classes)
     for settings in spec.own_settings:
@@ -445,7 +470,7 @@ def check_priors(spec: NetworkSpec) -> None:
 
 
 def no_scales_of_inputs(prior: WeightPrior, name: str) -> str:
-    """Say why weights cannot have a prior with a scale for each input."""
+    """Return the error message for weights whose prior has one scale per input but may not."""
     return (
         f"{type(prior).__name__} has one scale per input and is for the kernel of a layer on the inputs "
         f"alone, received it for {name!r}. Pass prior=[{{'kernel': ARD(), 'bias': Normal()}}, Normal(), ..], "
@@ -454,7 +479,7 @@ def no_scales_of_inputs(prior: WeightPrior, name: str) -> str:
 
 
 def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[str, ...]:
-    """Names of the transforms of the targets, or OPEN where rows are to choose them."""
+    """Return the names of the transforms of the targets, or OPEN if rows will choose them."""
     if is_auto(y_transform):
         return OPEN
     names = parse_names(y_transform, "y_transform")
@@ -467,19 +492,20 @@ def _y_transform(y_transform: Any, likelihood: likelihoods.Likelihood) -> tuple[
     return names
 
 
-# Room, in powers of two, between the largest size and the largest number with a square: for draws
-# that are larger than their scale, and for sums of them.
+# Margin, in powers of two, between the largest size and the largest number with a finite square. It
+# leaves room for draws that are larger than their scale, and for sums of them.
 _ROOM = 4
 
 
 def check_prior_sizes(spec: NetworkSpec) -> None:
-    """Refuse priors and noise whose scales the dtype of the model cannot square, either way.
+    """Check that the dtype of the model can square the scales of priors and noise.
 
-    Densities and curvatures hold (w / s)^2 and 1 / s^2, which would be nothing, infinite or NaN.
-    It is asked of new models only: files are read whatever they say.
+    The inverses of the scales must have squares, too: densities and curvatures hold (w / s)^2 and
+    1 / s^2, which would otherwise be zero, infinite or NaN. Only new models are checked: files are
+    read whatever they hold.
 
     Raises:
-        ValueError: Naming the prior, and the sizes that the dtype can do with.
+        ValueError: With the prior, and the sizes that the dtype allows.
     """
     numbers = np.finfo(spec.dtype)
     limit = 2.0 ** (numbers.maxexp // 2 - _ROOM)
@@ -489,7 +515,7 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
     sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior in checked for size in prior.sizes]
     noise = spec.likelihood.noise_scale
     if noise is not None and not isinstance(noise, str):
-        # Targets are divided by it, and only that is squared.
+        # Only targets divided by it are squared.
         low, high = float(np.sqrt(numbers.tiny)), float(numbers.max)
         sizes += [(size, low, high, "noise_scale") for size in np.ravel(noise).tolist()]
     for size, low, high, what in sizes:
@@ -501,7 +527,7 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
 
 
 def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
-    """One draw of all parameters theta [P] from their prior, in the sampled coordinates."""
+    """Draw all parameters theta [P] from their prior, in the sampled coordinates."""
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)
     for prior, place, scale_place in spec.weight_groups():

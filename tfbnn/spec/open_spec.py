@@ -1,4 +1,4 @@
-"""A perceptron that is settled by the rows of a fit: its layers, and its noise."""
+"""A perceptron whose layers and noise are chosen by the rows of a fit."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tfbnn.spec.model_spec import ModelSpec, arguments_of_config, config_of, mak
 from tfbnn.spec.network_spec import NetworkSpec, check_likelihood, check_prior_sizes
 from tfbnn.spec.settings_json import describe_settings
 
-# Hidden layers, the first of them where rows are too few to compare any.
+# Candidate hidden layers. The first is used if there are too few rows to compare any.
 HIDDEN_LAYERS = ((50,), (20, 20), (50, 50))
-# Noise: one scale for all rows, by the inputs, heavy-tailed.
+# Candidate noise: one scale for all rows, a scale that depends on the inputs, heavy tails.
 NOISES = (Gaussian(), HeteroscedasticGaussian(), StudentT())
 
 
 def is_open(layer_sizes: Any) -> bool:
-    """Tell whether rows are to choose the layers."""
+    """Check whether the rows of a fit will choose the layers."""
     is_list = isinstance(layer_sizes, (list, tuple))
     return is_auto(layer_sizes) or (is_list and any(map(is_auto, layer_sizes)))
 
@@ -43,9 +43,9 @@ class OpenSpec:
     """Arguments of `BayesianMLP` without the layers, and with or without a likelihood.
 
     Attributes:
-        ends: Numbers of inputs and of outputs, None each where rows say; with likelihood="auto" the
-            latter is the number of targets.
-        settings: The other arguments, as of `make_spec`.
+        ends: Numbers of inputs and of outputs; each is None if the rows decide it. With
+            likelihood="auto" the latter is the number of targets.
+        settings: The other arguments, see `make_spec`.
     """
 
     ends: tuple[int | None, int | None]
@@ -55,7 +55,7 @@ class OpenSpec:
 
     @classmethod
     def make(cls, layer_sizes: Any, **settings: Any) -> OpenSpec:
-        """Check the arguments of `BayesianMLP` whose layers are open.
+        """Check the arguments of a `BayesianMLP` with open layers, and build the spec.
 
         Raises:
             TypeError, ValueError: For settings that do not describe a model.
@@ -83,24 +83,24 @@ class OpenSpec:
 
     @property
     def layer_sizes(self) -> Any:
-        """The argument of this name."""
+        """The argument `layer_sizes`."""
         if self.ends == (None, None):
             return AUTO
         return [AUTO if end is None else end for end in (self.ends[0], None, self.ends[1])]
 
     @property
     def first(self) -> ModelSpec:
-        """The first network, of one input and one output where these are not known."""
+        """The first candidate network, with one input and one output where these are not known."""
         return self._candidates(1, 1)[0]
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the classes that its user defined."""
+        """Names of the user-defined classes."""
         return self.first.own_names
 
     @property
     def has_counts(self) -> bool:
-        """Tell whether targets are counts."""
+        """True if targets are counts."""
         return getattr(self.settings["likelihood"], "has_counts", False)
 
     @property
@@ -111,12 +111,12 @@ class OpenSpec:
 
     @property
     def architecture_text(self) -> str:
-        """What takes the place of widths."""
+        """Text in place of the widths of layers."""
         return f"layers by the rows, {self.first.activations[0]}"
 
     @property
     def table(self) -> str:
-        """What is open, in place of a table of layers."""
+        """Description of what is open, in place of a table of layers."""
         hidden = ", ".join("-".join(map(str, widths)) for widths in HIDDEN_LAYERS)
         likelihood = self.settings["likelihood"]
         if is_auto(likelihood):
@@ -128,7 +128,7 @@ class OpenSpec:
         )
 
     def for_rows(self, x: Any, y: Any, missing: str) -> ModelSpec:
-        """Return the first network for rows as users pass them, which has the others beside it."""
+        """Return the first candidate network for a user's rows, with the others in `others`."""
         coding = learn_coding(x, "x", missing)
         if coding is None:
             num_inputs = as_rectangle(x, "x", "numbers").shape[-1]
@@ -145,7 +145,7 @@ class OpenSpec:
         return replace(first, others=(*others, *infinite))
 
     def to_config(self) -> dict[str, Any]:
-        """Return the arguments, JSON-able, as `config_of` has them of a network, with one prior for all layers."""
+        """Return the JSON-able arguments as `config_of` does, with one prior for all layers."""
         first = self.first
         config = config_of(first) | {"layer_sizes": self.layer_sizes}
         config["activation"] = first.activations[0]
@@ -167,7 +167,7 @@ class OpenSpec:
         num_classes: int = 2,
         likelihoods: tuple[Any, ...] | None = None,
     ) -> list[ModelSpec]:
-        """Networks of all layers with the first likelihood, then with the next."""
+        """Build networks with all candidate layers for the first likelihood, then for the next."""
         num_inputs, given = self.ends[0] or num_inputs, self.ends[1]
         found = []
         for likelihood in likelihoods or self._likelihoods:
@@ -182,7 +182,7 @@ class OpenSpec:
         return found
 
     def _infinite(self, first: ModelSpec) -> list[InfiniteSpec]:
-        """Return the network of infinite width beside the first one, or none where the settings have no such limit."""
+        """Return [network of infinite width], or [] if the settings have no such limit."""
         sizes = (first.layer_sizes[0], inf, first.num_targets)
         try:
             settings = {**self.settings, "likelihood": first.likelihood}
@@ -192,10 +192,10 @@ class OpenSpec:
 
 
 def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
-    """Return the network, which has to be known.
+    """Return the spec if its layers are known, else raise.
 
     Raises:
-        NotFittedError: Where rows are to choose it.
+        NotFittedError: If the rows of a fit will choose the layers.
     """
     if isinstance(spec, NetworkSpec):
         return spec
@@ -207,7 +207,7 @@ def known(spec: NetworkSpec | OpenSpec) -> NetworkSpec:
 def make_any_spec(
     layer_sizes: Any, *, likelihood: Any, **settings: Any
 ) -> ModelSpec | InfiniteSpec | OpenSpec:
-    """Check the arguments of `BayesianMLP` and make the spec that they describe.
+    """Check the arguments of `BayesianMLP`, and build the spec that they describe.
 
     Raises:
         TypeError, ValueError: For settings that do not describe a model.
@@ -219,7 +219,9 @@ def make_any_spec(
 
 
 def spec_of_config(config: Any, custom: Iterable[Any] = ()) -> ModelSpec | InfiniteSpec | OpenSpec:
-    """Return the model that `config_of` or `OpenSpec.to_config` describes, of built-in classes and those in `custom`.
+    """Build the spec that `config_of` or `OpenSpec.to_config` describes.
+
+    Its classes are built in or in `custom`.
 
     Raises:
         TypeError, ValueError: For anything else.

@@ -1,8 +1,8 @@
-"""Functions and classes of a user's own in models and files: which there are, and how they are found.
+"""User-defined functions and classes in models and files: which exist, and how they are found.
 
-A file names them and holds no code. What is built in is looked up in tables; what is a user's is in the
-hands of who passes it, and is never imported because a file says so. Keras is not imported here either:
-whoever has a class of layers has done so.
+A file names them and holds no code. Built-in classes are looked up in tables. User-defined classes
+must be passed by the user, and are never imported because a file names them. Keras is not imported
+here either: a user who has a class of layers has imported it already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 
 def import_name(thing: Any) -> str:
-    """Return where a function or class is defined, "module:name"; of another callable its class."""
+    """Return where a function, class or other callable's class is defined, as "module:name"."""
     place = thing if hasattr(thing, "__qualname__") else type(thing)
     return f"{place.__module__}:{place.__qualname__}"
 
@@ -28,14 +28,14 @@ _LONGEST_NAME = 100
 
 
 class OwnClassError(ValueError):
-    """Raised when a file needs a class that nobody passed; who reads the file names it."""
+    """Raised when a file needs a class that nobody passed; the reader of the file adds its name."""
 
 
 class Classes(dict[str, type]):
-    """A table of classes by their names. One that is not in it is taken for a class of a user's own.
+    """A table of classes by their names; a name that is missing is taken for a user-defined class.
 
     Raises:
-        OwnClassError: Naming it and what to do.
+        OwnClassError: With the name and what to do.
     """
 
     def __missing__(self, name: str) -> type:
@@ -48,12 +48,12 @@ class Classes(dict[str, type]):
 
 
 def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
-    """Return a table of classes by their names, with those that a user passes as `custom`.
+    """Return a table of classes by their names that includes the user's `custom` classes.
 
-    Classes that no file needs do no harm: a user may pass all that there are.
+    Classes that no file needs do no harm: a user may pass all that exist.
 
     Raises:
-        TypeError: For what is no class of priors or noise that a file can name.
+        TypeError: For anything but classes of priors or noise that a file can name.
         ValueError: For names of built-in classes, and for two classes with one name.
     """
     if isinstance(custom, type) or not isinstance(custom, Iterable):
@@ -69,11 +69,11 @@ def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
 
 
 def check_class(cls: Any, registry: Mapping[str, type]) -> None:
-    """Refuse what cannot be a class of a user's own.
+    """Check that an object can be used as a user-defined class.
 
     Raises:
-        TypeError: For no class of priors or noise, and for one that is no frozen dataclass.
-        ValueError: For a name that is taken.
+        TypeError: If it is no class of priors or noise, or no frozen dataclass.
+        ValueError: If its name is taken.
     """
     if not (isinstance(cls, type) and issubclass(cls, (CustomPrior, CustomNoise))):
         raise TypeError(
@@ -94,16 +94,16 @@ def check_class(cls: Any, registry: Mapping[str, type]) -> None:
 
 
 def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
-    """Refuse a prior or likelihood of a user's own that could not be sampled, saved or told apart.
+    """Check that a user-defined prior or likelihood can be sampled, saved and compared.
 
-    What needs TensorFlow is checked where a fit begins.
+    Checks that need TensorFlow are done where a fit begins.
 
     Args:
         settings: The prior or likelihood.
         registry: A table that has its class.
 
     Raises:
-        TypeError, ValueError: Says which, and what to do.
+        TypeError, ValueError: With the setting and what to do.
     """
     _check_json(settings, registry)
     if isinstance(settings, CustomNoise):
@@ -147,36 +147,36 @@ _known: dict[str, type] = {}
 
 
 def is_of_keras(kind: type) -> bool:
-    """Tell whether a class is one of Keras' own."""
+    """Check whether a class is one of Keras' own."""
     return kind.__module__.partition(".")[0] == "keras"
 
 
 def is_layer(kind: Any) -> bool:
-    """Tell whether something is a class that inherits from one of Keras."""
+    """Check whether an object is a class that inherits from a class of Keras."""
     return isinstance(kind, type) and any(map(is_of_keras, kind.__mro__))
 
 
 def remember(kinds: Iterable[type]) -> tuple[str, ...]:
-    """Names of the classes, by which models in files find them from now on in this process."""
+    """Remember classes for this process, and return their names, by which files refer to them."""
     named = {import_name(kind): kind for kind in kinds}
     _known.update(named)
     return tuple(sorted(named))
 
 
 def without_layers(custom: Any) -> Any:
-    """Return what a user passes as `custom` without classes of layers, which are remembered."""
+    """Return a user's `custom` classes without classes of layers, which are remembered."""
     if isinstance(custom, type) or not isinstance(custom, Iterable):
-        return custom  # which whoever looks at the others refuses
+        return custom  # refused where the other classes are checked
     custom = tuple(custom)
     remember(filter(is_layer, custom))
     return tuple(one for one in custom if not is_layer(one))
 
 
 def known_layers(names: Sequence[str]) -> tuple[type, ...]:
-    """Return the classes of these names, as they were brought last.
+    """Return the classes with these names that were passed last.
 
     Raises:
-        OwnClassError: Names those that nobody has brought in this process.
+        OwnClassError: With the names of classes that nobody has passed in this process.
     """
     missing = [name for name in names if name not in _known]
     if missing:

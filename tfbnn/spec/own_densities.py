@@ -1,4 +1,4 @@
-"""Priors of weights and noise around outputs that a user defines, with integrals of their densities."""
+"""Base classes of user-defined priors and noise, with integrals of their densities."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tfbnn.spec.likelihoods import LEARNED, LocationScale
 from tfbnn.spec.priors import ScalePrior, WeightPrior
 from tfbnn.system.arrays import Array
 
-# Where the line ends, about 1e30 widths from the centre, and how long the first pieces are, both in t.
+# End of the line, about 1e30 widths from the centre, and length of the first pieces, both in t.
 _END, _LENGTH = 4.5, 0.2
-# How far apart a piece and its halves may be, in units of the integral; how often a piece is halved,
-# which finds a jump as sharply as float64 does.
+# Allowed difference between a piece and its halves, in units of the integral; and how often a piece
+# is halved, which locates a jump as sharply as float64 can.
 _TOLERANCE, _ROUNDS = 1e-10, 60
 # More pieces than a density with some kinks and jumps ever needs.
 _MOST_PIECES = 20_000
@@ -31,19 +31,20 @@ Integrand = Callable[[Array], Array]
 def integrals(
     integrand: Integrand, centre: float, width: float, edges: Sequence[float] | Array = ()
 ) -> Array:
-    """Integrals over the cells that ascending `edges` cut the real line into: [cells, k].
+    """Compute integrals over the cells into which ascending `edges` cut the real line: [cells, k].
 
-    With z = centre + width sinh(pi/2 sinh t) tails of every power fall off doubly exponentially in t
-    (Takahasi and Mori 1974, Publ. RIMS 9, 721). Pieces of t are halved where Gauss and Legendre's rule
-    and that of the halves differ, so that kinks, jumps and logarithmic peaks are resolved too.
+    With z = centre + width sinh(pi/2 sinh t), tails of every power fall off doubly exponentially in
+    t (Takahasi and Mori 1974, Publ. RIMS 9, 721). Pieces of t are halved where their Gauss-Legendre
+    rule differs from that of the halves, so that kinks, jumps and logarithmic peaks are resolved
+    too.
 
     Args:
         integrand: Points z, any shape, float64 -> k values at each, [k, *shape of z].
-        centre, width: About where the integrand has its bulk, and how wide that is.
+        centre, width: Approximate centre and width of the bulk of the integrand.
         edges: Ends of the inner cells, by default none: one cell.
 
     Raises:
-        ValueError: When the integrand is not finite somewhere, or does not settle.
+        ValueError: If the integrand is not finite somewhere, or the integral does not converge.
     """
     transformed = np.arcsinh(
         2.0 / pi * np.arcsinh((np.asarray(edges, np.float64) - centre) / width)
@@ -88,20 +89,20 @@ _DRAWS = 40_001
 
 
 class CustomPrior(WeightPrior):
-    """A prior of your own: inherit from this, in a frozen dataclass of numbers, names and booleans.
+    """Base class of user-defined priors: frozen dataclasses of numbers, names and booleans.
 
     The weights are independent, and each has the density that `log_prob` gives. Everything else
-    follows: sampling, starts, the width by which coordinates are whitened, files. `check_prior` tells
-    whether the two methods belong together. Files have the name of the class and its settings and
-    never code, so loading one takes the class: `tfbnn.load(path, custom=[Horseshoe])`.
+    follows: sampling, starts, the width by which coordinates are whitened, files. `check_prior`
+    checks that the two methods agree. Files hold the name of the class and its settings but no
+    code, so pass the class to load one: `tfbnn.load(path, custom=[Horseshoe])`.
 
-    A setting called `scale`, a positive number, is what the ntk parameterisation takes out of the
-    weights; without one a model is of the standard parameterisation.
+    The ntk parameterisation takes a setting called `scale`, a positive number, out of the weights.
+    Without such a setting, a model needs the standard parameterisation.
 
     Attributes:
-        is_even: Whether w and -w have the same density, default False. Where it says so, networks that
-            differ by the signs of their units are taken for one.
-        limits: Ends (low, high) of the interval outside of which there is no density, by default the
+        is_even: Whether w and -w have the same density, default False. If True, networks that
+            differ only by the signs of their units are taken for one.
+        limits: Ends (low, high) of the interval outside which the density is zero, by default the
             whole line; both finite or both infinite.
 
     Example:
@@ -126,26 +127,29 @@ class CustomPrior(WeightPrior):
 
     @abstractmethod
     def log_prob(self, weights: Any) -> Any:
-        """Normalised log density of every weight.
+        """Compute the normalised log density of every weight.
 
         Args:
             weights: Tensor of any shape, float32 or float64.
 
         Returns:
-            Tensor of the same shape and dtype, by pure operations of TensorFlow with gradients; minus
-            infinity outside the limits. XLA compiles it unless a fit says jit_compile=False.
+            Tensor of the same shape and dtype, from pure TensorFlow operations with gradients;
+            minus infinity outside the limits. XLA compiles it unless a fit says jit_compile=False.
         """
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Independent draws, an array of this shape, by a NumPy generator and nothing else random."""
+        """Draw an array of independent weights of this shape.
+
+        The NumPy generator must be the only source of randomness.
+        """
 
     @property
     def spread(self) -> float:
-        """Half the width of the central 68.27 %, out of draws: exists where no variance does.
+        """Half the width of the central 68.27 %, from draws; it exists even without a variance.
 
-        Coordinates are whitened as if weights were normal with this standard deviation. It decides how
-        well chains move, and nothing of what they sample.
+        Coordinates are whitened as if weights were normal with this standard deviation. It affects
+        how well chains move, but not what they sample.
         """
         return _spread_of_draws(self)
 
@@ -161,8 +165,8 @@ def _spread_of_draws(prior: CustomPrior) -> float:
     return float(0.5 * (high - low))
 
 
-# Share of the second moment that may come from beyond _FAR widths: with more a standard deviation is a
-# number that depends on where the integral ends.
+# Share of the second moment that may come from beyond _FAR widths: with a larger share, the standard
+# deviation depends on where the integral ends.
 _MOST_BEYOND, _FAR = 1e-3, 1e15
 # How far the integral of a density may be from one.
 MASS_TOLERANCE = 1e-4
@@ -170,23 +174,23 @@ MASS_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class CustomNoise(LocationScale):
-    """Noise of your own around the outputs: inherit from this, in a frozen dataclass of settings.
+    """Base class of user-defined noise around the outputs: frozen dataclasses of settings.
 
-    You write the noise in whatever form is easiest, by two methods: the log density of z in
-    TensorFlow, and its quantiles in NumPy. It is then shifted and stretched to the mean 0 and the
-    standard deviation `noise_scale`, so that f(x) is the mean of the targets and `noise_scale` means
-    what it does everywhere; mean and standard deviation of z, and the Fisher information, are found by
-    quadrature. `check_noise` tells whether the two methods belong together. Scales are fixed, per row
-    or learned, as of `Gaussian`. Files have the name of the class and its settings and never code, so
-    loading one takes the class: `tfbnn.load(path, custom=[Logistic])`.
+    You write the noise in whatever form is easiest, with two methods: the log density of z in
+    TensorFlow, and its quantiles in NumPy. It is then shifted and scaled to mean 0 and standard
+    deviation `noise_scale`, so that f(x) is the mean of the targets and `noise_scale` has its usual
+    meaning. Mean and standard deviation of z, and the Fisher information, are computed by
+    quadrature. `check_noise` checks that the two methods agree. Scales are fixed, per row or
+    learned, as for `Gaussian`. Files hold the name of the class and its settings but no code, so
+    pass the class to load one: `tfbnn.load(path, custom=[Logistic])`.
 
     Attributes:
         noise_scale: Standard deviation after the y transform: a number, an array [K], or "learned"
-            (default): one per output, sampled as log scale.
+            (default), which samples one log scale per output.
         scale_prior: Prior of a learned scale; "auto" (default): HalfNormal(1.0).
-        has_exponential_moments: Whether exp(a z) has a mean for every a, as 10**y needs it; default
-            False: means of targets behind log10 are then infinite where noise is included, and
-            quantiles are what to use.
+        has_exponential_moments: Whether exp(a z) has a mean for every a, which 10**y needs; default
+            False. Means of targets behind log10 are then infinite if noise is included; use
+            quantiles instead.
 
     Example:
         @dataclass(frozen=True)
@@ -208,34 +212,34 @@ class CustomNoise(LocationScale):
 
     @abstractmethod
     def log_prob(self, z: Any) -> Any:
-        """Normalised log density of z, elementwise: finite everywhere, with gradients.
+        """Compute the normalised log density of z, elementwise: finite everywhere, with gradients.
 
         Args:
             z: Tensor or array of any shape, float32 or float64.
 
         Returns:
-            Tensor of the same shape and dtype, by pure operations of TensorFlow. XLA compiles it
+            Tensor of the same shape and dtype, from pure TensorFlow operations. XLA compiles it
             unless a fit says jit_compile=False.
         """
 
     @abstractmethod
     def quantile(self, probability: Array) -> Array:
-        """Return z at probabilities in (0, 1), an array of the same shape, by NumPy."""
+        """Compute z at probabilities in (0, 1) with NumPy: an array of the same shape."""
 
     @property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of z.
 
-        By quadrature of `log_prob`, unless a class overrides it with two numbers that are known: then
-        predictions with noise need no TensorFlow.
+        They are computed by quadrature of `log_prob`, unless a class overrides this property with
+        two known numbers. Predictions with noise then need no TensorFlow.
 
         Raises:
-            ValueError: When z has no standard deviation, or `log_prob` is no density.
+            ValueError: If z has no standard deviation, or `log_prob` is no density.
         """
         return moments_by_quadrature(self)
 
     def standardised(self, residual: Any, scale: Any) -> Any:
-        """Return z of residuals y - f(x) of noise with standard deviation `scale`, arrays or tensors."""
+        """Return z for residuals y - f(x), arrays or tensors, with standard deviation `scale`."""
         mean, stddev = self.moments
         return residual / scale * stddev + mean
 
@@ -250,7 +254,11 @@ class CustomNoise(LocationScale):
 
 
 def density_values(noise: CustomNoise, z: Array) -> Array:
-    """`log_prob` at an array, as an array. Raises ValueError for another shape."""
+    """Evaluate `log_prob` at an array.
+
+    Raises:
+        ValueError: If the result has another shape.
+    """
     values = np.asarray(noise.log_prob(z), np.float64)
     if values.shape != z.shape:
         raise ValueError(
@@ -261,10 +269,10 @@ def density_values(noise: CustomNoise, z: Array) -> Array:
 
 
 def place_of(noise: CustomNoise) -> tuple[float, float]:
-    """(Median, half of the width of the central half) by the quantiles.
+    """Compute the median, and half the width of the central half, from the quantiles.
 
     Raises:
-        ValueError: When these are not ascending finite numbers.
+        ValueError: If the quantiles are not ascending finite numbers.
     """
     low, median, high = np.asarray(noise.quantile(np.array([0.25, 0.5, 0.75])), float).tolist()
     if not -inf < low < median < high < inf:
@@ -277,7 +285,7 @@ def place_of(noise: CustomNoise) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def moments_by_quadrature(noise: CustomNoise) -> tuple[float, float]:
-    """Mean and standard deviation of z, as in `CustomNoise.moments`."""
+    """Compute the mean and standard deviation of z, as described in `CustomNoise.moments`."""
     centre, width = place_of(noise)
     name = type(noise).__name__
 

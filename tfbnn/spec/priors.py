@@ -1,8 +1,8 @@
-"""Priors on weights and on positive scales: settings and draws, in NumPy.
+"""Priors of weights and of positive scales: settings and draws, in NumPy.
 
-Their log densities, in TensorFlow, are in `tfbnn.engine.density.densities`, registered for each class
-(see `tfbnn.spec.required`); tests hold the two together. Scale priors are densities of a positive
-scale s; s is sampled as log(s), and the density of log(s) includes the Jacobian.
+Their log densities, in TensorFlow, are in `tfbnn.engine.density.densities`, registered for each
+class (see `tfbnn.spec.required`); tests compare the two. A scale prior is a density of a positive
+scale s. Chains sample log(s), and the density of log(s) includes the Jacobian.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tfbnn.data.validation import as_float_array, check_integer, check_number, u
 from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array, read_only
 
-# Every class by its name, as files have it; a family lists those who inherit from it.
+# Classes by their names, as in files. A class enters the table of its family when it is defined.
 SCALE_PRIORS: dict[str, type[ScalePrior]] = {}
 WEIGHT_PRIORS: dict[str, type[WeightPrior]] = {}
 REGISTRY: dict[str, type] = {}
@@ -29,11 +29,12 @@ _DRAWS_FOR_MEDIAN = 40_001
 
 
 class ScalePrior(ABC):
-    """A density of a positive scale s. A new one is a frozen dataclass that inherits from this.
+    """Base class of the priors of a positive scale s; subclasses are frozen dataclasses.
 
     Attributes:
-        sizes: Typical values of s, or of what else is squared: the dtype of a model has to be able
-            to (`tfbnn.spec.network_spec`). By default those of its setting `scale`, if it has one.
+        sizes: Typical values of s, or of other quantities that are squared. The dtype of a model
+            must be able to square them (`tfbnn.spec.network_spec`). By default the setting `scale`,
+            if there is one.
     """
 
     scale: float | None = None
@@ -51,27 +52,30 @@ class ScalePrior(ABC):
 
     @property
     def median(self) -> float:
-        """Median of s; where a prior has no closed form, that of many draws, right to a hundredth."""
+        """Median of s; without a closed form, an estimate from many draws, right to a hundredth."""
         return float(np.median(self.sample(np.random.default_rng(0), _DRAWS_FOR_MEDIAN)))
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Draws of s."""
+        """Draw values of s."""
 
 
 class WeightPrior(ABC):
-    """A density of each entry of a kernel or bias. A new one is a frozen dataclass as well.
+    """Base class of the priors of weights, for each entry of a kernel or bias.
+
+    Subclasses are frozen dataclasses.
 
     Attributes:
-        is_own: Whether a user defines it in a file of their own; such classes are in no table.
-        scale: What the ntk parameterisation takes out of the weights; None where there is nothing of
-            the kind, or where it is sampled.
+        is_own: Whether a user defines the class in a file of their own; such classes are in no
+            table.
+        scale: Scale that the ntk parameterisation takes out of the weights; None if there is none,
+            or if it is sampled.
         scale_prior: Prior of a scale that is sampled together with the weights, or None.
-        per_input: Whether each input has a sampled scale of its own: for the first kernel alone.
-        is_normal: Whether the weights are N(0, s^2), s the scale.
-        is_even: Whether weights of either sign have one density, whatever their place.
-        shape: Shape of the kernel or bias that it is for, or None where it suits all.
-        sizes: Typical sizes of weights, as of `ScalePrior`. By default those of its scale.
+        per_input: Whether each input has a sampled scale of its own; only for the first kernel.
+        is_normal: Whether the weights are N(0, s^2), where s is the scale.
+        is_even: Whether w and -w have the same density, for every weight.
+        shape: Shape of the kernel or bias that the prior is for, or None if it fits all.
+        sizes: Typical sizes of weights, see `ScalePrior`. By default those of the scale.
     """
 
     is_own: ClassVar[bool] = False
@@ -85,10 +89,10 @@ class WeightPrior(ABC):
 
     @abstractmethod
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
-        """Draws of the weights; those with a sampled scale take it as their last argument."""
+        """Draw weights. Priors with a sampled scale take it as their last argument."""
 
     def num_scales(self, num_inputs: int) -> int:
-        """Return the number of scales that are sampled for a kernel of so many inputs; for a bias it is asked of 1."""
+        """Return the number of sampled scales of a kernel; a bias has num_inputs = 1."""
         if self.scale_prior is None:
             return 0
         return num_inputs if self.per_input else 1
@@ -101,7 +105,7 @@ class WeightPrior(ABC):
 
     @property
     def has_scale(self) -> bool:
-        """Tell whether the weights have a scale, fixed or sampled."""
+        """True if the weights have a scale, fixed or sampled."""
         return self.scale is not None or self.scale_prior is not None
 
     @property
@@ -119,32 +123,32 @@ class WeightPrior(ABC):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Ends of the interval outside of which the density is zero."""
+        """Ends of the interval outside which the density is zero."""
         return -inf, inf
 
     @property
     def is_bounded(self) -> bool:
-        """Tell whether there are weights without density."""
+        """True if the density is zero for some weights."""
         return any(map(isfinite, self.limits))
 
 
 def check_scale_prior(prior: object) -> None:
-    """Refuse anything that is not a prior of a positive scale."""
+    """Raise TypeError unless the argument is a prior of a positive scale."""
     if not isinstance(prior, ScalePrior):
         raise unknown_settings("scale_prior must be one of tfbnn.priors", SCALE_PRIORS, prior)
 
 
 def text_of(array: Array) -> str:
-    """Return the bytes of an array as base64: little-endian, in the order of C. Exact, and what files hold."""
+    """Encode an array as base64 text for files: its exact bytes, little-endian, in C order."""
     stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return b64encode(stored.tobytes()).decode("ascii")
 
 
 def array_of(text: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-    """Return the array that `text_of` made a text of.
+    """Decode an array that `text_of` encoded.
 
     Raises:
-        ValueError: For a text that is not base64, or of another number of bytes.
+        ValueError: For text that is not base64, or has another number of bytes.
     """
     stored = np.dtype(dtype).newbyteorder("<")
     raw = b64decode(text, validate=True)
@@ -155,11 +159,11 @@ def array_of(text: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Arra
 
 @dataclass(frozen=True, repr=False)
 class FrozenArray:
-    """Finite numbers in an array that nobody changes. Make one with `of`.
+    """An immutable array of finite numbers; create one with `of`.
 
     Attributes:
-        shape: Its shape.
-        data: `text_of` its float64 numbers.
+        shape: Shape of the array.
+        data: Its float64 numbers as text, see `text_of`.
     """
 
     shape: tuple[int, ...]
@@ -171,12 +175,12 @@ class FrozenArray:
 
     @classmethod
     def of(cls, array: Array) -> FrozenArray:
-        """Return a copy of an array."""
+        """Copy an array into a FrozenArray."""
         return cls(np.shape(array), text_of(np.asarray(array, np.float64)))
 
     @cached_property
     def values(self) -> Array:
-        """The numbers: float64, read-only."""
+        """The numbers as a read-only float64 array."""
         return read_only(array_of(self.data, self.shape))
 
     def __repr__(self) -> str:
@@ -187,15 +191,18 @@ REGISTRY["FrozenArray"] = FrozenArray
 
 
 def number_or_array(name: str, value: Any, above: float | None = None) -> float | FrozenArray:
-    """Return a setting that is a number, or an array of any shape with an axis.
+    """Check a setting that is a number, or an array of any shape with at least one axis.
 
     Args:
-        name: Of the setting, for messages.
+        name: Name of the setting, for messages.
         value: What the user passed.
-        above: What every number has to exceed, or None.
+        above: Lower bound that every number must exceed, or None.
+
+    Returns:
+        A float, or a FrozenArray.
 
     Raises:
-        TypeError, ValueError: For anything but finite numbers above that.
+        TypeError, ValueError: For anything but finite numbers above the bound.
     """
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
@@ -213,13 +220,13 @@ def number_or_array(name: str, value: Any, above: float | None = None) -> float 
 
 
 def entries(setting: float | FrozenArray) -> Array:
-    """Return a setting as what goes with weights [..., n] in the order of theta: [n], or [1] of a number."""
+    """Return a setting as an array that broadcasts with weights [..., n] of theta: [n], or [1]."""
     return (
         setting.values.ravel() if isinstance(setting, FrozenArray) else np.full(1, float(setting))
     )
 
 
-# 75 % quantile of the standard normal, half of which lies beyond it on either side.
+# 75 % quantile of the standard normal: half of the mass lies farther from zero, on either side.
 _MEDIAN_OF_HALF_NORMAL = 0.6744897501960817
 
 
@@ -253,7 +260,10 @@ class HalfCauchy(ScalePrior):
 
 @dataclass(frozen=True)
 class InverseGamma(ScalePrior):
-    """The variance s^2 ~ InverseGamma(concentration, scale): density prop. to v^(-a-1) e^(-b/v)."""
+    """The variance v = s^2 ~ InverseGamma(concentration, scale).
+
+    Its density is proportional to v^(-a-1) e^(-b/v), with a the concentration and b the scale.
+    """
 
     concentration: float = 1.0
     scale: float = 1.0
@@ -264,7 +274,7 @@ class InverseGamma(ScalePrior):
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        return (sqrt(self.scale),)  # of a standard deviation: `scale` is of its square
+        return (sqrt(self.scale),)  # the size of s; `scale` is that of s^2
 
     def sample(self, generator: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
         return np.sqrt(self.scale / generator.gamma(self.concentration, size=shape))
@@ -300,13 +310,12 @@ class Normal(WeightPrior):
 
     Attributes:
         scale: Standard deviation, default 1: a number for all weights, or an array of the weights'
-            shape: [inputs, outputs] of a kernel, [outputs] of a bias.
+            shape: [inputs, outputs] for a kernel, [outputs] for a bias.
         loc: Mean, default 0: a number, or an array as well.
 
-    With arrays or a mean the prior is of one kernel or bias, which the list of priors names:
-    `[{"kernel": Normal(0.1, loc=kernel), "bias": Normal()}, Normal()]`. It is then for the standard
-    parameterisation, in which weights are what they are, and the readout has no closed form: kernels
-    that need one refuse it.
+    With arrays or a mean, the prior is for one kernel or bias, which the list of priors names:
+    `[{"kernel": Normal(0.1, loc=kernel), "bias": Normal()}, Normal()]`. It then needs the standard
+    parameterisation, and the readout has no closed form: kernels that need one refuse it.
     """
 
     scale: float | FrozenArray = 1.0  # type: ignore[assignment]
@@ -367,7 +376,7 @@ class Laplace(WeightPrior):
 
 @dataclass(frozen=True)
 class HierarchicalNormal(WeightPrior):
-    """Each weight ~ N(0, s^2), with one s per layer, for kernel and bias apart, sampled as well.
+    """Each weight ~ N(0, s^2), with a sampled scale s for each kernel and each bias.
 
     `scale_prior` is the prior of s: HalfCauchy(1.0) by default, or any other scale prior. In the
     ntk parameterisation the unscaled weights are N(0, 1) and s multiplies them in the network.
@@ -393,15 +402,16 @@ class HierarchicalNormal(WeightPrior):
 class ARD(HierarchicalNormal):
     """Automatic relevance determination: weights of input i ~ N(0, s_i^2), every s_i sampled.
 
-    For the kernel of the first layer, and for no other: where an input says nothing of the targets,
-    its s_i shrinks, and its weights with it. `model.relevance()` gives the scales after a fit. Other
-    layers and the biases need priors of their own, so the prior of the model is a list:
+    It is only for the kernel of the first layer. If an input carries no information about the
+    targets, its s_i shrinks, and its weights with it. `model.relevance()` gives the scales after a
+    fit. Other layers and the biases need priors of their own, so the prior of the model is a list:
     `[{"kernel": ARD(), "bias": Normal()}, Normal()]` for one hidden layer.
 
-    `scale_prior` is the prior of each s_i, independently: HalfCauchy(1.0) by default, which has its
-    median at the scale of Normal(1.0) and room for zero and for ten times as much, or any other
-    scale prior. The inputs share no scale. In the ntk parameterisation the unscaled weights are
-    N(0, 1) and s_i multiplies those of input i in the network, over the square root of the inputs.
+    `scale_prior` is the prior of each s_i, independently. The default HalfCauchy(1.0) has its
+    median at the scale of Normal(1.0), and allows for zero and for ten times as much. Any other
+    scale prior may be passed. The inputs share no scale. In the ntk parameterisation the unscaled
+    weights are N(0, 1), and the network multiplies those of input i by s_i over the square root of
+    the number of inputs.
 
     References:
         MacKay 1992, Neural Computation 4, 448. Neal 1996, Bayesian Learning for Neural Networks,
@@ -413,7 +423,7 @@ class ARD(HierarchicalNormal):
 
 @dataclass(frozen=True)
 class Uniform(WeightPrior):
-    """Each weight uniform on [low, high]; outside, the log density is minus infinity."""
+    """Each weight is uniform on [low, high]; outside, the log density is minus infinity."""
 
     low: float
     high: float
@@ -436,7 +446,7 @@ class Uniform(WeightPrior):
 
 @dataclass(frozen=True)
 class LayerPrior:
-    """The priors of one layer."""
+    """Priors of the kernel and the bias of one layer."""
 
     kernel: WeightPrior
     bias: WeightPrior
@@ -446,7 +456,7 @@ REGISTRY["LayerPrior"] = LayerPrior
 
 
 def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
-    """Turn what the user passes as `prior` into one `LayerPrior` per layer.
+    """Convert a prior as users pass it to one `LayerPrior` per layer.
 
     Args:
         prior: A weight prior for everything, a dict {"kernel": .., "bias": ..}, or a list with one
@@ -457,7 +467,7 @@ def resolve_priors(prior: Any, num_layers: int) -> tuple[LayerPrior, ...]:
         Tuple of `num_layers` LayerPrior.
 
     Raises:
-        TypeError, ValueError: For what is none of these.
+        TypeError, ValueError: For anything else.
     """
     if not isinstance(prior, (list, tuple)):
         return (_layer_prior(prior),) * num_layers
@@ -483,12 +493,12 @@ def _layer_prior(entry: Any) -> LayerPrior:
 
 
 def check_weight_prior(prior: object, wanted: str) -> None:
-    """Refuse what is no prior of weights. Raises TypeError, which begins with what is wanted."""
+    """Raise TypeError unless `prior` is a prior of weights; the message begins with `wanted`."""
     if not isinstance(prior, WeightPrior):
         raise unknown_settings(wanted, WEIGHT_PRIORS, prior)
 
 
-# Axes of the arrays of EarlierRows, by the letters of its docstring.
+# Axes of the arrays of EarlierRows, with the letters of its docstring.
 _AXES = {"x": "MD", "y": "MK", "noise": "MK", "weights": "M", "networks": "BP", "digests": "N"}
 
 
@@ -497,16 +507,16 @@ class EarlierRows:
     """A factor of the prior: the likelihood of some rows, each to the power of its weight.
 
     It stands for the likelihood of all rows of earlier fits. M rows are kept, on the scale that the
-    network sees, with D inputs and K targets; B networks of P parameters.
+    network sees, with D inputs and K targets. There are B networks of P parameters.
 
     Attributes:
-        x: [M, D].
-        y: [M, K]; class numbers of class likelihoods.
+        x: Inputs [M, D].
+        y: Targets [M, K]; class numbers for class likelihoods.
         noise: Known standard deviations [M, K], or None.
-        weights: How many rows each stands for [M]; they add up to about `num_rows`.
-        networks: The last draw of each chain of the earlier fit, where chains start [B, P].
-        num_rows: How many rows there were.
-        digests: Of all of them, as `Ensemble.row_digests`; None: files of before do not say.
+        weights: Number of rows that each kept row stands for [M]; the sum is about `num_rows`.
+        networks: Last draw of each chain of the earlier fit [B, P]; chains start there.
+        num_rows: Number of all rows of earlier fits.
+        digests: Digests of all these rows, see `Ensemble.row_digests`; None in older files.
     """
 
     x: FrozenArray
@@ -539,19 +549,19 @@ class EarlierRows:
 
     @classmethod
     def of(cls, *, num_rows: int, noise: Array | None, **arrays: Array) -> EarlierRows:
-        """Return the prior of these arrays, by the names of its attributes."""
+        """Build the prior from arrays, named as its attributes."""
         frozen = {name: FrozenArray.of(array) for name, array in arrays.items()}
         kept_noise = None if noise is None else FrozenArray.of(noise)
         return cls(num_rows=num_rows, noise=kept_noise, **frozen)
 
     @property
     def num_kept(self) -> int:
-        """M, the rows that are kept."""
+        """Number of rows M that are kept."""
         return self.x.shape[0]
 
     @property
     def is_condensed(self) -> bool:
-        """Tell whether some rows were left out, so that `networks` know more than the others say."""
+        """True if some rows were left out; `networks` then know more than the kept rows."""
         return self.num_kept < self.num_rows
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Functions that every class of a family must have, where the class itself cannot hold them.
+"""Functions that every class of a family must have, but that the class itself cannot hold.
 
-A prior or a likelihood is one class of settings, and what TensorFlow computes of it is registered
-for that class, with `functools.singledispatch`, next to that of the others. A class without such a
-function is refused by name; none is ever taken for another.
+A prior or a likelihood is one class of settings. Its TensorFlow functions are registered for that
+class, with `functools.singledispatch`, next to those of the other classes. A class without such a
+function is refused by name; the function of another class is never used for it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Base class of a family -> the functions required of it, as far as their modules are imported.
+# Base class of a family -> functions that it requires, as far as their modules are imported.
 REQUIRED: dict[type, list[_SingleDispatchCallable[Any]]] = defaultdict(list)
 
 
 def required_of(family: type) -> Callable[[Callable[..., T]], _SingleDispatchCallable[T]]:
     """Declare a function that has to be registered for every class of `family`.
 
-    The decorated function gives name, arguments and docstring, and has no body: one of those that
-    `register` adds is called instead, by the class of the first argument.
+    The decorated function gives name, arguments and docstring, and has no body. A call is
+    dispatched, by the class of the first argument, to a function that `register` added.
     """
 
     def declare(function: Callable[..., T]) -> _SingleDispatchCallable[T]:

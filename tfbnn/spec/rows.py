@@ -1,4 +1,4 @@
-"""Rows of data between the user's arrays and the scale the network sees, and digests of them."""
+"""Rows of data, their transformation to the scale the network sees, and their digests."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -17,18 +17,25 @@ from tfbnn.data.validation import as_row_noise, as_targets, check_counts, check_
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
 
-MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; model files are held to it
+MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; also the limit for model files
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows in original units: x [N, D], y [N, K], noise [N, K] or None.
+    """Checked rows in original units.
 
-    For class labels, y holds the numbers, places in `classes`, which is None for other targets.
-    `vector_target` says whether y came as [N]. `transforms` are those of inputs and targets where an
-    earlier model hands them on; else None: the rows teach their own. `coding` is that of the columns
-    which x comes from where they are not all of numbers, else None; `feature_names` are of the inputs.
-    `groups` [N] numbers what rows belong together, or is None where each stands for itself.
+    Attributes:
+        x: Inputs [N, D].
+        y: Targets [N, K]. Class labels are given by their numbers, indices into `classes`.
+        noise: Known noise scales, or offsets of counts, [N, K]; or None.
+        feature_names: Names of the inputs, or None.
+        classes: Class labels, or None for other targets.
+        vector_target: Whether y came as [N].
+        transforms: Transforms of inputs and targets that an earlier model hands on. None: they are
+            fitted to the rows.
+        coding: Coding of the columns from which x comes, or None if all hold numbers.
+        groups: Numbers [N] of the groups of rows that belong together, or None if each row stands
+            for itself.
     """
 
     x: Array
@@ -42,7 +49,7 @@ class Rows:
     groups: Array | None = None
 
     def part(self, most: int) -> "Rows":
-        """So many of the rows, evenly spaced; of rows in groups whole ones."""
+        """Return up to `most` rows, evenly spaced; groups of rows are kept whole."""
         if len(self.x) <= most:
             return self
         places = evenly_spaced_groups(self.groups, len(self.x), most)
@@ -53,10 +60,10 @@ class Rows:
 
 
 class Known(NamedTuple):
-    """Facts that an earlier fit knows of rows; None each where it knows nothing.
+    """Facts about rows that an earlier fit knows; None for those that it does not know.
 
     Attributes:
-        feature_names, classes, coding, transforms: As of `Rows`.
+        feature_names, classes, coding, transforms: As in `Rows`.
         target_names: Names of the targets, in their order.
     """
 
@@ -68,7 +75,7 @@ class Known(NamedTuple):
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """Names of the columns that the inputs come from, or None."""
+        """Names of the columns from which the inputs come, or None."""
         return self.feature_names if self.coding is None else self.coding.names
 
 
@@ -80,13 +87,13 @@ class NetworkRows(NamedTuple):
     noise: Array | None
 
     def taken(self, places: slice | Array) -> "NetworkRows":
-        """Return some of them."""
+        """Return the rows at some indices."""
         noise = None if self.noise is None else self.noise[places]
         return NetworkRows(self.x[places], self.y[places], noise)
 
 
 def rows_of_chains(spec: NetworkSpec, rows: NetworkRows) -> NetworkRows:
-    """Return the rows that the parameters of a model are sampled on."""
+    """Return the rows on which the parameters of a model are sampled."""
     places = spec.places_of_chains(len(rows.x))
     return rows if places is None else rows.taken(places)
 
@@ -101,17 +108,20 @@ def rows_to_fit(
     missing: str = REFUSE,
     groups: Any = None,
 ) -> tuple[Rows, Rows | None]:
-    """(Training Rows, validation Rows or None) of the arguments of `fit_posterior`.
+    """Prepare training and validation rows from the arguments of `fit_posterior`.
 
     Args:
         spec: NetworkSpec.
-        x, y, noise_scale, validation_data: What the user passed.
-        earlier: What is Known of the rows, or None: they say themselves.
+        x, y, noise_scale, validation_data: As the user passed them.
+        earlier: What is Known of the rows, or None to learn it from the rows themselves.
         missing: As in `learn_coding`.
         groups: Labels [N] of rows that belong together, or None; see `group_numbers`.
 
+    Returns:
+        (Training Rows, validation Rows or None).
+
     Raises:
-        TypeError, ValueError: Where the model cannot take them.
+        TypeError, ValueError: If the model cannot use them.
     """
     refuse_other_order(x, groups, "groups")
     rows = prepare_rows(spec, x, y, noise_scale, "", earlier, missing)
@@ -151,17 +161,17 @@ def prepare_rows(
     known: Known | None = None,
     missing: str = REFUSE,
 ) -> Rows:
-    """Check one set of rows.
+    """Check one set of rows and convert it to Rows.
 
     Args:
         spec: NetworkSpec.
-        x, y, noise_scale: What the user passed.
-        name: Prefix of what messages call them.
-        known: What is Known of them from the fit: columns of a frame are taken by their names,
-            whatever their order, and others are ignored; targets are put in their order by names,
-            too, and their noise with them. None: the rows themselves say how columns are called and
-            coded, and what the classes are.
-        missing: As in `learn_coding`, for rows that nothing is known of.
+        x, y, noise_scale: As the user passed them.
+        name: Prefix of the names of the arguments in messages.
+        known: What is Known of the rows from the fit. Columns of a frame are selected by name, in
+            any order, and other columns are ignored; targets and their noise are ordered by name,
+            too.
+            None: names, coding and classes are learned from these rows.
+        missing: As in `learn_coding`; used only if `known` is None.
 
     Returns:
         Rows.
@@ -191,7 +201,7 @@ def prepare_rows(
 
 
 def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array | None:
-    """Known noise scales, or offsets of counts, as [N, K] or None; refused for class likelihoods."""
+    """Check known noise scales, or offsets of counts: [N, K] or None; refuse them for classes."""
     if spec.has_classes and noise_scale is not None:
         raise ValueError(
             f"noise_scale does not go with {spec.likelihood_name}, received "
@@ -202,15 +212,15 @@ def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array |
 
 
 def as_argument(spec: Any, known: Any) -> dict[str, Any]:
-    """Known noise scales, or offsets of counts, as the argument of a model's method."""
+    """Return known noise scales, or offsets of counts, as a model method's keyword argument."""
     return {"offset" if spec.has_counts else "noise_scale": known}
 
 
 def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:
-    """Return what is known of each row besides x and y: noise scales, or offsets of counts.
+    """Return the known numbers of each row besides x and y: noise scales, or offsets of counts.
 
     Raises:
-        ValueError: For the one that does not go with the likelihood of a spec.
+        ValueError: For the argument that does not fit the likelihood of the spec.
     """
     of_counts = spec.has_counts
     name, value = ("noise_scale", noise_scale) if of_counts else ("offset", offset)
@@ -223,7 +233,10 @@ def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:
 def transform_rows(
     spec: NetworkSpec, x_pipeline: Pipeline, y_pipeline: Pipeline, rows: Rows, name: str = ""
 ) -> NetworkRows:
-    """Rows, which messages call x and y after `name`, as NetworkRows in the range of the dtype."""
+    """Transform Rows to NetworkRows, and check that they fit into the dtype.
+
+    Messages call them x and y with the prefix `name`.
+    """
     with places_named(names=rows.feature_names):
         x = checked_forward(x_pipeline, rows.x, f"{name}x")
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
@@ -236,13 +249,13 @@ def transform_rows(
 
 
 class TransformedRows(NamedTuple):
-    """Rows on the scale the network sees, and what they teach.
+    """Rows on the scale the network sees, and the transforms fitted to them.
 
     Attributes:
         x_pipeline, y_pipeline: Transforms fitted to the training rows.
-        train, held_out: Training and validation rows; the latter may be None. Very many training rows
-            have the dtype of the chains, as float64 would take memory to speak of.
-        groups: As of the training Rows.
+        train, held_out: Training and validation rows; the latter may be None. Large sets of
+            training rows have the dtype of the chains, because float64 would take too much memory.
+        groups: As in the training Rows.
     """
 
     x_pipeline: Pipeline
@@ -273,12 +286,12 @@ def learn_transforms(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> 
 
 
 def data_hash(rows: Rows) -> str:
-    """SHA-256 over shapes and values of the rows, as hexadecimal text."""
+    """Compute the SHA-256 of shapes and values of the rows, as hexadecimal text."""
     return array_hash(rows.x, rows.y, rows.noise)
 
 
 def array_hash(*arrays: Array | None) -> str:
-    """SHA-256 over shapes and values of arrays, as hexadecimal text."""
+    """Compute the SHA-256 of shapes and values of arrays, as hexadecimal text."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(b"none" if array is None else repr(array.shape).encode())
@@ -289,12 +302,12 @@ def array_hash(*arrays: Array | None) -> str:
 
 
 def evenly_spaced(num_rows: int, most: int) -> Array:
-    """Return indices of up to `most` of so many rows, evenly spaced from the first to the last."""
+    """Return up to `most` row indices, evenly spaced from the first row to the last."""
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, most)).astype(int))
 
 
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
-    """Return indices of evenly spaced whole groups [N], as many as have up to `most` rows."""
+    """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total."""
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
@@ -305,7 +318,7 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
 
 
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
-    """Refuse transformed inputs [N, D] out of the range of the dtype, and words that are in no table."""
+    """Check that transformed inputs [N, D] fit into the dtype, and words into the table."""
     check_range(spec, name, x)
     most = spec.network.num_words
     if most is None:
@@ -319,14 +332,14 @@ def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
 
 
 def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
-    """Refuse transformed values [N, K] that the model's dtype has no normal number for.
+    """Check that the model's dtype has a normal number for all transformed values [N, K].
 
-    Zero is one where it was zero; a noise scale never is.
+    Zero is allowed where the value is zero; a noise scale must never be zero.
     """
     if values is None:
         return
     limits, is_noise = np.finfo(spec.dtype), name.endswith("noise_scale")
-    # Residuals over a noise scale are squared.
+    # Residuals are divided by a noise scale and squared.
     least = np.sqrt(limits.tiny) if is_noise else limits.tiny
 
     def are_bad(values: Array) -> Array:
@@ -345,31 +358,32 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         raise BadRowError(name, found, advice, row, column)
 
 
-# Where there are more rows the smallest digests are kept, and tell the share of the rows that have such ones.
+# With more rows, only the smallest digests are kept. They represent the share of rows with digests of
+# that size.
 MOST_DIGESTS = 65_536
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFTS = (np.uint64(32), np.uint64(29))
 
 
 def row_digests(rows: Rows) -> Array:
-    """Ascending digests uint32 [min(N, 65536)] of inputs and targets, in original units.
+    """Compute ascending digests uint32 [min(N, 65536)] of inputs and targets, in original units.
 
-    Among a million other rows some 200 have the digest of one of these by chance; nobody can go back
-    from a digest to its row.
+    Among a million other rows, some 200 have the digest of one of these rows by chance. A row
+    cannot be recovered from its digest.
     """
     return merged_digests(by_rows(_digests_of, rows.x, rows.y))
 
 
 def merged_digests(*parts: Array) -> Array:
-    """Return the digests of the rows of several fits together, out of those of each.
+    """Merge the digests of several fits into the digests of all their rows together.
 
-    Copies stay, as without them a part that is not whole would be taken for more than it is.
+    Duplicates are kept: without them, a part that is not complete would count as more than it is.
     """
     return np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
 
 
 def num_known(known: Array, rows: Rows) -> int:
-    """About how many of the rows have one of the digests that `row_digests` gave for others."""
+    """Estimate how many rows have one of the digests that `row_digests` gave for other rows."""
     if not len(known):
         return 0
     digests = by_rows(_digests_of, rows.x, rows.y)
@@ -380,7 +394,7 @@ def num_known(known: Array, rows: Rows) -> int:
 
 
 def _digests_of(x: Array, y: Array) -> Array:
-    # Minus zero is zero; sums and products wrap around.
+    # Adding 0.0 makes minus zero zero. Integer products wrap around.
     values = np.ascontiguousarray(np.hstack([x, y]) + 0.0, dtype="<f8").view("<u8")
     state = np.zeros(len(values), np.uint64)
     with np.errstate(over="ignore"):

@@ -12,17 +12,17 @@ import numpy as np
 
 from tfbnn.data.validation import check_choice, check_integer, check_number
 
-# How the learning rate goes on.
+# Schedules of the learning rate.
 Schedule: TypeAlias = Literal["constant", "cosine"]
 
 
-# Metadata of a field that came after files had its class: at its default they do not say it, so that
-# what older ones mean is written as they wrote it.
+# Metadata of a field that was added after files held its class. Files omit it at its default, so that
+# settings of older files are written as they were.
 ADDED: Mapping[str, Any] = {"added": True}
 
 
 def said(settings: Any) -> dict[str, Any]:
-    """Names and values of the fields that files and people are told of."""
+    """Return names and values of the fields that files and messages show."""
     return {
         one.name: getattr(settings, one.name)
         for one in fields(settings)
@@ -45,7 +45,7 @@ def _to_json(value: Any) -> Any:
 
 
 def describe_settings(settings: Any) -> str:
-    """Return the constructor call that makes a settings object, with what differs from its defaults."""
+    """Return the constructor call of a settings object, with the values that are not defaults."""
     parts = []
     for one in fields(settings):
         value = getattr(settings, one.name)
@@ -73,7 +73,7 @@ def settings_from_json(entry: Any, registry: Mapping[str, type]) -> Any:
 
 
 def from_json(value: Any, registry: Mapping[str, type]) -> Any:
-    """Return what a value in an entry stands for: settings, a tuple of values, or itself."""
+    """Convert a value of an entry: a dict to settings, a list to a tuple, others unchanged."""
     if isinstance(value, dict):
         return settings_from_json(value, registry)
     return tuple(from_json(one, registry) for one in value) if isinstance(value, list) else value
@@ -92,52 +92,56 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class Pretraining:
-    """ADAM, then Levenberg-Marquardt, on the very density that is sampled.
+    """Settings of pretraining: ADAM, then Levenberg-Marquardt, on the density that is sampled.
 
     Every chain is optimised by itself, from its own draw of the prior. A mini-batch of B out of N
     rows minimises -((N / B) log likelihood + log prior).
 
     Attributes:
         epochs: Passes over the training rows, default 500.
-        batch_size: Rows per step, default 32; None takes all rows in one step. With N not a
+        batch_size: Rows per step, default 32; None uses all rows in one step. If N is not a
             multiple of it, the N mod batch_size rows left over differ from epoch to epoch.
         learning_rate: Step size of ADAM, default 0.001.
         learning_rate_schedule: "constant" (default), or "cosine", which decays to zero.
         early_stopping: Epochs without improvement of the validation log likelihood after which a
             chain stops and goes back to its best point; needs `validation_data` or
-            `validation_split`. None (default): all epochs are made.
+            `validation_split`. None (default): all epochs are run.
         newton_iterations: The largest number of Levenberg-Marquardt iterations after ADAM, which
             end earlier when ten of them gain less than one unit of log density. One iteration takes
             0.2 s for 12 000 rows and 562 parameters on two cores, in float64 and for one chain. For
-            more parameters an N x N matrix replaces the P x P matrix where it costs less, and where
-            there is room for neither, above some 15 000 of both, none are made. "auto" (default): as
-            many as half a minute per chain affords, up to 200; none where that is fewer than 25, or
-            with `early_stopping` and without `validation_split`.
-            Without held-out rows to judge them, starts that gain less than P units stay where ADAM
-            left them, at the level that the posterior has. The report says what was chosen and why.
+            more parameters, an N x N matrix replaces the P x P matrix if it costs less. If there is
+            room for neither, above some 15 000 of both, no iterations are run. "auto" (default): as
+            many as half a minute per chain allows, up to 200; none if that is fewer than 25, or
+            with `early_stopping` and without `validation_split`. Without held-out rows to judge
+            them, starts that gain less than P units stay where ADAM left them, at the level of the
+            posterior. The report shows the choice and the reason.
         num_starts: Independent starts to try; the num_chains with the highest log density, or with
-            the highest held-out score, become the chains, all are reported. None (default): one per
-            chain.
-        validation_split: Share of the training rows that is held out while starts are sought, and
-            judges them, from 0 to below 1; with `validation_data` those rows judge instead. They
-            stop ADAM (`early_stopping`), say where Levenberg-Marquardt is best and whether it is
+            the highest holdout score, become the chains, and all are reported. None (default): one
+            per chain.
+        validation_split: Share of the training rows that is held out during the search for starts
+            and scores them, from 0 to below 1; `validation_data` replaces these rows. The held-out
+            rows stop ADAM (`early_stopping`), decide where Levenberg-Marquardt is best and whether
+            it is
             kept, rank the starts, and set their noise scales: none is below half of what held-out
-            rows show. All rows are sampled. 0 (default): log density judges, which small noisy
-            tables deceive. Fewer than four held-out rows count as none.
-        search_rows: Rows that starts are sought on, drawn with the seed of the run, each standing
-            for as many as there are for one of them: `epochs` are passes over these. At last up to
-            five iterations of Levenberg-Marquardt see all rows, as many as half a minute per chain
-            affords. None (default), or where there are no more rows than these: all of them.
-        largest_misfit: How far ADAM's starts may miss the rows that it saw, in standard deviations of the
-            targets. If fewer starts than chains come closer, two populations are cooled as with
-            `num_particles`, of eight particles or half as many as chains, and take their place where they
-            miss the rows by less. Not where that takes more than about two minutes, nor where the model
-            has no Gauss-Newton matrix. For functions that go up and down within the range of the inputs,
-            which ADAM does not begin to follow. None (default), and with class labels: never.
-        num_particles: Number of particles of each of two populations that are cooled from the prior, in
-            place of ADAM: at least half as many as chains, 16 for most models. Half of the chains start
-            from each. They find the posterior where it is narrow, as with little noise. Settings of ADAM
-            and held-out rows have no effect then. None (default): ADAM.
+            rows show. All rows are sampled. 0 (default): the log density ranks the starts, which is
+            misleading for small noisy tables. Fewer than four held-out rows count as none.
+        search_rows: Number of rows on which starts are searched, drawn with the seed of the run;
+            each stands for its share of all rows. `epochs` are passes over these rows. At the end,
+            up to five iterations of Levenberg-Marquardt use all rows, as many as half a minute per
+            chain allows. None (default): all rows. With no more rows than this, all are used as
+            well.
+        largest_misfit: Largest misfit of ADAM's starts on the rows that ADAM used, in standard
+            deviations of the targets. If fewer starts than chains are better, two populations are
+            cooled as with `num_particles`, each of eight particles or of half as many as chains.
+            They replace the starts if they fit the rows better. This is skipped if it takes more
+            than about two minutes, or if the model has no Gauss-Newton matrix. It is meant for
+            functions that go up and down within the range of the inputs, which ADAM does not begin
+            to follow. None (default): never. With class labels it has no effect.
+        num_particles: Number of particles of each of two populations that are cooled from the
+            prior,
+            in place of ADAM: at least half as many as chains, 16 for most models. Half of the
+            chains start from each. They find the posterior where it is narrow, as with little
+            noise. Settings of ADAM and held-out rows then have no effect. None (default): ADAM.
 
     References:
         Kingma and Ba 2015, arXiv:1412.6980. Marquardt 1963, J. SIAM 11, 431.

@@ -1,4 +1,4 @@
-"""The Keras-like table of a model."""
+"""Summary table of a model, in the style of Keras."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ _VARIABLE_HEADER = ("Variable", "Shape", "Parameters", "Prior")
 
 
 def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """(Header, rows of cells): a row per layer, or of a Keras model per variable."""
+    """Return (header, rows of cells): one row per layer, or per variable of a Keras model."""
     if isinstance(spec, KerasSpec):
         sampled = {one.index: _prior_text(one.prior) for one in spec.sampled}
         variables: list[Place] = [*spec.sampled, *spec.frozen]
@@ -45,7 +45,7 @@ def weight_table(spec: NetworkSpec) -> tuple[tuple[str, ...], list[tuple[str, ..
 
 
 def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
-    """(label, text) of what is no layer's own."""
+    """Return (label, text) pairs of the settings that belong to no single layer."""
     layout, power = spec.layout, spec.likelihood_power
     targets = "auto, which the targets decide" if spec.is_open else _names(spec.y_transform)
     hyper = layout.num_parameters - layout.num_weights
@@ -59,7 +59,7 @@ def spec_facts(spec: NetworkSpec) -> list[tuple[str, str]]:
 
 
 def describe_model(spec: NetworkSpec, choices: Sequence[Choice]) -> str:
-    """Return the table as text: layer, shape, activation, parameters, priors; then everything else.
+    """Return the summary as text: the table of layers or variables, then everything else.
 
     Args:
         spec: NetworkSpec.

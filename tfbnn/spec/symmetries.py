@@ -1,8 +1,9 @@
-"""Copies of a network that are the same function: other orders of hidden units, or turned signs.
+"""Copies of a network that are the same function: other orders of hidden units, or flipped signs.
 
-In a layer with H units H! orders are alike in likelihood and prior, where one prior is over all weights
-of a kernel or bias, and not arrays of them; where the activation is odd and the priors even, so are the
-2^H turns of signs (Chen, Lu and Hecht-Nielsen 1993, Neural Computation 5, 910).
+In a layer with H units, all H! orders have the same likelihood and prior, if one prior holds for
+all weights of a kernel or bias, and not arrays of priors. If the activation is odd and the priors
+are even, the same holds for the 2^H flips of signs (Chen, Lu and Hecht-Nielsen 1993, Neural
+Computation 5, 910).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from tfbnn.system.arrays import Array
 
 
 class _Layer(NamedTuple):
-    """A hidden layer of networks [M, P]: views of its weights, which change with them.
+    """A hidden layer of networks [M, P], as views of its weights.
 
     Attributes:
         incoming: Kernel [M, in, H].
         bias: [M, 1, H].
         outgoing: Kernel of the next layer [M, H, out].
-        turns: Whether units with all signs turned are alike.
+        turns: Whether a unit with all signs flipped is the same unit.
         is_last: Whether the next layer is the readout.
     """
 
@@ -36,14 +37,14 @@ class _Layer(NamedTuple):
 
     @property
     def units(self) -> Array:
-        """Features that tell units apart [M, H, features], whatever the order of the units behind them."""
+        """Features [M, H, features] that identify units in any order of the units behind them."""
         lines = [self.incoming, self.bias]
         if self.is_last:
             lines.append(np.swapaxes(self.outgoing, 1, 2))
         return np.swapaxes(np.concatenate(lines, axis=1), 1, 2)
 
     def move(self, order: Array, signs: Array) -> None:
-        """Put unit order[m, h] of network m, times its sign, in place h; both [M, H]."""
+        """Put unit order[m, h] of network m, times its sign, at position h; both are [M, H]."""
         for weights in (self.incoming, self.bias):
             weights[...] = np.take_along_axis(weights, order[:, None], axis=2) * signs[:, None]
         outgoing = np.take_along_axis(self.outgoing, order[..., None], axis=1)
@@ -51,11 +52,11 @@ class _Layer(NamedTuple):
 
 
 def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, Array]:
-    """Each network in the copy whose units are like those of a reference, and which had to move.
+    """Replace each network by the copy whose units are most like those of a reference.
 
-    Layer by layer the two units that are nearest to each other are paired first, then the nearest of
-    the others. All copies of a network come to the same one, so that the copies of this kind are one
-    part in H! 2^H of the parameters' space.
+    Layer by layer, the two units that are nearest to each other are paired first, then the nearest
+    of the others. All copies of a network become the same one, so that the copies of this kind are
+    one part in H! 2^H of the parameters' space.
 
     Args:
         spec: NetworkSpec.
@@ -63,7 +64,7 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
         reference: Parameters [P].
 
     Returns:
-        ([M, P], boolean [M]).
+        (Parameters [M, P], boolean [M] that marks networks which had to move).
     """
     theta, places = theta.copy(), reference[None].copy()
     has_moved = np.zeros(len(theta), bool)
@@ -75,7 +76,7 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
 
 
 def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
-    if not isinstance(spec, ModelSpec):  # nobody knows which of its weights may change places
+    if not isinstance(spec, ModelSpec):  # it is not known which of its weights may be exchanged
         return []
     weights = spec.layout.kernels_and_biases(theta)
     layers = []
@@ -84,7 +85,7 @@ def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
         here, behind = spec.priors[index : index + 2]
         around = (here.kernel, here.bias, behind.kernel)
         if any(prior.shape is not None for prior in around):
-            continue  # weights have priors of their own there, and units are not alike
+            continue  # weights have priors of their own there, so units cannot be exchanged
         turns = ACTIVATIONS[name].odd and all(prior.is_even for prior in around)
         is_last = index == len(spec.activations) - 1
         layers.append(_Layer(kernel, bias[:, None], outgoing, turns, is_last))
@@ -92,7 +93,7 @@ def _hidden_layers(spec: NetworkSpec, theta: Array) -> list[_Layer]:
 
 
 def _pairs(units: Array, wanted: Array, turns: bool) -> tuple[Array, Array]:
-    """(Order [M, H], signs [M, H]) that bring units [M, H, f] next to those wanted [H, f]."""
+    """Return (order [M, H], signs [M, H]) that match units [M, H, f] to those wanted [H, f]."""
     products = units @ wanted.T  # [M, H, H], the unit first
     likeness = np.abs(products) if turns else products
     distance = np.square(units).sum(axis=2)[:, :, None] - 2.0 * likeness

@@ -1,4 +1,4 @@
-"""Files: the model file with the sampled networks; and in `run` the folder that a run writes as it goes."""
+"""Model files with sampled networks, and, in `tfbnn.storage.run`, folders written during a run."""
 
 from typing import Any
 

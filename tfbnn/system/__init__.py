@@ -1,1 +1,1 @@
-"""The operating system: processes, signals, threads, locks, atomic files."""
+"""Operating system: processes, signals, threads, locks, terminals and atomic files."""

@@ -1,4 +1,4 @@
-"""The type of the NumPy arrays that pass between the rooms, and how large ones are worked through."""
+"""Type of the NumPy arrays in tfbnn, and tools to process large arrays in blocks of rows."""
 
 import mmap
 from collections.abc import Callable, Iterator
@@ -10,21 +10,21 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# What is made on the way from so many rows is small beside a million of them, and quickly done.
+# Temporary arrays of this many rows are small compared with a million rows, and quick to compute.
 ROWS_AT_ONCE = 2**16
-# The largest block from which the C library of Linux learns what to keep.
+# Largest block whose release raises the threshold up to which the C library of Linux keeps memory.
 _LARGEST_KEPT = 31 * 2**20
 
 
 def read_only(array: Array) -> Array:
-    """Return the array for those who must not write in it; whoever has it may go on to do so."""
+    """Return a read-only view of an array, which itself stays writable."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 class ReadOnlyArrays:
-    """A dataclass whose arrays nobody may write in."""
+    """Base of dataclasses whose arrays are read-only."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -33,13 +33,13 @@ class ReadOnlyArrays:
 
 
 def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
-    """Return inputs [D, n] of a layer in this dtype with a line of ones below, which a bias multiplies.
+    """Append a row of ones, which a bias multiplies, to the inputs [D, n] of a layer.
 
-    In C order, [D + 1, n], whatever the order of the inputs. OpenBLAS 0.3.31, which NumPy 2.4 brings
-    along, takes the sizes of one thread for another's when several threads at a time multiply small
-    float32 matrices that are both transposed, on processors with AVX-512: wrong numbers, or a crash,
-    however many threads BLAS may have (`benchmarks/archive/blas_threads/run.py`). Kernels are transposed, so
-    inputs must not be.
+    The result [D + 1, n] has this dtype and is in C order, whatever the order of the inputs.
+    OpenBLAS 0.3.31, which comes with NumPy 2.4, confuses the sizes of different threads on
+    processors with AVX-512, when several threads at a time multiply small float32 matrices that are
+    both transposed. The results are wrong numbers or a crash, however many threads BLAS may use
+    (`benchmarks/archive/blas_threads/run.py`). Kernels are transposed, so inputs must not be.
     """
     result = np.ones((len(columns) + 1, columns.shape[1]), dtype)
     result[:-1] = columns
@@ -47,22 +47,22 @@ def with_ones(columns: Array, dtype: npt.DTypeLike) -> Array:
 
 
 def row_slices(num_rows: int, step: int | None = None) -> list[slice]:
-    """Return slices of at most `step` rows, by default 65536, one after the other."""
+    """Split rows into consecutive slices of at most `step` rows, by default 65536."""
     step = step or ROWS_AT_ONCE
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 
 def slices_to_read(*arrays: Array) -> Iterator[slice]:
-    """Yield `row_slices` of arrays [N, ...], and give back pages of their files after each."""
+    """Yield `row_slices` of arrays [N, ...], and release the pages of their files after each."""
     for rows in row_slices(len(arrays[0])):
         yield rows
         give_back(*arrays)
 
 
 def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return `function`, which treats each row of arrays [N, ...] by itself, of many rows at a time.
+    """Apply a function of arrays [N, ...] in blocks of rows; it must treat each row independently.
 
-    What it needs on the way is then no multiple of the rows, nor are the pages of rows in files.
+    So its temporary memory, and the pages of arrays in files, do not grow with the number of rows.
     """
     num_rows = len(arrays[0])
     if num_rows <= ROWS_AT_ONCE:
@@ -78,7 +78,7 @@ def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def rows_at(array: Array, places: Array) -> Array:
-    """Return the rows of an array [N, ...] at ascending places, of many of them a few at a time, as `by_rows`."""
+    """Return the rows of an array [N, ...] at ascending positions, read in blocks as in `by_rows`."""
     parts = []
     for some in np.array_split(places, -(-len(array) // ROWS_AT_ONCE)):
         parts.append(array[some])
@@ -87,7 +87,10 @@ def rows_at(array: Array, places: Array) -> Array:
 
 
 def mapped_file(array: npt.NDArray[Any]) -> mmap.mmap | None:
-    """Return the file that an array lies in if it was mapped with mode "r", so that nobody writes there; else None."""
+    """Return the memory-mapped file of an array if it was mapped with mode "r", otherwise None.
+
+    This process cannot have changed the pages of such a file.
+    """
     base: Any = array
     is_for_reading = False
     while base is not None and not isinstance(base, mmap.mmap):
@@ -97,10 +100,10 @@ def mapped_file(array: npt.NDArray[Any]) -> mmap.mmap | None:
 
 
 def give_back(*arrays: npt.NDArray[Any]) -> None:
-    """Give back the pages of files that arrays lie in; reading brings them again.
+    """Release the pages of memory-mapped files that hold arrays; the next access reads them again.
 
-    The system keeps them as long as nothing else needs the room. Without this a pass over the rows leaves
-    all of them in the memory of the process, where a limit for it counts them.
+    The system may still keep the pages in its cache. Without the release, a pass over the rows
+    would leave all of them in the memory of the process, where a memory limit counts them.
     """
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
@@ -111,10 +114,10 @@ def give_back(*arrays: npt.NDArray[Any]) -> None:
 
 @cache
 def keep_freed_memory() -> None:
-    """Have the C library of Linux keep what arrays of a megabyte leave, as it does once it has freed a larger one.
+    """Make the C library of Linux keep freed memory of arrays of a megabyte for reuse.
 
-    Else the system gives each of them empty pages again: 32 ms for a gradient of 400 rows of a network of
-    infinite width, not 12.
+    It does so after a larger array has been freed. Otherwise each new array gets empty pages from
+    the system: a gradient of 400 rows of a network of infinite width takes 32 ms instead of 12.
     """
     large: Array = np.ones(_LARGEST_KEPT // 8)
     del large

@@ -1,8 +1,8 @@
-"""Files that appear under their name only when they are complete and on the disk, and their locks.
+"""Atomic writes, where a file gets its name once it is complete and on disk, and file locks.
 
-The temporary file has a name that nobody can guess and must be new, so that a link planted under
-such a name is never followed. It is locked while it is written: one that is not was left behind by
-a process that was killed, and goes at the next write in its folder.
+The temporary file has a random name and must be new, so that a link planted under such a name is
+never followed. It is locked while it is written. An unlocked temporary file was left by a process
+that was killed, and is removed at the next write in its folder.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _BLOCK = 2**22
 def replacing(path: StrPath, *, lasting: bool = True) -> Iterator[str]:
     """Yield the name of a temporary file that replaces `path` at the end, unless something fails.
 
-    The content is on the disk before the new name is, and the new name when this returns: after a
-    crash there is the older file or the new one, never a mixture.
+    The content is on disk before the new name is, and the new name is on disk when this returns.
+    After a crash there is either the old file or the new one, never a mixture.
 
     Args:
         path: File name.
-        lasting: False does not wait for the disk, nor look for files that others left: a crash of
-            the machine, though not of the process, may cost the content. For thousands of new files
-            that can be made again.
+        lasting: False skips waiting for the disk and removing abandoned files. A crash of the
+            machine, but not of the process, may then lose the content. Meant for thousands of new
+            files that can be made again.
 
     Raises:
         FileNotFoundError: When the folder does not exist.
@@ -45,14 +45,14 @@ def replacing(path: StrPath, *, lasting: bool = True) -> Iterator[str]:
 
 
 def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
-    """Write a whole file, replacing what is there only once the new file is complete.
+    """Write a whole file; an existing file is replaced once the new one is complete.
 
     Args:
         path: File name.
-        *parts: The content, objects with the buffer protocol.
+        *parts: Content of the file, objects with the buffer protocol.
 
     Raises:
-        OSError: When the file cannot be written; the message says how many bytes it has.
+        OSError: When the file cannot be written; the message has the number of bytes to be written.
     """
     views = [memoryview(part).cast("B") for part in parts]
     try:
@@ -60,7 +60,7 @@ def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
             for view in views:
                 while view:
                     _reached("writing", path)
-                    # Fewer bytes than asked for may be taken where the disk or a limit ends.
+                    # Near the end of the disk or of a limit, fewer bytes may be written.
                     view = view[file.write(view[:_BLOCK]) :]
     except OSError as error:
         if error.errno is None:
@@ -71,17 +71,18 @@ def write_file(path: StrPath, *parts: bytes | memoryview) -> None:
 
 
 def open_text(path: StrPath) -> TextIO:
-    """Open a file that `replacing` made, or a device, for the text of a table.
+    """Open a temporary file of `replacing`, or a device, for writing the text of a table.
 
-    UTF-8, lines as they are; halves of characters, which have no UTF-8, become escapes.
+    The encoding is UTF-8, and line ends are not converted. Surrogates, which have no UTF-8, become
+    escapes.
     """
     return open(path, "w", newline="", encoding="utf-8", errors="backslashreplace")
 
 
 def check_writable(path: StrPath) -> None:
-    """Refuse a path at which no file could be written, before the work that its content takes.
+    """Check that a file can be written at a path, before its content is computed.
 
-    Found out by making a temporary file: what rights and flags say is not the whole truth.
+    The check creates a temporary file, because permissions and flags are not conclusive.
 
     Raises:
         FileNotFoundError: When the folder does not exist.
@@ -99,11 +100,11 @@ def check_writable(path: StrPath) -> None:
 
 
 def make_folder(path: StrPath) -> None:
-    """Make a folder, whose name is on the disk when this returns, unless it is there already.
+    """Create a folder unless it exists; its name is on disk when this returns.
 
     Raises:
-        FileNotFoundError: When the folder above does not exist.
-        OSError: When it cannot be made, or when there is something else of that name.
+        FileNotFoundError: When the parent folder does not exist.
+        OSError: When the folder cannot be created, or the path exists and is not a folder.
     """
     above = _folder_of(path)
     try:
@@ -116,42 +117,42 @@ def make_folder(path: StrPath) -> None:
 
 
 def remove_abandoned(folder: str) -> None:
-    """Remove the temporary files of writers that were killed.
+    """Remove temporary files of writers that were killed.
 
-    Where the file system has no locks, all stay.
+    On a file system without locks, nothing is removed.
     """
     for name in filter(is_temporary, os.listdir(folder)):
         path = os.path.join(folder, name)
-        # Another process may be writing it, or remove it at this moment; or it is no file at all.
+        # Another process may be writing or removing it, or it may not be a file.
         with contextlib.suppress(OSError), open(path, "rb", opener=open_plainly) as file:
             lock(file)
             os.unlink(path)
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a file name is one of those that `replacing` yields."""
+    """Return whether a file name has the form of the temporary files of `replacing`."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 def open_plainly(path: str, flags: int) -> int:
-    """Open a file as `os.open` does, for all who may read or write it.
+    """Open a file with `os.open`, with mode 0o666 for new files.
 
-    No link is followed and no pipe's other end waited for, where the system knows how.
+    Links are not followed and pipes do not block, if the system supports this.
     """
     plainly = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return os.open(path, flags | plainly, 0o666)
 
 
 def lock(handle: IO[Any] | int, wait: bool = False) -> None:
-    """Lock an open file, until it is closed, against everybody else who asks.
+    """Lock an open file exclusively until it is closed; the lock is advisory.
 
     Args:
-        handle: The file or its number.
-        wait: Whether to wait for another to unlock it.
+        handle: The file or its descriptor.
+        wait: Whether to wait until another process unlocks it.
 
     Raises:
-        BlockingIOError: When another has locked it.
-        OSError: Where the system or the file system has no locks.
+        BlockingIOError: When another process has locked it, and `wait` is False.
+        OSError: When the system or the file system has no locks.
     """
     if fcntl is None:
         raise OSError("this system has no locks on files")
@@ -159,10 +160,10 @@ def lock(handle: IO[Any] | int, wait: bool = False) -> None:
 
 
 def is_locked(handle: IO[Any] | int) -> bool:
-    """Return whether another has locked an open file, or that cannot be known.
+    """Return whether an open file is locked by another process, or its state cannot be determined.
 
-    The file, which need not be writable, is locked itself for a moment, together with others who
-    ask the same.
+    The check takes a shared lock for a moment, which other checks do not disturb. The file need not
+    be writable.
     """
     if fcntl is None:
         return True
@@ -175,18 +176,18 @@ def is_locked(handle: IO[Any] | int) -> bool:
 
 
 def _reached(point: str, path: StrPath) -> None:
-    """Do nothing. Tests of faults put a function in its place, which ends the process.
+    """Do nothing; tests of faults replace this function by one that ends the process.
 
     Args:
         point: "before write", "writing" (once per block), "after write", "after fsync" or "after
             rename".
-        path: The file to be written.
+        path: File to be written.
     """
 
 
 @contextlib.contextmanager
 def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
-    """Yield the open temporary file of `replacing`, without a buffer of its own."""
+    """Yield the open, unbuffered temporary file of `replacing`."""
     path = os.fspath(path)
     folder = _folder_of(path)
     if lasting:
@@ -201,7 +202,7 @@ def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
                 os.fsync(file.fileno())
             _reached("after fsync", path)
             if os.name == "nt":
-                file.close()  # Windows renames no open file; elsewhere the lock has to last
+                file.close()  # Windows cannot rename open files; elsewhere the lock has to last
             os.replace(file.name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -218,7 +219,7 @@ def _new_temporary(folder: str) -> FileIO:
         file = open(os.path.join(folder, name), "xb", buffering=0)
         with contextlib.suppress(OSError):
             lock(file, wait=True)
-        # Between its birth and its lock another process may have thought it abandoned.
+        # Another process may have removed it as abandoned before it was locked.
         if os.path.exists(file.name):
             return file
         file.close()
@@ -244,22 +245,22 @@ def _sync_folder(folder: str) -> None:
 StrPath = str | os.PathLike[str]
 
 
-# What a page begins with.
+# First characters of a report page.
 MARK = "<!DOCTYPE html>\n<!-- tfbnn report -->"
 
 
 def _is_page(path: StrPath) -> bool:
-    """Return whether a file is a page of ours."""
+    """Return whether a file is a report page of tfbnn."""
     with open(path, "rb") as file:
         return file.read(len(MARK)) == MARK.encode()
 
 
 def check_place(path: StrPath) -> None:
-    """Refuse a place where a page would replace something else, or could not be written.
+    """Check that a report page can be written at a path, and replaces at most an older page.
 
     Raises:
-        FileExistsError: Where there is something else.
-        OSError: When it could not be written.
+        FileExistsError: When the path exists and is not a report of tfbnn.
+        OSError: When the page could not be written.
     """
     path = os.fspath(path)
     if os.path.lexists(path) and not (os.path.isfile(path) and _is_page(path)):

@@ -1,8 +1,8 @@
-"""Processes that tfbnn starts, and libraries in C++ without their remarks on standard error.
+"""Helpers for child processes, and a filter for the log of C++ libraries on standard error.
 
-Run as a program, this filters a log from standard input to standard error. The filter has a process of its
-own, so that what a library says before it ends the process, say on a processor that it was not built
-for, still comes out.
+Run as a program, this module filters a log from standard input to standard error. The filter runs
+in a process of its own. So a message is still shown if the library ends the process after it, for
+example on a processor that it was not built for.
 """
 
 import contextlib
@@ -16,26 +16,27 @@ from contextlib import ExitStack
 from typing import IO, cast
 
 _NO_NEWS = (
-    # The lines of glog and Abseil: severity, date, time, thread, place, text.
+    # Lines of glog and Abseil: severity, date, time, thread, source position, text.
     re.compile(rb"[IW]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] "),
-    # What Abseil writes before the first of them, and what TensorFlow calls an error where no driver
-    # of NVIDIA's is installed (303: libcuda.so.1 cannot be loaded), as on most machines without a GPU.
+    # A line that Abseil writes before the first of them; and a line that TensorFlow calls an error
+    # if no NVIDIA driver is installed (303: libcuda.so.1 cannot be loaded), as on most machines
+    # without a GPU.
     re.compile(rb"WARNING: All log messages before absl::InitializeLog\(\) is called"),
     re.compile(rb"E\d{4} .*cuda_platform\.cc:\d+\] failed call to cuInit: .*\(303\)\s*$"),
 )
-# Longer than it takes to write what is left. A process that was started meanwhile may keep the
-# filter busy; it is not waited for.
+# Longer than it takes to write the remaining lines. A process that was started meanwhile may keep
+# the filter running; the filter is then not waited for.
 _LAST_LINES_SECONDS = 1.0
 
 
 def search_path() -> str:
-    """PYTHONPATH with which a child finds the very packages that this process uses."""
+    """Return the PYTHONPATH with which a child process finds the packages of this process."""
     here = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
     return os.pathsep.join([here, *(entry for entry in sys.path if entry)])
 
 
 def describe_ending(code: int) -> str:
-    """Say in words what the return code of a process means."""
+    """Describe the return code of a process in words."""
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"ended by {signal.Signals(-code).name}"
@@ -44,14 +45,14 @@ def describe_ending(code: int) -> str:
 
 @contextlib.contextmanager
 def only_news() -> Iterator[None]:
-    """While active, file descriptor 2 leads through `filter_log`, in a process of its own.
+    """Redirect file descriptor 2 through `filter_log`, in a process of its own, while active.
 
-    Errors come out, also those that end this process, and whatever else is written there: only
-    information and warnings of the log are dropped. Where no process can be started, or standard
-    error is closed, all stays as it is.
+    Only information and warnings of the log are dropped. Errors are shown, also those that end this
+    process, and so is all other text. If no process can be started, or standard error is closed,
+    nothing is redirected.
     """
     with ExitStack() as stack:
-        # Standard error may be closed, or the system refuse a further process.
+        # Standard error may be closed, or the system may refuse another process.
         with contextlib.suppress(OSError):
             stack.enter_context(_filtered())
         yield
@@ -80,13 +81,14 @@ def _flush() -> None:
 
 
 def is_news(line: bytes) -> bool:
-    """Return whether a line of the log is shown: errors are, and all that has not the log's form."""
+    """Return whether to show a line of the log: an error, or a line without the form of the log."""
     return not any(pattern.match(line) for pattern in _NO_NEWS)
 
 
 def filter_log() -> None:
-    """Hand on what is news, line by line, until the end of standard input."""
-    # Ctrl-C reaches all processes of a terminal; this one ends with the one it works for.
+    """Copy the lines to be shown from standard input to standard error, until the input ends."""
+    # Ctrl-C reaches all processes of a terminal, but the filter ends with the process that it
+    # serves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:
         if is_news(line):

@@ -1,4 +1,4 @@
-"""Signals as a KeyboardInterrupt, so that schedulers and users end a run in the same clean way."""
+"""Signals that raise KeyboardInterrupt, so that schedulers and users stop a run in the same way."""
 
 import contextlib
 import signal
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-# What batch systems send before the end: SIGTERM, or where they are asked for it SIGUSR1.
+# Signals that batch systems send before the end of a job: SIGTERM, or SIGUSR1 on request.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
 
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """While active, SIGTERM raises KeyboardInterrupt; does nothing outside the main thread.
+    """Raise KeyboardInterrupt on SIGTERM while active; do nothing outside the main thread.
 
-    So does SIGUSR1, where it has no other handler.
+    SIGUSR1 does the same if it has no other handler.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -26,24 +26,24 @@ def signals_interrupt() -> Iterator[None]:
 
 
 class SignalHold:
-    """Signals that ask to stop, which interrupt only where the hold is lifted.
+    """Hold on signals that ask to stop; they interrupt only while the hold is lifted.
 
     Attributes:
-        seen: Those that came meanwhile, in order.
+        seen: Signals that were held back, in order.
     """
 
     def __init__(self, on_first: Callable[[], object]) -> None:
-        """Make a SignalHold.
+        """Create a SignalHold.
 
         Args:
-            on_first: Called when the first of them is held back.
+            on_first: Function that is called when the first signal is held back.
         """
         self.seen: list[signal.Signals] = []
         self._on_first, self._is_lifted = on_first, False
 
     @contextlib.contextmanager
     def lifted(self) -> Iterator[None]:
-        """While active, signals raise KeyboardInterrupt, from the first that was held back on."""
+        """Lift the hold: raise KeyboardInterrupt on signals, also at once if one was held back."""
         self._is_lifted = True
         try:
             if self.seen:
@@ -53,7 +53,7 @@ class SignalHold:
             self._is_lifted = False
 
     def take(self, number: int, frame: FrameType | None) -> None:
-        """Return the handler of the signals."""
+        """Handle a signal: hold it back, or raise KeyboardInterrupt if the hold is lifted."""
         if self._is_lifted:
             raise KeyboardInterrupt
         self.seen.append(signal.Signals(number))
@@ -63,29 +63,33 @@ class SignalHold:
 
 @contextlib.contextmanager
 def signals_held(on_first: Callable[[], object] = lambda: None) -> Iterator[SignalHold]:
-    """Yield a `SignalHold`: what is done while it holds is finished, however often one asks to stop.
+    """Hold back signals that ask to stop, so that the code inside completes.
 
-    SIGINT is held, and the signals that `signals_interrupt` takes. Those that this process ignores
-    stay so, and outside the main thread nothing happens.
+    This concerns SIGINT and the signals of `signals_interrupt`. Signals that this process ignores
+    stay ignored. Outside the main thread nothing happens. Yields the `SignalHold`.
 
     Args:
         on_first: As in `SignalHold`.
     """
     hold = SignalHold(on_first)
-    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # after `nohup`, say
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # for example after `nohup`
     with _handlers(hold.take, [*([] if ignored else [signal.SIGINT]), *_stop_signals()]):
         yield hold
 
 
 def ignore_signals() -> None:
-    """Let signals that ask to stop pass from now on: the process is about to end by itself."""
+    """Ignore signals that ask to stop from now on; the process is about to end by itself."""
     with contextlib.suppress(ValueError):  # outside the main thread
         for number in (signal.SIGINT, *STOP_SIGNALS):
             signal.signal(number, signal.SIG_IGN)
 
 
 def _stop_signals() -> list[int]:
-    """SIGTERM, and SIGUSR1 where it has no handler but one of an outer hold; none that is ignored."""
+    """Return the stop signals to handle.
+
+    These are SIGTERM, and SIGUSR1 if it has no handler or that of an outer hold. Ignored signals
+    are left out.
+    """
 
     def may_be_taken(number: int) -> bool:
         handler = signal.getsignal(number)
@@ -101,7 +105,7 @@ def _stop_signals() -> list[int]:
 def _handlers(
     handler: Callable[[int, FrameType | None], Any], numbers: list[int]
 ) -> Iterator[None]:
-    """While active, the signals have this handler; outside the main thread they keep their own."""
+    """Set a handler for signals while active; do nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Standard streams and terminals as a command finds them: closed, narrow, or gone on the way."""
+"""Standard streams and terminals, which may be closed, narrow, or lost during a command."""
 
 import contextlib
 import os
@@ -12,16 +12,16 @@ _MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
 
 
 def open_standard_streams() -> None:
-    """Open the null device wherever this process was started with a standard stream closed.
+    """Open the null device for each standard stream that is closed at the start of this process.
 
-    Otherwise the next file that is opened would get its number, and what libraries write to
-    standard error would land in the middle of a result.
+    Otherwise the next file that is opened would get the stream's descriptor, and text that
+    libraries write to standard error would end up in the middle of a result.
     """
     for number in range(len(_MODES)):
         try:
             os.fstat(number)
         except OSError:
-            # Gets the lowest number that is free: this one, as those below are open by now.
+            # Gets the lowest free descriptor: this one, as all lower ones are open.
             os.open(os.devnull, os.O_RDWR)
     for name, mode in _MODES.items():
         if getattr(sys, name) is None:
@@ -29,10 +29,10 @@ def open_standard_streams() -> None:
 
 
 class _Around:
-    """A stream around another, which has all that this one does not change.
+    """Wrapper of a stream, which passes on all attributes that it does not define.
 
     Attributes:
-        stream: The other.
+        stream: The wrapped stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -43,7 +43,7 @@ class _Around:
 
 
 class PlainText(_Around):
-    """A text stream on which control characters come out as escapes."""
+    """Text stream that writes control characters as escapes."""
 
     def write(self, text: str) -> int:
         self.stream.write(without_controls(text))
@@ -52,9 +52,9 @@ class PlainText(_Around):
 
 @contextlib.contextmanager
 def plain_standard_output() -> Iterator[None]:
-    r"""While active, what is printed is `PlainText`, and no character is too much for its encoding.
+    r"""Print through `PlainText` while active, and never fail because of the encoding.
 
-    One that the encoding lacks comes out as an escape, such as \xe9 or \u03b1.
+    A character that the encoding lacks is written as an escape, such as \xe9 or \u03b1.
     """
     stream = sys.stdout
     reconfigure = getattr(stream, "reconfigure", lambda errors: None)
@@ -64,16 +64,16 @@ def plain_standard_output() -> Iterator[None]:
         with contextlib.redirect_stdout(cast(TextIO, PlainText(stream))):
             yield
     finally:
-        # It may have been closed meanwhile, by a reader that has seen enough.
+        # The reader may have closed it meanwhile.
         with contextlib.suppress(OSError, ValueError):
             reconfigure(errors=errors)
 
 
 def data_output() -> TextIO:
-    """Return the standard output for tables: as it is, unless a terminal shows it.
+    """Return standard output for tables: without `PlainText`, unless it is a terminal.
 
     Raises:
-        ValueError: When it was closed.
+        ValueError: When standard output was closed.
     """
     stream = getattr(sys.stdout, "stream", sys.stdout)
     if getattr(stream, "name", None) == os.devnull:  # see `open_standard_streams`
@@ -82,17 +82,17 @@ def data_output() -> TextIO:
 
 
 class Forgiving(_Around):
-    """A stream whose terminal or reader may go away: from then on, what is written is dropped."""
+    """Stream that drops all text once its terminal or reader has gone."""
 
     _has_failed = False
 
     def write(self, text: str) -> int:
-        """Write a text, or drop it."""
+        """Write a text, or drop it after a failure."""
         self._try(lambda: self.stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush what was written."""
+        """Flush the stream, unless it has failed."""
         self._try(self.stream.flush)
 
     def _try(self, call: Callable[[], Any]) -> None:
@@ -105,17 +105,17 @@ class Forgiving(_Around):
 
 
 def is_terminal(stream: Any) -> bool:
-    """Return whether a stream, or anything that has been put in place of one, is a terminal."""
+    """Return whether a stream, or an object used in place of one, is a terminal."""
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
 def columns(stream: Any) -> int | None:
-    """Return the width of the terminal that a stream is, or None where it is none."""
+    """Return the width of a terminal stream in columns, or None for another stream."""
     try:
         size = os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return None
-    return size or 80  # some pseudo-terminals have never been told their size
+    return size or 80  # some pseudo-terminals do not know their size
 
 
 def same_file(one: Any, other: Any) -> bool:

@@ -1,8 +1,8 @@
-"""Threads of this process: how many, work shared among them, and calls that a stop leaves behind.
+"""Threads of this process: their number, parallel work, and calls that can be abandoned.
 
 One call of compiled code may take minutes: a compilation, or one transition of a wide network. The
-main thread hears of no signal inside of it, and a pool's threads are joined when the interpreter
-ends. So long calls are made in daemon threads, and whoever waits for them can stop waiting.
+main thread receives no signal during such a call, and the threads of a pool are joined when the
+interpreter ends. So long calls run in daemon threads, and a caller can stop waiting for them.
 """
 
 import atexit
@@ -21,15 +21,15 @@ from typing import Any, NoReturn, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# What a stop grants a call that is being made: most end within it, and their work is kept.
+# Time that a running call gets after a request to stop: most end within it, and their work is kept.
 GRACE_SECONDS = 2.5
 _at_work: set[Future[Any]] = set()
 
 
 def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-    """Begin function(*arguments) in a thread of its own, in the context of the caller.
+    """Start function(*arguments) in a daemon thread, in the context of the caller.
 
-    Neither `exit_at_once` nor an interrupt that ends a script waits for it.
+    Neither `exit_at_once` nor an interrupt that ends a script waits for the call.
     """
     future: Future[Result] = Future()
     future.set_running_or_notify_cancel()
@@ -51,11 +51,11 @@ def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Re
 
 
 def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return function(*arguments), made in the background.
+    """Call function(*arguments) in the background, and wait for its result.
 
     Raises:
-        KeyboardInterrupt: When the user asked to stop; the call may go on then, and what it
-            returns, or raises, is lost.
+        KeyboardInterrupt: When the user asks to stop. The call may then continue, and its result or
+            exception is lost.
     """
     future = in_background(function, *arguments)
     _wait_for([future])
@@ -65,10 +65,10 @@ def awaited(function: Callable[..., Result], *arguments: Any) -> Result:
 def each_in_background(
     function: Callable[[Item], Result], items: Sequence[Item], num_threads: int
 ) -> list[Result]:
-    """Return [function(item) for item in items], made on so many threads, in any order.
+    """Compute [function(item) for item in items] on `num_threads` threads, in any order.
 
     Raises:
-        KeyboardInterrupt: As `awaited`; no further item is begun.
+        KeyboardInterrupt: As in `awaited`; no further item is started.
     """
     results: list[Any] = [None] * len(items)
     numbers, taking, is_over = iter(range(len(items))), threading.Lock(), threading.Event()
@@ -96,7 +96,7 @@ def each_in_background(
 
 
 def wait_a_little(futures: Collection[Future[Any]]) -> bool:
-    """Wait until calls have ended, for GRACE_SECONDS at most; return whether the user asks to stop."""
+    """Wait at most GRACE_SECONDS for calls to end; return whether the user asked to stop."""
     interrupted, deadline = False, time.monotonic() + GRACE_SECONDS
     while True:
         try:
@@ -107,14 +107,14 @@ def wait_a_little(futures: Collection[Future[Any]]) -> bool:
 
 
 def is_anything_left() -> bool:
-    """Return whether calls are still being made that nobody waits for."""
+    """Return whether background calls are still running."""
     return bool(_at_work)
 
 
 def exit_at_once(code: int) -> NoReturn:
-    """End the process, with what it has printed, and nothing else.
+    """End the process without any cleanup, except that printed output is flushed.
 
-    While threads compute, libraries wait for them when they are unloaded, or crash.
+    While threads compute, libraries that are unloaded would wait for them, or crash.
     """
     _flush()
     os._exit(code)
@@ -123,14 +123,14 @@ def exit_at_once(code: int) -> NoReturn:
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            with contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+            with contextlib.suppress(OSError, ValueError):  # the reader of the stream has gone
                 stream.flush()
 
 
 def _end_of_interpreter() -> None:
-    """End a script that an interrupt ends, now, as Python would; else wait for what is left.
+    """At exit, end an interrupted script at once by SIGINT; otherwise wait for background calls.
 
-    The exit code that a script asked for is not known here.
+    Without an interrupt the process is not ended here, as the script's exit code is not known.
     """
     if is_anything_left() and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
         _flush()
@@ -139,7 +139,7 @@ def _end_of_interpreter() -> None:
     wait(list(_at_work))
 
 
-# As early as this is imported, it is called after what else is to be done at the end.
+# This module is imported early, and functions registered first are called last at exit.
 atexit.register(_end_of_interpreter)
 
 
@@ -151,15 +151,17 @@ def _wait_for(futures: Collection[Future[Any]]) -> None:
         raise
 
 
-# How many ranks of a job share this host, as Open MPI, Intel MPI and MPICH, and MVAPICH say it.
+# Number of ranks on this host, in the variables of Open MPI, of Intel MPI and MPICH, and of
+# MVAPICH.
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
 
 
 def num_cores() -> int:
-    """Return the number of processor cores this process may use.
+    """Return the number of processor cores that this process may use.
 
-    The cores it is pinned to, or fewer where OMP_NUM_THREADS says so, as for BLAS, or where an MPI
-    launcher says that others of its ranks share the host: never more than its share of all cores.
+    This is the number of cores that the process is pinned to. OMP_NUM_THREADS can reduce it, as for
+    BLAS. If an MPI launcher states that several ranks share the host, it is at most this rank's
+    share of all cores.
     """
     cores = os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
@@ -169,20 +171,20 @@ def num_cores() -> int:
 
 
 def _whole_number(variable: str) -> int:
-    """Read an environment variable, 0 where it is no whole number."""
+    """Read a whole number from an environment variable; 0 for any other text."""
     text = os.environ.get(variable, "")
     return int(text) if text.isdecimal() else 0
 
 
 def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """[function(item) for item in items], on as many threads as there are cores.
+    """Compute [function(item) for item in items] with one thread per core.
 
-    NumPy and TensorFlow compute outside the interpreter's lock. BLAS gets one thread meanwhile:
-    its own threads would wait for each other on small matrices and on busy cores.
+    NumPy and TensorFlow compute outside the interpreter's lock. BLAS uses one thread meanwhile: its
+    own threads would wait for each other on small matrices and on busy cores.
 
     Args:
-        function: Called once per item, in any order, in any thread.
-        items: A list.
+        function: Function that is called once per item, in any order, in any thread.
+        items: Arguments of the function.
     """
     count = 1 if len(items) < 2 else min(num_cores(), len(items))
     if count < 2:
@@ -197,10 +199,10 @@ _blas_limits: list[Any] = []
 
 @contextlib.contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """While active, BLAS calls, from any thread, use one thread each; needs threadpoolctl.
+    """Limit every BLAS call of this process to one thread while active; needs threadpoolctl.
 
-    Threads may be in it at the same time, and leave in any order: the last one restores what was, as the
-    number of BLAS threads belongs to the whole process.
+    Several threads may use it at the same time, and leave in any order. The number of BLAS threads
+    belongs to the whole process, so the last thread restores the original number.
     """
     with _blas_lock:
         controller = None if _blas_limits else _controller()
@@ -209,7 +211,7 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         with _blas_lock:
-            # Those who leave before take what is behind the limits of the first.
+            # The first entry holds the original limits, and the last thread to leave takes it.
             limits = _blas_limits.pop()
             if limits is not None:
                 limits.restore_original_limits()
@@ -217,7 +219,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Return threadpoolctl's controller; None where it is missing, which costs time and changes nothing."""
+    """Return the controller of threadpoolctl, or None without it, which only costs time."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

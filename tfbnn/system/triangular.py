@@ -1,15 +1,15 @@
-"""Products with lower triangular matrices, which NumPy takes for full ones."""
+"""Inverses and products of lower triangular matrices, which NumPy treats as full matrices."""
 
 import numpy as np
 
 from tfbnn.system.arrays import Array, row_slices
 
-# An inverse is halved down to so many rows; products have twice as many at a time.
+# Inverses are split in halves down to this number of rows; products take twice as many at a time.
 _BLOCK = 64
 
 
 def triangular_inverse(factor: Array) -> Array:
-    """Return the inverse of a lower triangular matrix."""
+    """Compute the inverse of a lower triangular matrix."""
     size = len(factor)
     if size <= _BLOCK:
         return np.tril(np.linalg.inv(factor))
@@ -22,7 +22,7 @@ def triangular_inverse(factor: Array) -> Array:
 
 
 def triangular_product(matrix: Array, columns: Array) -> Array:
-    """Return a lower triangular matrix times others, without most of the products with zeros."""
+    """Multiply a lower triangular matrix by `columns`, omitting most products with zeros."""
     found = np.empty(columns.shape)
     for rows in row_slices(len(matrix), 2 * _BLOCK):
         np.matmul(matrix[rows, : rows.stop], columns[: rows.stop], out=found[rows])

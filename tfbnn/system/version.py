@@ -1,3 +1,3 @@
-"""The version of the package, without importing anything of it."""
+"""Version of the package, in a module without imports."""
 
 __version__ = "0.2.0"

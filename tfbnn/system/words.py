@@ -1,4 +1,4 @@
-"""Texts for people: suggestions, names, warnings, missing extras, and text fit for terminals, notebooks and JSON."""
+"""Texts for users: suggestions, warnings, missing extras, and output to terminals and notebooks."""
 
 import importlib
 import math
@@ -12,11 +12,11 @@ _LAYOUT = "\n\t"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a sentence such as " Did you mean 'hmc'?", or nothing where no known word is near.
+    """Return a sentence such as " Did you mean 'hmc'?", or "" if no known word is similar.
 
-    Small and capital letters count alike.
+    Upper and lower case are not distinguished.
     """
-    from difflib import get_close_matches  # which predictions have no need of
+    from difflib import get_close_matches  # not needed for predictions
 
     by_letters = {one.lower(): one for one in known}
     near = get_close_matches(word.lower(), by_letters, n=1)
@@ -24,7 +24,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def name_of(value: object) -> str:
-    """Name a value: text itself, a function or class by its name, all else by its class."""
+    """Return a name for a value: a text itself, the name of a function or class, or of its class."""
     if isinstance(value, str):
         return value
     name = getattr(value, "__name__", None)
@@ -32,10 +32,10 @@ def name_of(value: object) -> str:
 
 
 def without_controls(text: str) -> str:
-    r"""Return the text with its control characters as escapes, such as \x1b; new lines and tabs stay.
+    r"""Replace control characters by escapes such as \x1b; keep newlines and tabs.
 
-    A file of somebody else's may hold names that would move the cursor, rename the window or hide
-    what stands around them.
+    An untrusted file may hold names that would move the cursor, rename the window or hide the text
+    around them.
     """
     if text.isascii() and text.translate(dict.fromkeys(map(ord, _LAYOUT))).isprintable():
         return text
@@ -46,7 +46,7 @@ def without_controls(text: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return values as JSON has them: arrays as lists, NaN as None, infinity as the text "inf"."""
+    """Convert values to JSON types: arrays to lists, NaN to None, infinity to the text "inf"."""
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):
@@ -58,14 +58,16 @@ def plain(value: Any) -> Any:
     return value
 
 
-# Packages whose lines say nothing to a user: searches call estimators, and decorators call functions.
+# Packages whose lines do not help users: searches call estimators, and decorators call functions.
 _PASSED_OVER = {"tfbnn", "sklearn", "joblib", "contextlib", "concurrent", "threading"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """`warnings.warn` at the innermost frame outside this package and those that call it for a user.
+    """Issue a warning at the innermost frame of the user's code.
 
-    As `skip_file_prefixes` of Python 3.12; where there is none, in a thread, at the line that warns.
+    Frames of this package, and of packages that call it for a user, are skipped, as with
+    `skip_file_prefixes` of Python 3.12. If there is no other frame, as in a thread, the warning is
+    issued at the caller of this function.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
@@ -77,17 +79,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def required(name: str, need: str, extra: str, otherwise: str = "") -> ModuleType:
-    """Return the module `name`.
+    """Import an optional module; suggest how to install it if that fails.
 
     Args:
-        name: Of the module.
-        need: What needs it, and what it is called, such as "Plots need Matplotlib".
-        extra: The extra that has it, such as "plots".
-        otherwise: What else would help, such as "convert the table to CSV".
+        name: Name of the module.
+        need: Clause about the need for it, such as "Plots need Matplotlib".
+        extra: Extra of tfbnn that installs it, such as "plots".
+        otherwise: Another remedy, such as "convert the table to CSV".
 
     Raises:
-        ImportError: When it is not installed, or cannot be imported, with the command that installs
-            it.
+        ImportError: When the module is not installed, or cannot be imported. The message has the
+            command that installs it.
     """
     try:
         return importlib.import_module(name)
@@ -99,12 +101,11 @@ def required(name: str, need: str, extra: str, otherwise: str = "") -> ModuleTyp
 
 
 def folded(text: str, details: str) -> str:
-    """HTML of a text, the first line bold, above details that unfold on a click.
+    """Format a text as HTML, with the first line in bold and details that unfold on a click.
 
-    It has no colours of its own, so that it suits light and dark pages, and nothing in the texts
-    acts as HTML.
+    No colours are set, so that the HTML suits light and dark pages. The texts are escaped.
     """
-    from html import escape  # which those who only predict need not wait for
+    from html import escape  # not needed for predictions
 
     first, *others = text.splitlines()
     lines = [f"<b>{escape(first)}</b>", *map(escape, others)]

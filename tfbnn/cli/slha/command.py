@@ -1,9 +1,9 @@
 """Make and evaluate folders of networks for the cross sections of new-physics models.
 
-'table' makes the tables to fit to. 'make' packs fitted networks, one per process, into a folder with what they
-mean. 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of all processes with errors
-and trust. 'next' says which points to compute next. Python and GAMBIT read the same folder by
-tfbnn.hep.CrossSectionPredictor.
+'table' makes the training tables. 'make' packs fitted networks, one per process, into a folder with a
+description. 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of all processes
+with errors and trust. 'next' selects the points to compute next. Python and GAMBIT read the same folder
+with tfbnn.hep.CrossSectionPredictor.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from tfbnn.cli import options
 from tfbnn.cli.parsing import texts_of
 from tfbnn.cli.slha import evaluation, info, make, next, table
 
-# What the commands do, and their modules.
+# Commands with their descriptions and modules.
 _COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "table": ("make tables to fit to out of spectra and results", table),
     "make": ("make a folder of processes out of fitted models", make),
@@ -31,5 +31,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, (text, module) in _COMMANDS.items():
         command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
         options.add_options(command, module)
-        # As messages name it.
+        # Messages name the command in this form.
         command.set_defaults(command=f"slha {name}", run=module.run)

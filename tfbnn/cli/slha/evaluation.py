@@ -1,9 +1,9 @@
-"""Give the cross sections of SLHA spectra, or of the points of a table.
+"""Predict the cross sections of SLHA spectra, or of the points of a table.
 
-They are those of all processes of a folder that 'tfbnn slha make' wrote: medians in fb, distances to the
-16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. One row per
-point and process, as CSV on standard output unless -o, -w or --json say something else. Spectra that
-their own program calls invalid (SPINFO 4) are refused.
+All processes of a folder that 'tfbnn slha make' wrote are predicted: medians in fb, distances to the
+16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. The output has
+one row per point and process, as CSV on standard output unless -o, -w or --json is given. Spectra that
+their own program marks invalid (SPINFO 4) are refused.
 
 examples:
   tfbnn slha eval gauginos/ point.slha
@@ -42,7 +42,7 @@ from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 
 _MOST_NAMED = 5
-# Columns, and what they are of `CrossSections`.
+# Columns, and the attributes of `CrossSections` they show.
 _NETWORK = {"central_fb": "central", "err_down_fb": "err_down", "err_up_fb": "err_up"}
 _OTHERS = {
     "other_err_down_fb": "other_down",
@@ -63,7 +63,7 @@ def pids_of(text: str) -> Pids:
 
 
 def _error(text: str) -> tuple[str, Any]:
-    """(name, number or (down, up) or name of a column)."""
+    """Read (name, value); the value is a number, (down, up) or the name of a column."""
     name, separator, value = text.partition("=")
     if not (name and separator and value):
         raise argparse.ArgumentTypeError(
@@ -81,13 +81,13 @@ class PointsOptions:
 
     Attributes:
         folder: Folder of processes.
-        spectra: Files in SLHA, many in one too, tars, or folders of files that end in .slha, .slha1,
-            .slha2, .lha or .spc.
+        spectra: Files in SLHA with one or many spectra, tars, or folders of files that end in .slha,
+            .slha1, .slha2, .lha or .spc.
         table: A table with the inputs in place of spectra.
         id_column: Column of the table that names its points.
-        process: This process only; may be repeated.
-        skip_bad: Leave out spectra that lack something or are called invalid, and say which.
-        trusted: The folder is your own: read its models in this process, which is faster.
+        process: Predict this process only; may be repeated.
+        skip_bad: Leave out spectra that lack a value or are marked invalid, and report them.
+        trusted: Read the models of the folder in this process, which is faster, because it is your own.
     """
 
     folder: Annotated[str, argument("FOLDER")]
@@ -106,13 +106,13 @@ class Options(JsonOptions, PointsOptions):
 
     Attributes:
         output: Table to write, in the format of its ending.
-        write: Write copies of the spectra with XSECTION blocks: to this file where one spectrum is
-            named, else to this folder.
+        write: Write copies of the spectra with XSECTION blocks: to this file if one spectrum is named,
+            else to this folder.
         overwrite: Replace files that -w finds there.
         add_errors: Add the errors of other origin that the folder has, in quadrature, and show the
             parts.
-        error: A relative error of other origin to be added, in place of one of that name in the folder:
-            a number, two for down and up with a comma, or a column of the table.
+        error: A relative error of other origin to add, in place of one of that name in the folder: a
+            number, two for down and up with a comma, or a column of the table.
     """
 
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None
@@ -123,17 +123,17 @@ class Options(JsonOptions, PointsOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, predict in batches, write."""
+    """Read the points, predict them in batches and write the results."""
     spectra, errors = _check_arguments(args), dict(args.error)
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])
     predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
     processes = [*predictor.processes.values()]
     batches = batches_of(predictor, args, spectra, errors)
     copies: dict[str, str] = {}
-    if args.write is not None:  # looked at before any work is done
+    if args.write is not None:  # checked before any work is done
         check_calculations(processes)
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
-        # All are read before any is written, lest copies of some stand in the way of a repeat.
+        # All spectra are read before any copy is written. Otherwise copies of some would block a repeat.
         read = [*batches]
         if inner := [name for names, *_ in read for name in names if name not in copies]:
             raise ValueError(
@@ -192,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def spectra_of(args: argparse.Namespace) -> list[str]:
-    """Return the files of spectra, none for a table; refuse both, and neither."""
+    """Return the files of spectra, an empty list for a table. Refuse both or neither."""
     if (args.table is None) == (not args.spectra):
         raise ValueError("expected SPECTRA or --table POINTS, one of them.")
     if args.table is not None:
@@ -215,7 +215,7 @@ def batches_of(
 
 
 def _check_arguments(args: argparse.Namespace) -> list[str]:
-    """Return the spectra, none for a table; refuse options that contradict each other."""
+    """Return the spectra, an empty list for a table. Refuse options that contradict each other."""
     spectra = spectra_of(args)
     if args.table is None:
         for name, value in args.error:
@@ -239,7 +239,7 @@ def _values_of(
 
 
 def _records_of(columns: Sequence[str], points: Array, values: Array) -> list[dict[str, Any]]:
-    """Return the rows as JSON has them."""
+    """Return the rows as JSON records."""
     return [
         {columns[0]: point}
         | {name: int(value) if name in _WHOLE else value for name, value in zip(columns[1:], row)}
@@ -256,13 +256,13 @@ def _write_copies(
     """Write copies of spectra with XSECTION blocks.
 
     Args:
-        paths: Dict spectrum -> its copy, in the order of the points.
+        paths: Dict spectrum -> path of its copy, in the order of the points.
         processes: The processes of the folder.
-        sections: What was found of the points.
+        sections: Predicted cross sections of the points.
         with_others: Whether errors of other origin are added.
 
     Returns:
-        Number of copies in which another code's cross sections of the same process stay.
+        Number of copies that keep cross sections of another code for the same process.
     """
     down = sections.total_down if with_others else sections.err_down
     up = sections.total_up if with_others else sections.err_up
@@ -283,7 +283,7 @@ def _write_copies(
 
 
 def _citations(processes: Sequence[Process]) -> list[str]:
-    """Return what is to be cited, each once."""
+    """Return the citations, each once."""
     sources = [(process.citation, process.doi and f"doi:{process.doi}") for process in processes]
     texts = (", ".join(filter(None, source)) for source in sources)
     return list(dict.fromkeys(filter(None, texts)))

@@ -1,7 +1,7 @@
-"""Show the processes of a folder, and what inputs they need.
+"""Show the processes of a folder, and the inputs they need.
 
-These are energy, inputs with their places in SLHA or expressions and the ranges that the fit had, order,
-errors of other origin, and whom to cite. No model is read.
+For each process this lists energy, inputs with their SLHA places or expressions and the ranges in the fit,
+order, errors of other origin, and citations. No model is read.
 """
 
 import argparse
@@ -27,7 +27,7 @@ class Options(JsonOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print."""
+    """Print the processes."""
     with index_errors(args.folder):
         entries = read_index(args.folder)["processes"]
         processes = [settings_of(entry) | {"ranges": entry.get("ranges", {})} for entry in entries]
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(process: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for all that is known of a process."""
+    """Yield the lines on a process."""
     first, second = process["pids"]
     yield f"{first} {second} at {process['energy']:g} GeV, fitted in {process['unit']}"
     yield from _inputs(process)
@@ -63,7 +63,7 @@ def _lines(process: dict[str, Any]) -> Iterator[str]:
 
 
 def _inputs(process: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for the inputs at places, and one for each expression."""
+    """Yield a line for the inputs at SLHA places, and one for each expression."""
     ranges, inputs = process["ranges"], check_inputs(process["inputs"])
 
     def text(name: str, one: Input) -> str:

@@ -1,7 +1,7 @@
 """Make a folder of cross-section networks, one per process, out of models that 'tfbnn fit' made.
 
-What their columns mean stands in a description in TOML, below. Inputs may be expressions too; see 'tfbnn slha table
---help', which reads the same description.
+A description in TOML, below, gives the meaning of their columns. Inputs may also be expressions; see
+'tfbnn slha table --help', which reads the same description.
 
 example of a description, gauginos.toml:
   energy = 13000                     # GeV; what stands before the first process holds for all
@@ -37,11 +37,11 @@ class Options:
     """Options of the command.
 
     Attributes:
-        description: What the processes are.
+        description: Description of the processes.
         folder: Folder of processes to write.
-        existing: What becomes of processes that FOLDER holds already: refuse (default) to touch it; add
-            others to them; update those of the same particles and leave the rest; replace all.
-        trusted: Models that the description names are your own: read them in this process.
+        existing: Treatment of processes that FOLDER holds already: refuse (default) to change it; add
+            others to them; update those of the same particles and keep the rest; replace all.
+        trusted: Read the models that the description names in this process, because they are your own.
     """
 
     description: Annotated[str, argument("DESCRIPTION.toml")]

@@ -1,8 +1,8 @@
-"""Say which points to compute next: those of which the networks know least, inside the training inputs.
+"""Select the points to compute next: those with the largest predicted errors inside the training inputs.
 
-Candidates are SLHA spectra, folders or tars of them, or with --table a table of points. They are sorted by the
-largest predicted error of their processes, relative to the cross section; a process whose trust is -1 does
-not count, as there its error means little. One row per point, as CSV.
+Candidates are SLHA spectra, folders or tars of them, or with --table a table of points. They are sorted by
+the largest predicted error of their processes, relative to the cross section. A process whose trust is -1
+is ignored, because its error means little. The output is CSV with one row per point.
 
 examples:
   tfbnn slha next gauginos/ candidates/ -n 300 -o next.csv
@@ -28,7 +28,7 @@ class Options(PointsOptions):
     """Options of the command.
 
     Attributes:
-        num_points: How many points to name.
+        num_points: Number of points to select.
         output: Table to write, in the format of its ending.
     """
 
@@ -37,7 +37,7 @@ class Options(PointsOptions):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict all candidates, and print those of largest error."""
+    """Predict all candidates, and write those with the largest errors."""
     check_integer("--num-points", args.num_points, minimum=1)
     spectra = spectra_of(args)
     check_output(args.output, TABLE, [args.folder, args.table, *spectra])

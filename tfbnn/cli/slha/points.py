@@ -1,4 +1,4 @@
-"""Points of a scan, batch by batch: out of SLHA spectra, or of a table; and where copies of spectra go."""
+"""Read the points of a scan in batches, from SLHA spectra or a table, and write copies of spectra."""
 
 import itertools
 import lzma
@@ -27,11 +27,11 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def find_spectra(paths: Sequence[str]) -> list[str]:
-    """Return the files that are meant: those named, and of each folder those with one of `SPECTRUM_ENDINGS`.
+    """Return the files to read: named files, and those in named folders with one of `SPECTRUM_ENDINGS`.
 
     Raises:
-        FileNotFoundError: For what is not there.
-        ValueError: For a folder without any.
+        FileNotFoundError: For a path that does not exist.
+        ValueError: For a folder without such files.
     """
     found: list[str] = []
     for path in paths:
@@ -52,9 +52,10 @@ def find_spectra(paths: Sequence[str]) -> list[str]:
 
 
 def read_spectra(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every spectrum in files: one or many each, or a tar of files with `SPECTRUM_ENDINGS`.
+    """Yield (name, text) of every spectrum in files.
 
-    A spectrum is named by its path, in a tar by TAR/PATH, and the second of a file by PATH#2.
+    A file holds one or many spectra, or is a tar of files with `SPECTRUM_ENDINGS`. A spectrum is named by its
+    path, or TAR/PATH in a tar. The second spectrum of a file is PATH#2, and so on.
     """
     for path in paths:
         if not path.lower().endswith(_TARS):
@@ -75,12 +76,12 @@ def _each(name: str, text: str) -> Iterator[tuple[str, str]]:
         yield (name if number == 1 else f"{name}#{number}"), one
 
 
-# Comments may be in any encoding, and come out as they were.
+# Comments may be in any encoding; this error handler preserves their bytes.
 _ERRORS = "surrogateescape"
 
 
 def read_text(path: str) -> str:
-    """Return the text of a spectrum, from which `write_text` makes the same bytes, whatever they are."""
+    """Return the text of a spectrum. `write_text` restores the same bytes from it."""
     with open(path, encoding="utf-8", errors=_ERRORS, newline="") as file:
         return file.read()
 
@@ -88,18 +89,19 @@ def read_text(path: str) -> str:
 def paths_of_copies(
     target: str, given: Sequence[str], spectra: Sequence[str], overwrite: bool
 ) -> dict[str, str]:
-    """Return a dict spectrum -> its copy, refused where something would be lost.
+    """Return a dict spectrum -> path of its copy, after checking that nothing is lost.
 
-    Copies go into a folder, or where one spectrum was named and no folder is there, to a file.
+    Copies are written to a folder. If a single spectrum was named and the target is not a folder, its copy
+    is written to that file.
 
     Args:
-        target: As given with -w.
+        target: Path given with -w.
         given: Files and folders, as given.
-        spectra: The files that are meant.
-        overwrite: Whether files that are there are replaced.
+        spectra: The files found in them.
+        overwrite: Whether existing files are replaced.
 
     Raises:
-        ValueError: When two copies would have one name, or a file is there already.
+        ValueError: When two copies would have the same path, or a file exists already.
         OSError: When nothing could be written.
     """
     is_file = list(given) == list(spectra) and len(spectra) == 1
@@ -126,21 +128,21 @@ def paths_of_copies(
 
 
 def write_text(path: str, text: str) -> None:
-    """Write the text of a spectrum, which has its name once it is complete.
+    """Write the text of a spectrum. The file gets its name once it is complete.
 
-    What is new does not wait for the disk, as its original is there, and 10 000 files take seconds,
-    not minutes.
+    A new file does not wait for the disk, because its original still exists. This way 10 000 files take
+    seconds, not minutes.
     """
     with replacing(path, lasting=os.path.lexists(path)) as temporary:
         Path(temporary).write_text(text, "utf-8", _ERRORS, newline="")
 
 
-# Points that are read before they are predicted together: enough to outweigh a call.
+# Points that are predicted together, enough to make the overhead of a call negligible.
 _AT_ONCE = 1000
 
 
-# Some points: their names, paths of spectra or ids; inputs name -> values [n]; relative errors of other
-# origin, as `predict` takes them.
+# A batch of points: (names, which are paths of spectra or ids; dict input -> values [n]; relative errors of
+# other origin, as for `predict`).
 Batch: TypeAlias = tuple[list[str], Mapping[str, Array], Mapping[str, Any]]
 
 
@@ -153,14 +155,14 @@ def of_spectra(
     """Yield the points of SLHA files.
 
     Args:
-        predictor: Says which inputs are needed.
+        predictor: Predictor that determines the inputs.
         paths: The files.
         errors: Relative errors of all points.
-        skip_bad: Whether files that lack something are named and left out.
+        skip_bad: Whether spectra that lack a value are reported and left out.
 
     Raises:
-        ValueError: For a file that lacks something, with its name.
-        OSError: For one that cannot be read.
+        ValueError: For a spectrum that lacks a value, with its name.
+        OSError: For a file that cannot be read.
     """
     told: set[str] = set()
     spectra = read_spectra(paths)
@@ -173,7 +175,7 @@ def of_spectra(
                     rows.append(predictor.read_slha_string(text))
                 names.append(path)
                 for warning in dict.fromkeys(str(one.message) for one in found):
-                    if warning not in told:  # many spectra of a scan say the same
+                    if warning not in told:  # many spectra of a scan give the same warning
                         say(f"Warning: {path}: {warning}")
                         told.add(warning)
             except ValueError as error:
@@ -194,9 +196,9 @@ def of_table(
     """Yield the points of a table, which has inputs under the names of the fit.
 
     Args:
-        predictor: Says which inputs are needed.
+        predictor: Predictor that determines the inputs.
         path: Path of the table.
-        id_column: Column with their names; None: their numbers, from 0.
+        id_column: Column with the names of the points; None: their numbers, from 0.
         errors: Dict name -> relative error of all points, or name of the column that has them.
 
     Raises:
@@ -220,7 +222,7 @@ def of_table(
 
 
 def _ids(table: Table, id_column: str | None) -> list[str]:
-    """Names of all points; of a column that is read as numbers these, 100.0 as 100."""
+    """Return the names of all points. If their column was read as numbers, 100.0 becomes 100."""
     if id_column is None:
         return [*map(str, range(len(table)))]
     ids = [*map(str, table.labels([id_column])[:, 0].tolist())]

@@ -1,8 +1,9 @@
-"""Make tables to fit to, out of SLHA spectra and the results of their calculations.
+"""Make training tables from SLHA spectra and the results of their calculations.
 
-SPECTRA are files, folders or tars of SLHA; a file may hold many. A description in TOML says where cross sections
-are and what a table has, below. Points whose spectrum is called invalid (SPINFO 4), that lack something or
-whose calculation failed are left out and counted. 'tfbnn slha make' reads the same description.
+SPECTRA are SLHA files, folders or tars of them; a file may hold many spectra. A description in TOML, below,
+gives the location of the cross sections and the columns of a table. Points are left out and counted if their
+spectrum is marked invalid (SPINFO 4), if they lack a value, or if their calculation failed. 'tfbnn slha make'
+reads the same description.
 
 example of a description, gauginos.toml:
   energy = 13000
@@ -22,8 +23,8 @@ example of a description, gauginos.toml:
   errors = {pdf = {relative = "pdf / NLO", model = "pdf.h5"}}
   model = "chi10chi20.h5"            # for 'tfbnn slha make'
 
-An input that another uses, N11 above, is no column of its own. A cross section that is no number above zero, -1 say,
-is a failed calculation.
+An input that another one uses, N11 above, does not become a column. A cross section that is not a positive
+number, such as -1, counts as a failed calculation.
 
 examples:
   tfbnn slha table spectra/ gauginos.toml -o chi10chi20.csv
@@ -55,10 +56,10 @@ class Options:
     """Options of the command.
 
     Attributes:
-        spectra: Files in SLHA, many in one too, tars, or folders of files that end in .slha, .slha1,
-            .slha2, .lha or .spc.
-        description: What the tables are.
-        output: Table to write, in the format of its ending; of several processes a folder.
+        spectra: Files in SLHA with one or many spectra, tars, or folders of files that end in .slha,
+            .slha1, .slha2, .lha or .spc.
+        description: Description of the tables.
+        output: Table to write, in the format of its ending; for several processes a folder.
     """
 
     spectra: Annotated[list[str], argument("SPECTRA", nargs="+")]
@@ -67,7 +68,7 @@ class Options:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read all spectra, and write a table of each process."""
+    """Read all spectra, and write a table for each process."""
     if args.output == STREAM:
         raise ValueError("-o must name a file, or a folder for several processes, received '-'.")
     results, tabulations = read_tabulations(args.description)
@@ -100,7 +101,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name_of(one: Tabulation) -> str:
-    """Return the name of a table among others; a minus at its beginning would be taken for an option."""
+    """Return the name of a table among others.
+
+    It does not begin with a minus, which would be taken for an option.
+    """
     first, second = sorted(one.pids, key=lambda code: (code < 0, abs(code)))
     return f"{first}_{second}.csv"
 

@@ -1,1 +1,1 @@
-"""Log densities, their derivatives, and the coordinates they are sampled in."""
+"""Log densities, their derivatives, and the coordinates in which they are sampled."""

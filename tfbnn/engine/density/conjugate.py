@@ -1,15 +1,15 @@
 """Bayesian linear regression in closed form: y = x^T v + noise, v ~ N(0, I), unit noise variance.
 
-Rows are in the last place: x [..., p, n] are the features of n rows and y [..., J, n] their targets,
-each divided by the row's noise scale; the J targets have independent v [..., p, J]. Given y, v is
-normal with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features
-matrices are p x p (feature space) and follow from sums over rows, which may come block by block; else
-they are N x N (data space) and need all rows at once. Everything is float64 inside, whatever the
-dtype of x: the eigenvalues of I + x x^T run from 1 to N / noise variance.
+Rows are the last axis: x [..., p, n] are the features of n rows and y [..., J, n] their targets, each
+divided by the row's noise scale. The J targets have independent v [..., p, J]. Given y, v is normal
+with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features, matrices
+are p x p (feature space) and computed from sums over rows, which can be added block by block.
+Otherwise they are N x N (data space) and need all rows at once. All computations are in float64 for
+every dtype of x, because the eigenvalues of I + x x^T range from 1 to N / noise variance.
 
 References:
     Hron et al. 2022, arXiv:2206.07673, for the map in feature space. Andrews 1968, AIAA Journal 6,
-    1165, for the square root of the covariance in data space, which takes a Cholesky factor alone.
+    1165, for the square root of the covariance in data space, which needs only a Cholesky factor.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ _LOG_2PI = 1.8378770664093453
 
 
 class ReadoutPosterior(NamedTuple):
-    """The posterior of v, in feature space or in data space.
+    """Posterior of v, in feature space or in data space.
 
     Attributes:
         lower: Cholesky factor of I + x x^T [..., p, p]; in data space of I + x^T x [..., N, N].
         mean: Posterior mean of v [..., p, J].
-        x: In data space all rows [..., p, N], float64; in feature space None.
+        x: All rows [..., p, N], float64, in data space; None in feature space.
     """
 
     lower: Tensor
@@ -35,19 +35,19 @@ class ReadoutPosterior(NamedTuple):
 
     @property
     def half_log_det(self) -> Tensor:
-        """Half the log determinant of I + x x^T [...], which I + x^T x has, too."""
+        """Half the log determinant of I + x x^T [...], which equals that of I + x^T x."""
         return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(self.lower)), axis=-1)
 
     @property
     def covariance_root(self) -> Tensor:
-        """F, upper triangular, with F F^T the covariance of v: [..., p, p] in either space."""
+        """Upper triangular F with F F^T the covariance of v: [..., p, p] in both spaces."""
         lower = self.lower
         if self.x is not None:
             lower = tf.linalg.cholesky(_plus_identity(tf.matmul(self.x, self.x, transpose_b=True)))
         return tf.linalg.triangular_solve(lower, _identity_like(lower), adjoint=True)
 
     def root_times(self, columns: Tensor) -> Tensor:
-        """Return a square root of the covariance times columns [..., p, J]."""
+        """Multiply columns [..., p, J] by a square root of the covariance."""
         if self.x is None:
             return tf.linalg.triangular_solve(self.lower, columns, adjoint=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
@@ -56,7 +56,7 @@ class ReadoutPosterior(NamedTuple):
         return columns - tf.matmul(self.x, inside)
 
     def inverse_root_times(self, columns: Tensor) -> Tensor:
-        """Return the inverse of `root_times`."""
+        """Compute the inverse of `root_times`."""
         if self.x is None:
             return tf.matmul(self.lower, columns, transpose_a=True)
         inside = tf.matmul(self.x, columns, transpose_a=True)
@@ -64,27 +64,27 @@ class ReadoutPosterior(NamedTuple):
         return columns + tf.matmul(self.x, inside)
 
     def covariance_times_x(self, inverse: Tensor, x: Tensor) -> Tensor:
-        """Return Sigma x [..., p, n] of some rows, in data space of all.
+        """Compute Sigma x [..., p, n] for some rows, in data space for all.
 
-        `inverse` is that of the matrix whose Cholesky factor is `lower`.
+        `inverse` is the inverse of the matrix whose Cholesky factor is `lower`.
         """
         return tf.matmul(inverse, x) if self.x is None else tf.matmul(x, inverse)
 
 
 def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return x x^T [..., p, p] and x y^T [..., p, J], float64, whose sums over rows feature space needs."""
+    """Compute x x^T [..., p, p] and x y^T [..., p, J], float64, to be summed over rows."""
     x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
     return tf.matmul(x, x, transpose_b=True), tf.matmul(x, y, transpose_b=True)
 
 
 def in_feature_space(gram: Tensor, cross: Tensor) -> ReadoutPosterior:
-    """Return the posterior from the sums over all rows of `products`."""
+    """Compute the posterior from `products` summed over all rows."""
     lower = tf.linalg.cholesky(_plus_identity(gram))
     return ReadoutPosterior(lower, tf.linalg.cholesky_solve(lower, cross))
 
 
 def in_data_space(x: Tensor, y: Tensor) -> ReadoutPosterior:
-    """Return the posterior from all rows, x [..., p, N] and y [..., J, N]."""
+    """Compute the posterior from all rows, x [..., p, N] and y [..., J, N]."""
     x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
     lower = tf.linalg.cholesky(_plus_identity(tf.matmul(x, x, transpose_a=True)))
     inside = tf.linalg.cholesky_solve(lower, tf.linalg.matrix_transpose(y))
@@ -92,20 +92,20 @@ def in_data_space(x: Tensor, y: Tensor) -> ReadoutPosterior:
 
 
 def residuals(posterior: ReadoutPosterior, x: Tensor, y: Tensor) -> Tensor:
-    """Return y - mean^T x of some rows, float64 [..., J, n]."""
+    """Compute y - mean^T x for some rows, float64 [..., J, n]."""
     return tf.cast(y, tf.float64) - tf.matmul(
         posterior.mean, tf.cast(x, tf.float64), transpose_a=True
     )
 
 
 def log_marginal(posterior: ReadoutPosterior, squares: Tensor, num_rows: Tensor) -> Tensor:
-    """Log density of y with v integrated out, summed over targets: float64 [...].
+    """Compute the log density of y with v integrated out, summed over targets: float64 [...].
 
     Args:
         posterior: ReadoutPosterior.
-        squares: Squared `residuals`, summed over all rows and targets [...]. With those of the mean
-            they are y^T (I + x^T x)^-1 y, without the cancellation that sums of y^2 would have.
-        num_rows: The rows that count, a scalar tensor; x and y are zero in the others.
+        squares: Squared `residuals`, summed over all rows and targets [...]. With the squares of the
+            mean they add up to y^T (I + x^T x)^-1 y, without the cancellation of sums of y^2.
+        num_rows: Number of rows that count, a scalar tensor; x and y are zero in the others.
     """
     num_targets = posterior.mean.shape[-1]
     squares += tf.reduce_sum(posterior.mean**2, [-2, -1])
@@ -116,10 +116,10 @@ def log_marginal(posterior: ReadoutPosterior, squares: Tensor, num_rows: Tensor)
 def pull_back(
     posterior: ReadoutPosterior, dtype: Any
 ) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Return the function of some rows, (x, residuals), to the gradient of `log_marginal` in (x, y).
+    """Return the function from (x, residuals) of some rows to the gradient of `log_marginal` in (x, y).
 
-    It is the closed form, which costs another product of the features with a matrix and no derivative
-    of a factorisation; that product is made in `dtype`, the one of x.
+    It uses the closed form, which costs one more product of the features with a matrix, but no
+    derivative of a factorisation. The product is computed in `dtype`, the dtype of x.
     """
     inverse = tf.linalg.cholesky_solve(posterior.lower, _identity_like(posterior.lower))
     mean = tf.cast(posterior.mean, dtype)
@@ -134,16 +134,16 @@ def pull_back(
 
 
 def draw(posterior: ReadoutPosterior, normal: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn standard normal numbers [..., p, J] into v of the posterior; and the log determinant [...].
+    """Map standard normal numbers [..., p, J] to v; return v and the log determinant [...] of the map.
 
-    Both are float64; the determinant is that of the map from the numbers to v.
+    Both are float64.
     """
     v = posterior.mean + posterior.root_times(tf.cast(normal, tf.float64))
     return v, -normal.shape[-1] * posterior.half_log_det
 
 
 def to_normal(posterior: ReadoutPosterior, v: Tensor) -> Tensor:
-    """Return the inverse of `draw`: v [..., p, J] -> standard normal numbers [..., p, J], float64."""
+    """Map v [..., p, J] to standard normal numbers [..., p, J], float64, the inverse of `draw`."""
     return posterior.inverse_root_times(tf.cast(v, tf.float64) - posterior.mean)
 
 

@@ -1,8 +1,8 @@
-"""Training rows as tensors of a few lengths, so that one compiled program serves many numbers of rows.
+"""Training rows as padded tensors, so that one compiled program serves many numbers of rows.
 
-XLA compiles anew for every shape. Rows therefore lie in arrays that are a little longer than they
-need to be; how many of them count is a run-time number, and the others, copies of the first row so
-that nothing overflows there alone, are masked in every sum. A row may stand for several.
+XLA compiles again for every shape. Rows are therefore stored in arrays that are a little longer than
+needed, and the number of rows that count is a run-time number. The padding consists of copies of the
+first row, so that nothing overflows only there, and is masked in every sum. A row may have a weight.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
-# Rows are a multiple of so many, the width of a processor's vectors, and of an eighth of the power
-# of two below them: at most an eighth of the arrays is padding, and a factor of two in the number of
-# rows has eight programs. Four where rows are so few that padding costs next to nothing.
+# Lengths are multiples of 16, the width of a processor's vectors, and of an eighth of the next lower
+# power of two. At most an eighth of an array is then padding, and each factor of two in the number of
+# rows has eight programs. For few rows, where padding costs next to nothing, it has four.
 _LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
 _FEW_ROWS, _LENGTHS_OF_FEW = 512, 4
 
-# From so many rows on chains sum them in so many pieces: then a gradient takes milliseconds, beside
-# which the start of other programs is little. More cores than these do not make it faster.
+# From this number of rows on, chains sum them in pieces: a gradient then takes milliseconds, and the
+# start of other programs costs little in comparison. More cores than pieces do not make it faster.
 _ROWS_IN_PIECES, _NUM_PIECES = 2**18, 16
 
 
 class Data(NamedTuple):
-    """Transformed rows as tensors, rows last; those in [first, last) count.
+    """Transformed rows as tensors with rows last; only the rows in [first, last) count.
 
     Attributes:
-        x: [D, L], or [C, D, L] where every network has its own rows.
-        y: [K, L], or [C, K, L].
+        x: Inputs [D, L], or [C, D, L] if every network has its own rows.
+        y: Targets [K, L], or [C, K, L].
         row_noise: Known standard deviations, of the shape of y, or None.
-        first, last: Places of the first row that counts and of the one after the last, int32.
-        weights: How many rows each stands for [1, L], or [C, L], in the dtype of x; or None: itself.
-        num_pieces: In how many parts sums over rows may be made beside each other, a plain number that
-            never follows from cores or devices: how many are there changes no bit.
+        first, last: Positions of the first row that counts and of the one after the last, int32.
+        weights: Weight of each row [1, L], or [C, L], in the dtype of x; None for weights of one.
+        num_pieces: Number of parts in which sums over rows may be computed in parallel. It is a plain
+            number that does not depend on cores or devices, so that their number changes no bit.
     """
 
     x: Tensor
@@ -52,32 +52,32 @@ class Data(NamedTuple):
 
     @property
     def length(self) -> int:
-        """L, the rows there is room for."""
+        """Length L of the arrays, padding included."""
         return int(self.x.shape[-1])
 
     @property
     def num_rows(self) -> Tensor:
-        """N, the rows that count, an int32 tensor."""
+        """Number N of rows that count, an int32 tensor."""
         return self.last - self.first
 
     @property
     def total_weight(self) -> float:
-        """Return how many rows those that count stand for, outside compiled programs."""
+        """Total weight of the rows that count, outside compiled programs."""
         return float(tf.reduce_sum(self.counted(tf.ones([self.length], tf.float64))))
 
     @property
     def counts(self) -> Tensor:
-        """Return which rows count: boolean [L]."""
+        """Mask of the rows that count: boolean [L]."""
         place = tf.range(self.length)
         return (place >= self.first) & (place < self.last)
 
     def counted(self, array: Tensor) -> Tensor:
-        """Return an array [..., L] times the weights of its rows, with zeros in those that do not count."""
+        """Multiply an array [..., L] by the weights of its rows, with zeros in rows that do not count."""
         kept = tf.where(self.counts, array, tf.zeros_like(array))
         return kept if self.weights is None else kept * tf.cast(self.weights, kept.dtype)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Return the Data whose arrays are `function` of these; a missing one stays None."""
+        """Apply a function to all arrays; a missing array stays None."""
         arrays = {name: getattr(self, name) for name in ("x", "y", "row_noise", "weights")}
         return self._replace(
             **{name: function(array) for name, array in arrays.items() if array is not None}
@@ -88,9 +88,10 @@ class Data(NamedTuple):
         return self.map(lambda array: tf.cast(array, dtype))
 
     def block(self, index: Tensor, length: int) -> Self:
-        """Rows index * length and following, in arrays of this length; at most that of these.
+        """Return the block of rows that begins at index * length, in arrays of this length.
 
-        The last block reaches back into rows of the one before it, which do not count there.
+        `length` is at most the length of these arrays. The last block may overlap with the one before
+        it; the shared rows do not count in the last block.
         """
         begin = index * length
         start = tf.minimum(begin, self.length - length)
@@ -106,17 +107,17 @@ class Data(NamedTuple):
         )
 
     def even_length(self, most: int) -> int:
-        """Return the length of as few blocks as have at most so many rows, all about full; at least 16."""
+        """Return the length of the fewest blocks of at most `most` rows, all nearly full; at least 16."""
         most = max(most - most % _LEAST_MULTIPLE, _LEAST_MULTIPLE)
         num_blocks = -(-self.length // most)
         return min(padded_to(-(-self.length // num_blocks), _LEAST_MULTIPLE), self.length)
 
     def num_blocks(self, length: int) -> Tensor:
-        """Return how many blocks of this length have rows that count, an int32 tensor."""
+        """Return the number of blocks of this length up to the last row that counts, an int32 tensor."""
         return (self.last + (length - 1)) // length
 
     def rows(self) -> Self:
-        """Return the rows that count and no others, outside compiled programs."""
+        """Return only the rows that count, outside compiled programs."""
         first, last = int(self.first), int(self.last)
         return self.map(lambda array: array[..., first:last])._replace(
             first=tf.constant(0), last=tf.constant(last - first), num_pieces=1
@@ -126,7 +127,7 @@ class Data(NamedTuple):
 def make_data(
     x: Array, y: Array, row_noise: Array | None, dtype: str, weights: Array | None = None
 ) -> Data:
-    """Put transformed NumPy rows on the device: x [N, D], y and row_noise [N, K], weights [N]."""
+    """Convert transformed NumPy rows to Data: x [N, D], y and row_noise [N, K], weights [N]."""
     num_rows = len(x)
     padding = padded_length(num_rows) - num_rows
 
@@ -142,25 +143,25 @@ def make_data(
 
 
 def num_pieces(num_rows: int, jit_compile: bool) -> int:
-    """Return in how many pieces chains sum so many rows, if XLA may compile these."""
+    """Return the number of pieces in which chains sum these rows; more than one needs XLA."""
     return _NUM_PIECES if jit_compile and num_rows >= _ROWS_IN_PIECES else 1
 
 
 def no_rows(dtype: str) -> Data:
-    """Return the Data of a density that has none."""
+    """Return Data without rows, for a density that has none."""
     nothing = tf.zeros([0, 0], dtype)
     return Data(nothing, nothing, None, tf.constant(0), tf.constant(0))
 
 
 def all_of(x: Tensor, y: Tensor, row_noise: Tensor | None) -> Data:
-    """Return data of tensors whose rows all count, rows last."""
+    """Return the Data of tensors with rows last, all of which count."""
     return Data(x, y, row_noise, tf.constant(0), tf.constant(x.shape[-1]))
 
 
 def padded_length(num_rows: int) -> int:
-    """Return the length of arrays that hold so many rows: at most an eighth longer.
+    """Return the length of arrays that hold `num_rows` rows, at most an eighth longer.
 
-    Below 512 rows a quarter, and below 64 multiples of 16.
+    Below 512 rows it is at most a quarter longer, and below 64 the next multiple of 16.
     """
     lengths = _LENGTHS_OF_FEW if num_rows < _FEW_ROWS else _LENGTHS_PER_OCTAVE
     multiple = max(_LEAST_MULTIPLE, 2 ** (num_rows.bit_length() - 1) // lengths)
@@ -168,12 +169,12 @@ def padded_length(num_rows: int) -> int:
 
 
 def padded_to(number: int, multiple: int) -> int:
-    """Return the next multiple."""
+    """Round a number up to the next multiple."""
     return -(-number // multiple) * multiple
 
 
 def earlier_data(spec: NetworkSpec, dtype: str) -> Data:
-    """Return the earlier rows of a spec as the engine takes them."""
+    """Return the earlier rows of a spec as Data."""
     kept = spec.earlier
     if kept is None:
         return no_rows(dtype)
@@ -182,13 +183,13 @@ def earlier_data(spec: NetworkSpec, dtype: str) -> Data:
 
 
 class WeightedRows(NamedTuple):
-    """Rows on the scale the network sees, and how many each stands for.
+    """Transformed rows with weights, as NumPy arrays.
 
     Attributes:
-        x: [N, D].
-        y: [N, K].
+        x: Inputs [N, D].
+        y: Targets [N, K].
         noise: Known standard deviations [N, K], or None.
-        weights: [N], or None: each for itself.
+        weights: Weights [N], or None for weights of one.
     """
 
     x: Array
@@ -198,23 +199,23 @@ class WeightedRows(NamedTuple):
 
     @property
     def counts(self) -> Array:
-        """The weights, ones where there are none."""
+        """The weights [N], ones if there are none."""
         return np.ones(len(self.x)) if self.weights is None else self.weights
 
     def taken(self, places: Array | slice) -> Self:
-        """Return some of them."""
+        """Return the rows at the given positions."""
         arrays = {name: array for name, array in self._asdict().items() if array is not None}
         return self._replace(**{name: array[places] for name, array in arrays.items()})
 
     def data(self, dtype: str = "float64") -> Data:
-        """Return them as the engine takes them."""
+        """Convert the rows to Data."""
         return make_data(self.x, self.y, self.noise, dtype, self.weights)
 
 
 def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRows:
-    """Return the rows of the fit, weighted by the power of their likelihood, and the spec's earlier ones.
+    """Return the rows of the fit, weighted by their likelihood power, and the spec's earlier rows.
 
-    Their likelihood is that of `spec.of_earlier()`.
+    The likelihood of all of them is that of `spec.of_earlier()`.
     """
     x, y = (np.asarray(array, np.float64) for array in (rows.x, rows.y))
     weights, kept = np.full(len(x), spec.likelihood_power), spec.earlier
@@ -234,7 +235,10 @@ def all_rows(spec: NetworkSpec, rows: NetworkRows | WeightedRows) -> WeightedRow
 
 
 def known_noise(spec: NetworkSpec, noise: Array | None, y: Array) -> Array:
-    """Known noise of rows, or offsets of counts [N, K], where those of other rows are known."""
+    """Return the known noise of rows, or offsets of counts, with defaults filled in: [N, K].
+
+    It is needed if only a part of the rows has known noise or offsets.
+    """
     if noise is not None:
         return noise
     given = None if spec.has_counts else spec.likelihood.noise_scale

@@ -1,10 +1,10 @@
 """Normalised log densities in TensorFlow, registered for every prior and every likelihood.
 
-Terms are computed in the dtype of the parameters and summed in float64: the sums have magnitudes of
+Terms are computed in the dtype of the parameters and summed in float64. The sums have magnitudes of
 N times a few units, and float32 would round them at the size of an acceptance ratio's numerator.
-Those of the likelihood are of one row each; `tfbnn.engine.density.row_blocks` sums them.
+The likelihood has one term per row; `tfbnn.engine.density.row_blocks` sums them.
 
-What a user's own priors and noise compute is checked before anything is compiled.
+A user's own priors and noise densities are checked before anything is compiled.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ from tfbnn.spec.required import required_of
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
 
-# Values that a density is tried at before a fit.
+# Shape of the values at which a user's density is checked before a fit.
 _PROBED = (3, 4)
 
 
 def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -> None:
-    """Refuse what a function of the user's returns where it is no tensor of this shape.
+    """Check that the result of a user's function is a tensor of this shape.
 
     Raises:
-        TypeError: For no tensor.
-        ValueError: For another shape.
+        TypeError: If it is not a tensor.
+        ValueError: If it has another shape.
     """
     if not tf.is_tensor(value):
         raise TypeError(
@@ -45,10 +45,10 @@ def check_tensor(expected: str, value: Any, shape: Sequence[int], advice: str) -
 
 
 def check_dependence(name: str, gradient: Tensor | None) -> None:
-    """Refuse a function without a gradient.
+    """Check that a function has a gradient.
 
     Raises:
-        TypeError: For None.
+        TypeError: If the gradient is None.
     """
     if gradient is None:
         raise TypeError(
@@ -58,11 +58,11 @@ def check_dependence(name: str, gradient: Tensor | None) -> None:
 
 
 def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
-    """`log_prob` of an own class at values of any shape.
+    """Compute `log_prob` of a user's class at values of any shape.
 
     Raises:
-        TypeError: When what comes is no tensor of this dtype.
-        ValueError: When it has another shape.
+        TypeError: If the result is not a tensor of this dtype.
+        ValueError: If it has another shape.
     """
     name, density = type(own).__name__, own.log_prob(values)
     expected = f"{name}.log_prob must return a tensor of {values.dtype.name}, {list(values.shape)}"
@@ -76,17 +76,17 @@ def elementwise(own: CustomPrior | CustomNoise, values: Tensor) -> Tensor:
 
 
 def values_of(own: CustomPrior | CustomNoise, points: Array) -> Array:
-    """`log_prob` of an own class at an array, float64; minus infinity is a value."""
+    """Compute `log_prob` of a user's class at an array, float64; minus infinity is allowed."""
     return elementwise(own, tf.constant(points, tf.float64)).numpy()
 
 
 def noise_information(noise: CustomNoise) -> tuple[float, float]:
-    """Fisher information of noise with standard deviation 1, in its location and in its log scale.
+    """Compute the Fisher information of noise in its location and log scale, at standard deviation 1.
 
-    Mean squares of the scores, by quadrature and by TensorFlow's derivative of `log_prob`.
+    It is the mean square of the scores, by quadrature, with TensorFlow's derivative of `log_prob`.
 
     Raises:
-        ValueError: When one is not finite.
+        ValueError: If one is not finite.
     """
     return awaited(_information, noise)
 
@@ -101,7 +101,7 @@ def _information(noise: CustomNoise) -> tuple[float, float]:
             tape.watch(points)
             log_density = elementwise(noise, points)
         density = np.exp(log_density)
-        # Far out the density is zero, and its logarithm overflows.
+        # Far out, the density is zero and its logarithm overflows.
         score = np.where(density > 0.0, tape.gradient(log_density, points), 0.0)
         return np.stack([score**2 * density, ((z - mean) * score + 1.0) ** 2 * density])
 
@@ -115,11 +115,11 @@ def _information(noise: CustomNoise) -> tuple[float, float]:
 
 
 def check_own_densities(spec: NetworkSpec) -> None:
-    """Refuse own classes whose densities could not be sampled, before anything is compiled.
+    """Check before compilation that densities of a user's classes can be sampled.
 
     Raises:
         TypeError, ValueError: For tensors of another shape or dtype, for values and gradients that are
-            not finite at draws, for noise without moments.
+            not finite at draws, and for noise without moments.
     """
     for own in spec.own_settings:
         generator = np.random.default_rng(0)
@@ -140,10 +140,10 @@ def check_own_densities(spec: NetworkSpec) -> None:
 def check_gradient(
     own: CustomPrior | CustomNoise, values: Array, dtype: str
 ) -> tuple[Array, Array]:
-    """Log density and gradient at values, arrays as these, both finite.
+    """Compute log density and gradient at values, of the same shape, and check that they are finite.
 
     Raises:
-        TypeError, ValueError: When they are not, or no tensors of this shape and dtype.
+        TypeError, ValueError: If they are not finite, or not tensors of this shape and dtype.
     """
     name, points = type(own).__name__, tf.constant(values, dtype)
     with tf.GradientTape() as tape:
@@ -167,13 +167,13 @@ _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
 @required_of(priors.WeightPrior)
 def weight_log_prior(prior: priors.WeightPrior, weights: Tensor, scale: Tensor = None) -> Tensor:
-    """Log density of weights [C, n] under a weight prior, float64 [C].
+    """Compute the log density of weights [C, n] under a weight prior, float64 [C].
 
     Args:
         prior: A weight prior from tfbnn.priors.
         weights: Weights [C, n].
-        scale: Prior scale, a number, or [C, m] of m that are sampled; None takes the one of the
-            prior. The ntk parameterisation passes 1.
+        scale: Prior scale, a number, or m sampled scales [C, m]; None uses the scale of the prior.
+            The ntk parameterisation passes 1.
     """
 
 
@@ -212,7 +212,7 @@ def _hierarchical(
 def _own_prior(prior: CustomPrior, weights: Tensor, scale: Tensor | None = None) -> Tensor:
     if scale is None:
         return _sum(elementwise(prior, weights), -1)
-    # In ntk theta has the weights over the scale of their prior.
+    # In ntk, theta contains the weights divided by the scale of their prior.
     width = prior.scale or 1.0
     density = _sum(elementwise(prior, width * weights), -1)
     return density + weights.shape[-1] * log(width)
@@ -221,7 +221,7 @@ def _own_prior(prior: CustomPrior, weights: Tensor, scale: Tensor | None = None)
 def _scale_of_weights(
     prior: priors.WeightPrior, weights: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return (what divides weights [C, n], the mean of its logarithm, float64 [C] or a number)."""
+    """Return (divisor of the weights [C, n], mean of its logarithm, float64 [C] or a number)."""
     scale = tf.convert_to_tensor(prior.scale if scale is None else scale, weights.dtype)
     log_scale = tf.cast(tf.math.log(scale), tf.float64)
     if not scale.shape.rank:
@@ -231,7 +231,7 @@ def _scale_of_weights(
 
 @required_of(priors.ScalePrior)
 def scale_log_prior(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
-    """Log density of log(s), the Jacobian included, summed over the last axis: [C, n] -> [C]."""
+    """Compute the log density of log(s), Jacobian included, summed over the last axis: [C, n] -> [C]."""
 
 
 @scale_log_prior.register(priors.LogNormal)
@@ -263,11 +263,12 @@ def _half_cauchy(prior: priors.HalfCauchy, log_scale: Tensor) -> Tensor:
 
 
 class Noise(NamedTuple):
-    """Learned and known noise of C networks; without C of one.
+    """Learned and known noise of C networks, or of one network without the axis C.
 
     Attributes:
         log_scale: Learned log noise scales [C, number of them].
-        of_rows: Known standard deviations [K, n] or [C, K, n], transformed, offsets of counts, or None.
+        of_rows: Known transformed standard deviations [K, n] or [C, K, n], or offsets of counts, or
+            None.
     """
 
     log_scale: Tensor
@@ -275,11 +276,11 @@ class Noise(NamedTuple):
 
     @property
     def learned(self) -> "Noise":
-        """What is learned alone."""
+        """The learned noise without the known one."""
         return self._replace(of_rows=None)
 
     def beside(self, learned: Tensor) -> Tensor:
-        """Return learned scales with the known ones added in quadrature."""
+        """Add the known standard deviations to learned scales in quadrature."""
         return learned if self.of_rows is None else tf.sqrt(learned**2 + self.of_rows**2)
 
 
@@ -287,12 +288,12 @@ class Noise(NamedTuple):
 def row_log_likelihood(
     likelihood: likelihoods.Likelihood, outputs: Tensor, y: Tensor, noise: Noise
 ) -> Tensor:
-    """Log likelihood of every row, summed over targets: [C, n], better in float64.
+    """Compute the log likelihood of every row, summed over targets: [C, n], preferably float64.
 
     Args:
         likelihood: A likelihood settings object.
         outputs: Network outputs [C, num_outputs, n].
-        y: Transformed targets [K, n] or [C, K, n]; class numbers of class likelihoods.
+        y: Transformed targets [K, n] or [C, K, n]; class numbers for class likelihoods.
         noise: Noise.
     """
 
@@ -317,7 +318,7 @@ def _student_t(
 @row_log_likelihood.register(CustomNoise)
 def _own_noise(likelihood: CustomNoise, outputs: Tensor, y: Tensor, noise: Noise) -> Tensor:
     scale = noise_scale(likelihood, noise, outputs.dtype)
-    # A thread of its own knows nothing of the graph, or the tape, in which tensors have no values.
+    # In a separate thread, because tensors have no values inside the current graph or tape.
     mean, stddev = awaited(lambda: likelihood.moments)
     density = elementwise(likelihood, (y - outputs) / scale * stddev + mean)
     return _sum(_float64(density) - _float64(tf.math.log(scale)) + log(stddev), -2)
@@ -362,19 +363,19 @@ def _categorical(
     likelihood: likelihoods.Categorical, outputs: Tensor, y: Tensor, noise: Noise
 ) -> Tensor:
     numbers = tf.range(outputs.shape[-2], dtype=outputs.dtype)[:, None]
-    # The sum picks one entry without a gather, whose gradient would be a scatter.
+    # The sum selects one entry; the gradient of a gather would be a scatter.
     picked = tf.reduce_sum(tf.where(y == numbers, outputs, 0.0), axis=-2, keepdims=True)
     return -_float64(tf.reduce_logsumexp(outputs - picked, axis=-2))
 
 
 def log_rates(outputs: Tensor, noise: Noise) -> Tensor:
-    """Return logarithms of the rates of counts, float64: outputs [C, K, n] with the offsets of rows."""
+    """Compute the log rates of counts, float64: outputs [C, K, n] plus the offsets of the rows."""
     logs = _float64(outputs)
     return logs if noise.of_rows is None else logs + _float64(noise.of_rows)
 
 
 def noise_scale(likelihood: likelihoods.Likelihood, noise: Noise, dtype: Any) -> Tensor:
-    """Return noise scales of a likelihood that has them, in a shape that fits outputs [C, K, n]."""
+    """Return the noise scales of a likelihood, in a shape that broadcasts to outputs [C, K, n]."""
     if likelihood.noise_scale == likelihoods.LEARNED:
         return noise.beside(tf.exp(noise.log_scale)[:, :, None])
     if noise.of_rows is not None:
@@ -396,22 +397,22 @@ def _float64(values: Tensor) -> Tensor:
 
 
 def layer_scales(layer: Layer, prior: priors.LayerPrior, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Prior scales of one layer: of the kernel [C or 1, inputs or 1], of the bias [C or 1, 1]."""
+    """Return the prior scales of one layer: kernel [C or 1, inputs or 1], bias [C or 1, 1]."""
     kernel_scales = group_scales(prior.kernel, layer.kernel.scales, theta)
     return kernel_scales, group_scales(prior.bias, layer.bias.scales, theta)
 
 
 def group_scales(prior: priors.WeightPrior, place: slice, theta: Tensor) -> Tensor:
-    """Prior scales of the weights that share a prior: [C or 1, their number]."""
+    """Return the prior scales of weights that share a prior: [C or 1, number of scales]."""
     if prior.scale_prior is None:
         return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
     return tf.exp(theta[:, place])
 
 
 def per_weight(values: Tensor, count: int) -> Tensor:
-    """One number per scale [..., m] -> one per weight [..., count], see `tfbnn.spec.layout`.
+    """Repeat one number per scale [..., m] for its weights [..., count], see `tfbnn.spec.layout`.
 
-    A single one is left alone [..., 1]: it broadcasts, and XLA sums its gradient in one pass.
+    A single number stays [..., 1]: it broadcasts, and XLA sums its gradient in one pass.
     """
     *batch, num_scales = values.shape
     if num_scales == 1:

@@ -1,4 +1,4 @@
-"""The density of each kind of spec."""
+"""Choice of the density for each kind of spec."""
 
 from typing import overload
 
@@ -14,7 +14,7 @@ def density_of(spec: NetworkSpec) -> Potential: ...
 @overload
 def density_of(spec: Sampled) -> Density: ...
 def density_of(spec: Sampled) -> Density:
-    """Return the density that a spec describes, of theta."""
+    """Return the density of theta that a spec describes."""
     if isinstance(spec, InfiniteSpec):
         return Marginal(spec)
     return FunctionDensity(spec) if isinstance(spec, DensitySpec) else Potential(spec)

@@ -1,10 +1,11 @@
-"""Curvature that likelihoods and priors contribute: Fisher information in the outputs and in scales.
+"""Curvature of likelihoods and priors: Fisher information in the outputs and in the scales.
 
 The information Lambda in the outputs of one row is a diagonal matrix, or that of a categorical
-distribution; both offer the two operations that the Gauss-Newton matrix is made of.
+distribution. Both provide the two operations that the Gauss-Newton matrix needs.
 
-All float64. Laplace and Uniform priors enter with the precision of the normal of equal variance, those
-of a user's own with that of the normal whose central 68.27 % are as wide.
+All values are float64. Laplace and Uniform priors contribute the precision of the normal with equal
+variance. A user's own priors contribute the precision of the normal whose central 68.27 % interval is
+equally wide.
 """
 
 from collections.abc import Callable
@@ -27,45 +28,45 @@ from tfbnn.spec.required import required_of
 
 
 class DiagonalInformation(NamedTuple):
-    """Lambda = diag(weights), weights [num_outputs, n]: of outputs that are independent."""
+    """Information of independent outputs: Lambda = diag(weights), weights [num_outputs, n]."""
 
     weights: Tensor
 
     def of_rows(self, counts: Tensor) -> Self:
-        """Return the same of rows that count so often, [n] or [1, n]."""
+        """Return the information with the rows weighted by `counts`, [n] or [1, n]."""
         return self._replace(weights=self.weights * counts)
 
     def times(self, vectors: Tensor) -> Tensor:
-        """Lambda times vectors [num_outputs, n]."""
+        """Multiply vectors [num_outputs, n] by Lambda."""
         return self.weights * vectors
 
     def root_times(self, jacobian: Tensor) -> Tensor:
-        """L^T J with Lambda = L L^T, for a Jacobian J [num_outputs, P, n], of the same shape."""
+        """Compute L^T J with Lambda = L L^T for a Jacobian J [num_outputs, P, n], in its shape."""
         return jacobian * tf.sqrt(self.weights)[:, None, :]
 
 
 class CategoricalInformation(NamedTuple):
-    """Lambda = diag(p) - p p^T, probabilities p [M, n]: of the logits of M classes.
+    """Information of the logits of M classes: Lambda = diag(p) - p p^T, probabilities p [M, n].
 
-    Its factor is L^T = diag(sqrt(p)) (I - 1 p^T), so that L L^T = diag(p) - p p^T because the
-    probabilities add up to one. No matrix M x M is formed. `counts` is how often a row counts, a
-    number or [1, n].
+    The factor is L^T = diag(sqrt(p)) (I - 1 p^T). Then L L^T = diag(p) - p p^T, because the
+    probabilities add up to one. No matrix M x M is formed. `counts` is the weight of a row, a number
+    or [1, n].
     """
 
     probabilities: Tensor
     counts: Tensor | float = 1.0
 
     def of_rows(self, counts: Tensor) -> Self:
-        """Return the same of rows that count so often, [n] or [1, n]."""
+        """Return the information with the rows weighted by `counts`, [n] or [1, n]."""
         return self._replace(counts=tf.reshape(counts, [1, -1]))
 
     def times(self, vectors: Tensor) -> Tensor:
-        """Lambda times vectors [M, n]."""
+        """Multiply vectors [M, n] by Lambda."""
         mean = tf.reduce_sum(self.probabilities * vectors, axis=0)
         return self.counts * self.probabilities * (vectors - mean)
 
     def root_times(self, jacobian: Tensor) -> Tensor:
-        """L^T J for a Jacobian J [M, P, n], of the same shape."""
+        """Compute L^T J for a Jacobian J [M, P, n], in its shape."""
         weights = self.probabilities[:, None, :]
         mean = tf.reduce_sum(weights * jacobian, axis=0)
         return tf.sqrt(self.counts * weights) * (jacobian - mean)
@@ -79,16 +80,16 @@ Fisher: TypeAlias = tuple[Information, Tensor]
 def likelihood_information(  # type: ignore[empty-body]  # others are registered for each class
     likelihood: likelihoods.Likelihood, outputs: Tensor, noise: Noise
 ) -> Fisher:
-    """Fisher information in the network outputs and in the learned noise scales.
+    """Compute the Fisher information in the network outputs and in the learned noise scales.
 
     Args:
         likelihood: A likelihood settings object.
-        outputs: Network outputs of one network [num_outputs, n], float64.
+        outputs: Outputs of one network [num_outputs, n], float64.
         noise: Noise.
 
     Returns:
         (DiagonalInformation or CategoricalInformation in the outputs, information of every row in
-        the log noise scales [their number, n]).
+        the log noise scales [number of scales, n]).
     """
 
 
@@ -118,7 +119,7 @@ def _negative_binomial(
         scatter = tf.reshape(tf.constant(likelihood.noise_scale, mean.dtype), [-1, 1]) ** 2 * mean
         return DiagonalInformation(mean / (1.0 + scatter)), tf.zeros_like(outputs[:0])
     scatter = tf.exp(2.0 * noise.log_scale)[:, None] * mean
-    # In the log scale as of a normal distribution with this variance.
+    # The information in the log scale is that of a normal distribution with this variance.
     return DiagonalInformation(mean / (1.0 + scatter)), 2.0 * (scatter / (1.0 + scatter)) ** 2
 
 
@@ -155,7 +156,7 @@ def _own_noise(likelihood: CustomNoise, outputs: Tensor, noise: Noise) -> Fisher
 def _location_scale(
     likelihood: likelihoods.Likelihood, outputs: Tensor, noise: Noise, unit: tuple[float, float]
 ) -> Fisher:
-    """Return the information of noise that has `unit` in its location and log scale, at variance 1."""
+    """Compute the information of noise with information `unit` in location and log scale at variance 1."""
     location, scale = unit
     known = 0.0 if noise.of_rows is None else noise.of_rows**2
     if likelihood.noise_scale == likelihoods.LEARNED:
@@ -168,9 +169,9 @@ def _location_scale(
 
 
 def prior_curvature(spec: NetworkSpec, theta: Tensor) -> Tensor:
-    """Diagonal [P] of the prior's curvature at one theta [P], a float64 tensor.
+    """Compute the diagonal [P] of the prior's curvature at one theta [P], a float64 tensor.
 
-    A sampled scale has the Fisher information 2 per weight that depends on it in the prior.
+    A sampled scale has the Fisher information 2 for each weight whose prior depends on it.
     """
     layout, theta = spec.layout, tf.cast(theta, tf.float64)
     weights, noise, scales = [], [], []
@@ -191,20 +192,20 @@ def prior_curvature(spec: NetworkSpec, theta: Tensor) -> Tensor:
 
 @lru_cache(maxsize=32)
 def compiled_prior_curvature(spec: NetworkSpec) -> Callable[[Tensor], Tensor]:
-    """`prior_curvature` of one model, compiled: operation by operation it takes milliseconds."""
+    """Compile `prior_curvature` of one model, because uncompiled it takes milliseconds."""
     return compiled(partial(prior_curvature, spec), jit_compile=False)
 
 
 @required_of(priors.WeightPrior)
 def weight_precision(prior: priors.WeightPrior, log_scales: Tensor, is_ntk: bool) -> Tensor:
-    """Inverse variance of the weights, or of what stands for them: a number, or several [m].
+    """Return the inverse prior variance of the sampled weights: a number, or several [m].
 
-    Several are one per scale, or one per weight.
+    Several numbers are one per scale or one per weight.
 
     Args:
         prior: A weight prior.
         log_scales: Its sampled log scales [m], or None.
-        is_ntk: Whether the scale sits in the network, so that the weights have the prior scale 1.
+        is_ntk: Whether the network contains the scale, so that the weights have prior scale 1.
     """
 
 
@@ -235,7 +236,7 @@ def _own_prior(prior: CustomPrior, log_scales: Tensor, is_ntk: bool) -> Tensor:
 
 @required_of(priors.ScalePrior)
 def scale_curvature(prior: priors.ScalePrior, log_scale: Tensor) -> Tensor:
-    """Minus the second derivatives of the log density of log(s), one per entry."""
+    """Compute minus the second derivatives of the log density of log(s), one per entry."""
 
 
 @scale_curvature.register(priors.LogNormal)

@@ -1,12 +1,12 @@
 """The Gauss-Newton matrix of the potential: J^T Lambda J + prior curvature, in blocks of rows.
 
-J is the Jacobian of the network outputs and Lambda the Fisher information of the likelihood in
-them, times the power to which the density has it; noise scales and prior scales add their Fisher
-information on the diagonal. Rows of an earlier posterior count like any others. The matrix is
-positive semi-definite by construction, and positive definite where every prior has curvature.
-Everything is float64, because the eigenvalues on nearly noise-free data run from 1 to more than
-1e9. The products stay with BLAS, which uses their symmetry: half the time of TensorFlow's at P = 562
-and P = 1172, and XLA has no fast product of large float64 matrices on a CPU.
+J is the Jacobian of the network outputs. Lambda is the Fisher information of the likelihood in the
+outputs, times the power of the likelihood in the density. Noise scales and prior scales add their
+Fisher information on the diagonal. Rows of an earlier posterior count like any others. The matrix is
+positive semi-definite by construction, and positive definite if every prior has curvature.
+Everything is float64, because the eigenvalues on nearly noise-free data range from 1 to more than
+1e9. The products are left to BLAS, which uses their symmetry: it takes half the time of TensorFlow at
+P = 562 and P = 1172, and XLA has no fast product of large float64 matrices on a CPU.
 
 References:
     Schraudolph 2002, Neural Computation 14, 1723. Martens 2020, arXiv:1412.1193.
@@ -40,20 +40,20 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
 _BLOCK_ROWS = 1024
-# Without a Jacobian blocks may be longer: of 4096 rows they take half the time.
+# Without a Jacobian blocks can be longer: with 4096 rows they take half the time.
 _BLOCK_ROWS_OF_BEND = 4096
-# Outputs are differenced over a tenth of a step, as Transtrum and Sethna 2012 have it.
+# Outputs are differenced over a tenth of a step, as in Transtrum and Sethna 2012.
 _BEND = 0.1
-# Shares of the blocks that are summed side by side, each into a matrix of its own. As many whatever
-# the number of cores, so that the order of the sum is one.
+# Number of shares of the blocks, summed in parallel into one matrix each. It does not depend on the
+# number of cores, so that the order of the sum is always the same.
 NUM_SHARES = 4
 
-# Number and length of a block of rows.
+# Index and length of a block of rows.
 BlockPlace: TypeAlias = tuple[Tensor, int]
 
 
 def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Curvature of minus the log density at one network.
+    """Compute the Gauss-Newton curvature of minus the log density at one network.
 
     Args:
         spec: NetworkSpec.
@@ -71,14 +71,14 @@ def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 
 
 def all_rows(spec: NetworkSpec, data: Data) -> Iterator[tuple[NetworkSpec, Data]]:
-    """(spec, Data) of the rows of a fit, and of those before it."""
+    """Yield (spec, Data) of the rows of a fit, then of the rows of earlier fits."""
     yield spec, data
     if spec.earlier is not None:
         yield spec.of_earlier(), earlier_data(spec, "float64")
 
 
 def _of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Array:
-    """Return the share of the likelihood of rows in the matrix, computed on all cores."""
+    """Compute the likelihood part of the matrix for some rows, on all cores."""
     scaled_columns = _of_blocks(_scaled_columns, spec)
     blocks = list(blocks_of(data))
 
@@ -98,13 +98,13 @@ def _of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Array:
 def gauss_newton_matrices(
     spec: NetworkSpec, theta: Tensor, data: Data, likelihood_weights: Tensor
 ) -> Tensor:
-    """Return the same matrices at several networks, inside compiled programs.
+    """Compute the Gauss-Newton matrices at several networks, inside compiled programs.
 
     Args:
         spec: NetworkSpec.
         theta: Parameters [C, P], a float64 tensor.
         data: Data in float64.
-        likelihood_weights: Powers of the likelihood, besides that of the spec, float64 [C].
+        likelihood_weights: Powers of the likelihood in addition to that of the spec, float64 [C].
 
     Returns:
         Symmetric matrices [C, P, P], a float64 tensor.
@@ -117,8 +117,8 @@ def gauss_newton_matrices(
 
 
 def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
-    """Return the share of the likelihood of rows in the matrices of several networks: [C, P, P]."""
-    # In Keras models the rows are vectorised already.
+    """Compute the likelihood part of the matrices of several networks for some rows: [C, P, P]."""
+    # Keras models already vectorise the rows.
     each = tf.map_fn if isinstance(spec, KerasSpec) else tf.vectorized_map
 
     def information(rows: Data) -> Tensor:
@@ -134,7 +134,7 @@ def _matrices_of_rows(spec: NetworkSpec, theta: Tensor, data: Data) -> Tensor:
 
 
 def gauss_newton_diagonal(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return the diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
+    """Compute the diagonal [P] of the Gauss-Newton matrix, float64, without the matrix."""
     theta = tf.constant(theta, tf.float64)
     total = compiled_prior_curvature(spec)(theta)
     for one, rows in all_rows(spec, data):
@@ -144,16 +144,16 @@ def gauss_newton_diagonal(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 
 
 def scaled_jacobian(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Lambda^(1/2) J with one line per row and output [N * outputs, P], float64; earlier rows last.
+    """Compute Lambda^(1/2) J with one line per row and output [N * outputs, P], float64.
 
-    Worth having whole only for fewer lines than parameters.
+    Earlier rows come last. The whole matrix is useful only with fewer lines than parameters.
     """
     parts = [counted_columns(one, theta, rows) for one, rows in all_rows(spec, data)]
     return np.concatenate([columns.reshape(len(theta), -1).T for columns in chain(*parts)])
 
 
 def counted_columns(spec: NetworkSpec, theta: Array, data: Data) -> Iterator[Array]:
-    """J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, block by block."""
+    """Yield J^T Lambda^(1/2) [P, outputs, n] of the rows of `data` that count, NumPy, by blocks."""
     theta = tf.constant(theta, tf.float64)
     for index, length in blocks_of(data):
         columns, _ = _of_blocks(_scaled_columns, spec)(theta, data, index, length)
@@ -162,13 +162,13 @@ def counted_columns(spec: NetworkSpec, theta: Array, data: Data) -> Iterator[Arr
 
 
 def outputs_bend(spec: NetworkSpec, theta: Array, step: Array, data: Data) -> Array:
-    """J^T Lambda f'' [P], float64, with f'' the second derivative of the outputs along a step.
+    """Compute J^T Lambda f'' [P], float64, with f'' the second derivative of the outputs along a step.
 
-    By a central difference over a tenth of the step.
+    The derivative is a central difference over a tenth of the step.
 
     Args:
         spec: NetworkSpec.
-        theta, step: [P].
+        theta, step: Parameters and step [P].
         data: Data.
     """
     theta, step = tf.constant(theta, tf.float64), tf.constant(step, tf.float64)
@@ -180,16 +180,16 @@ def outputs_bend(spec: NetworkSpec, theta: Array, step: Array, data: Data) -> Ar
 
 
 def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[BlockPlace]:
-    """Return (number, length) of the blocks of rows that count, of at most so many each."""
+    """Return (index, length) of the blocks that contain rows that count, with at most `most` rows each."""
     length = data.even_length(most)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
 
 
 @lru_cache(maxsize=128)
 def _of_blocks(function: Callable[..., Any], spec: NetworkSpec) -> Any:
-    """Compile a function of (spec, theta, rows, ...) for (theta, Data, number of a block, its length, ...).
+    """Compile a function (spec, theta, rows, ...) into one of (theta, Data, block index, length, ...).
 
-    Rows are cut inside of the program: outside, that took a fifth of a matrix's time.
+    Rows are cut inside the program: outside, this took a fifth of the time of a matrix.
     """
 
     def cut(theta: Tensor, data: Data, index: Tensor, length: int, *others: Any) -> Any:
@@ -215,7 +215,7 @@ def _add_bend(spec: NetworkSpec, theta: Tensor, rows: Data, step: Tensor, total:
 
 
 def _scaled_columns(spec: NetworkSpec, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor]:
-    """J^T Lambda^(1/2) [P, outputs * n], and the information in the noise scales, [P]."""
+    """Compute J^T Lambda^(1/2) [P, outputs * n] and the information in the noise scales [P]."""
     jacobian, outputs = output_jacobian(spec, theta, rows.x)
     information, noise = _information(spec, theta, rows, outputs)
     scaled = information.root_times(jacobian)
@@ -223,7 +223,7 @@ def _scaled_columns(spec: NetworkSpec, theta: Tensor, rows: Data) -> tuple[Tenso
 
 
 def _information(spec: NetworkSpec, theta: Tensor, rows: Data, outputs: Tensor) -> Fisher:
-    """(Lambda, the information in the noise scales [P]) of a likelihood to its power."""
+    """Compute (Lambda, information in the noise scales [P]), times the likelihood power."""
     place = spec.layout.log_noise_scale
     noise_of_rows = Noise(theta[place], rows.row_noise)
     information, noise = likelihood_information(spec.likelihood, outputs, noise_of_rows)
@@ -235,10 +235,10 @@ def _information(spec: NetworkSpec, theta: Tensor, rows: Data, outputs: Tensor) 
 
 
 def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return derivatives of the outputs in theta, and the outputs.
+    """Compute the Jacobian of the outputs in theta, and the outputs.
 
-    By hand, one back-propagation per output: a taped Jacobian of the same rows takes about ten times
-    as long.
+    It is written by hand with one back-propagation per output. A taped Jacobian of the same rows
+    takes about ten times as long.
 
     Args:
         spec: NetworkSpec.
@@ -272,24 +272,24 @@ def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor
 
 
 def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slot) -> Tensor:
-    """Return derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
+    """Compute derivatives in the log prior scales of one kernel or bias: [num_outputs, m, n].
 
     Args:
         spec: NetworkSpec.
-        jacobian: Derivatives in its weights [num_outputs, number of them, n].
+        jacobian: Derivatives in its weights [num_outputs, number of weights, n].
         theta: Parameters [P].
-        slot: Places of the weights and of the m scales in theta.
+        slot: Slices of the weights and of the m scales in theta.
     """
     num_scales, (count, _, num_rows) = slot.scales.stop - slot.scales.start, jacobian.shape
     if not (spec.is_ntk and num_scales):
         return tf.zeros([count, num_scales, num_rows], jacobian.dtype)
-    # In ntk a sampled prior scale s multiplies its weights: d/d log s = sum of w d/dw.
+    # In ntk a sampled prior scale s multiplies its weights, so d/d log s = sum of w d/dw.
     jacobian = tf.reshape(jacobian, [count, num_scales, -1, num_rows])
     return tf.einsum("kmpn,mp->kmn", jacobian, tf.reshape(theta[slot.weights], [num_scales, -1]))
 
 
 def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
-    """Return layers (input, effective kernel, its factors, that of the bias, slope), the last sum."""
+    """Return layers (input, effective kernel, kernel factors, bias factor, slope), and the outputs."""
     layers, hidden = [], x
     for index, (kernel, bias, *factors) in enumerate(_effective_layers(spec, theta)):
         total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
@@ -302,7 +302,7 @@ def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tens
 
 
 def _effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield (kernel [I, O], bias [O], their factors [inputs or 1, 1] and [1]) of every layer."""
+    """Yield (kernel [I, O], bias [O], kernel factors [I or 1, 1], bias factor [1]) of every layer."""
     for layer, prior in zip(spec.layout.layers, spec.priors):
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
         if spec.is_ntk:

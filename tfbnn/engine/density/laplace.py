@@ -1,8 +1,8 @@
-"""The Laplace approximation around one network, and what single rows say there.
+"""The Laplace approximation around one network, and the contributions of single rows to it.
 
-The precision is the Gauss-Newton matrix of minus the log density in all parameters, noise and prior
-scales included, which is positive definite wherever the priors have curvature; the Hessian of a
-network need not be. A prior without curvature at the mode still gets a finite width from rounding.
+The precision is the Gauss-Newton matrix of minus the log density in all parameters, including noise
+and prior scales. It is positive definite wherever the priors have curvature; the Hessian of a network
+need not be. A prior without curvature at the mode still gets a finite width from rounding.
 
 References:
     MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, arXiv:2008.08400.
@@ -23,24 +23,24 @@ from tfbnn.system.threads import single_threaded_blas
 
 
 def precision_factors(curvature: Array) -> Array:
-    """Lower Cholesky factors of curvatures [..., P, P], float64.
+    """Compute the lower Cholesky factors of curvatures [..., P, P], float64.
 
-    Directions that neither prior nor data determine keep a finite length.
+    Directions that neither prior nor data determine keep a finite width.
 
     Raises:
-        numpy.linalg.LinAlgError: Where a curvature is not positive definite.
+        numpy.linalg.LinAlgError: If a curvature is not positive definite.
     """
     floors = np.finfo(np.float64).eps * np.trace(curvature, axis1=-2, axis2=-1)
     return np.linalg.cholesky(curvature + floors[..., None, None] * np.eye(curvature.shape[-1]))
 
 
 def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:
-    """Lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network theta [P].
+    """Compute the lower Cholesky factor [P, P] of the Gauss-Newton matrix at a network theta [P].
 
-    None where the matrix is not finite, or not positive definite.
+    Return None if the matrix is not finite or not positive definite.
     """
     precision = density_of(spec).curvature(theta, data)
-    with single_threaded_blas():  # or the last bits would depend on the number of cores
+    with single_threaded_blas():  # otherwise the last bits depend on the number of cores
         try:
             factor = precision_factors(precision)
         except np.linalg.LinAlgError:
@@ -49,22 +49,22 @@ def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:
 
 
 def laplace_draws(spec: NetworkSpec, mode: Array, data: Data, num_draws: int, seed: int) -> Array:
-    """Draws of N(mode, H^-1), H the Gauss-Newton matrix at the mode.
+    """Draw from N(mode, H^-1), with H the Gauss-Newton matrix at the mode.
 
-    With H = L L^T each is mode + L^-T z, z standard normal: no inverse is formed.
+    With H = L L^T, a draw is mode + L^-T z, z standard normal. No inverse is formed.
 
     Args:
         spec: NetworkSpec.
         mode: Parameters [P].
         data: Data.
-        num_draws: How many.
-        seed: Of z, which is the same whatever the device.
+        num_draws: Number of draws.
+        seed: Seed of z, which is the same on every device.
 
     Returns:
-        [num_draws, P], float64.
+        Draws [num_draws, P], float64.
 
     Raises:
-        StartError: When the matrix is not finite, or not positive definite.
+        StartError: If the matrix is not finite or not positive definite.
     """
     from scipy.linalg import solve_triangular
 
@@ -81,7 +81,9 @@ def laplace_draws(spec: NetworkSpec, mode: Array, data: Data, num_draws: int, se
 
 
 def row_leverages(spec: NetworkSpec, theta: Array, data: Data, factor: Array) -> Array:
-    """Return how many parameters each row determines, the trace of Lambda J H^-1 J^T of it: [N], float64.
+    """Compute the leverage of each row, the trace of its Lambda J H^-1 J^T: [N], float64.
+
+    It is the number of parameters that the row determines.
 
     Args:
         spec: NetworkSpec.
@@ -97,7 +99,7 @@ def row_leverages(spec: NetworkSpec, theta: Array, data: Data, factor: Array) ->
 
 
 def row_scores_and_information(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return for each row the gradient of its log likelihood through the outputs, and its J^T Lambda J.
+    """Compute the gradient of each row's log likelihood through the outputs, and its J^T Lambda J.
 
     Returns:
         [P + P (P + 1) / 2, N], float64: gradients, then the upper triangles.

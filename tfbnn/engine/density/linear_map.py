@@ -1,7 +1,7 @@
 """Linear coordinates in which the kernels run: theta = map(z).
 
-Every kernel gets its preconditioner this way, so none has to know about mass matrices. The map is
-constant while a kernel uses it, so its Jacobian cancels from every acceptance ratio.
+Every kernel gets its preconditioner this way, so no kernel has to handle mass matrices. The map is
+constant while a kernel uses it, so its Jacobian cancels in every acceptance ratio.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from tfbnn.system.arrays import Array
 
 
 class DiagonalMap(NamedTuple):
-    """theta = scale * z, elementwise.
+    """Diagonal map theta = scale * z, elementwise.
 
     Attributes:
         scale: Array or tensor [C, P].
@@ -23,26 +23,26 @@ class DiagonalMap(NamedTuple):
     scale: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """Return z [C, P] -> theta [C, P]."""
+        """Map z [C, P] to theta [C, P]."""
         return self.scale * z
 
     def inverse(self, theta: Tensor) -> Tensor:
-        """Return theta [C, P] -> z [C, P]."""
+        """Map theta [C, P] to z [C, P]."""
         return theta / self.scale
 
     def pull_back(self, gradient: Tensor) -> Tensor:
-        """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
+        """Convert a gradient with respect to theta to one with respect to z, both [C, P]."""
         return self.scale * gradient
 
 
 class DenseMap(NamedTuple):
-    """theta = centre + matrix z.
+    """Dense map theta = centre + matrix z.
 
     Attributes:
-        centre: [C, P].
-        matrix: [C, P, P], upper triangular.
-        transposed: [C, P, P], the transposes of `matrix`: XLA on a CPU multiplies by a transposed
-            matrix up to eleven times more slowly than by a stored one (P = 1142).
+        centre: Centres [C, P].
+        matrix: Upper triangular matrices [C, P, P].
+        transposed: Transposes of `matrix` [C, P, P]. On a CPU, XLA multiplies by a transposed matrix
+            up to eleven times more slowly than by a stored one (P = 1142).
     """
 
     centre: Tensor
@@ -50,7 +50,7 @@ class DenseMap(NamedTuple):
     transposed: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """Return z [C, P] -> theta [C, P]."""
+        """Map z [C, P] to theta [C, P]."""
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
         def times_matrix(z: Tensor) -> Any:
@@ -59,22 +59,22 @@ class DenseMap(NamedTuple):
         return self.centre + times_matrix(z)
 
     def inverse(self, theta: Tensor) -> Tensor:
-        """Return theta [C, P] -> z [C, P], outside compiled programs."""
+        """Map theta [C, P] to z [C, P], outside compiled programs."""
         shift = (theta - self.centre)[..., None]
         return tf.linalg.triangular_solve(self.matrix, shift, lower=False)[..., 0]
 
     def pull_back(self, gradient: Tensor) -> Tensor:
-        """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
+        """Convert a gradient with respect to theta to one with respect to z, both [C, P]."""
         return _times(self.transposed, gradient)
 
 
 class LowRankMap(NamedTuple):
-    """theta = centre + scale * (z + vectors (factors * vectors^T z)), for few rows and many parameters.
+    """Map theta = centre + scale * (z + vectors (factors * vectors^T z)), for few rows and large P.
 
     Attributes:
-        centre, scale: [C, P].
-        vectors: [C, P, n], orthonormal columns.
-        factors: [C, n], above -1.
+        centre, scale: Centres and scales [C, P].
+        vectors: Orthonormal columns [C, P, n].
+        factors: Factors [C, n], above -1.
     """
 
     centre: Tensor
@@ -83,25 +83,26 @@ class LowRankMap(NamedTuple):
     factors: Tensor
 
     def forward(self, z: Tensor) -> Tensor:
-        """Return z [C, P] -> theta [C, P]."""
+        """Map z [C, P] to theta [C, P]."""
         return self.centre + self.scale * self._scaled_along(z)
 
     def pull_back(self, gradient: Tensor) -> Tensor:
-        """Gradient with respect to theta -> gradient with respect to z, both [C, P]."""
+        """Convert a gradient with respect to theta to one with respect to z, both [C, P]."""
         return self._scaled_along(self.scale * gradient)
 
     def _scaled_along(self, z: Tensor) -> Tensor:
-        """Return z [C, P], scaled along the vectors."""
+        """Scale z [C, P] along the vectors."""
         along = tf.linalg.matvec(self.vectors, z, transpose_a=True)
         return z + tf.linalg.matvec(self.vectors, self.factors * along)
 
 
 def _times(matrices: Tensor, vectors: Tensor) -> Tensor:
-    """[C, P, P] times [C, P], with a column of zeros beside every vector.
+    """Multiply matrices [C, P, P] by vectors [C, P], with a column of zeros beside every vector.
 
-    XLA on a CPU computes a lone column in one loop with whatever makes it, and makes each of its
-    elements, a gradient from the slices of its layers, once for every row of the matrix: four times
-    the whole product (P = 351). A product of two columns is left to a routine.
+    On a CPU, XLA fuses a product with a single column into one loop with the computation of the
+    column. Each of its elements, a gradient from the slices of its layers, is then computed once per
+    row of the matrix, which takes four times as long as the whole product (P = 351). A product with
+    two columns uses a library routine.
     """
     return tf.matmul(matrices, tf.stack([vectors, tf.zeros_like(vectors)], axis=-1))[..., 0]
 
@@ -110,20 +111,20 @@ LinearMap = DiagonalMap | DenseMap
 
 
 def as_tensors(linear_map: LinearMap) -> LinearMap:
-    """Return the same map with tensors in place of arrays."""
+    """Convert the arrays of a map to tensors."""
     return type(linear_map)(*map(tf.convert_to_tensor, linear_map))
 
 
 def whitening_map(theta: Array, curvature: Array) -> DenseMap:
-    """Return the map in which the normal with this curvature, centred at theta, is standard.
+    """Return the map that makes the normal with this curvature, centred at theta, standard normal.
 
     Args:
         theta: Centres [C, P].
         curvature: Positive semi-definite matrices [C, P, P], float64.
 
     Returns:
-        DenseMap in the dtype of theta: the inverse transposed Cholesky factor of the curvature,
-        which takes a tenth of the time of an eigendecomposition.
+        DenseMap in the dtype of theta, with the inverse transposed Cholesky factor of the curvature.
+        It takes a tenth of the time of an eigendecomposition.
     """
     from scipy.linalg import solve_triangular
 
@@ -136,15 +137,16 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
 
 
 def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
-    """Return the map in which normals with the curvature lines^T lines + diag(prior), centred at theta, are standard.
+    """Return the map that makes normals with curvature lines^T lines + diag(prior) standard normal.
 
-    With D = diag(prior) and the eigenvectors V of D^(-1/2) lines^T lines D^(-1/2) that have eigenvalues s it is
-    D^(-1/2) (I + V ((1 + s)^(-1/2) - 1) V^T): n^2 P operations, not P^3.
+    The normals are centred at theta. With D = diag(prior) and V and s the eigenvectors and
+    eigenvalues of D^(-1/2) lines^T lines D^(-1/2), the map is
+    D^(-1/2) (I + V ((1 + s)^(-1/2) - 1) V^T). It takes n^2 P operations, not P^3.
 
     Args:
         theta: Centres [C, P].
-        lines: [C, n, P], float64; n is below P.
-        prior: [C, P], positive.
+        lines: Scaled Jacobians [C, n, P], float64; n is below P.
+        prior: Curvature of the prior [C, P], positive.
 
     Returns:
         LowRankMap in the dtype of theta.
@@ -152,7 +154,7 @@ def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
     scale = prior**-0.5
     lines = lines * scale[:, None]
     values, inner = np.linalg.eigh(lines @ lines.swapaxes(1, 2))
-    # Where lines are linearly dependent, there is no vector, and nothing to be scaled.
+    # Linearly dependent lines have no such vector, and nothing is scaled along it.
     values = np.maximum(values, np.finfo(float).eps * values[:, -1:])
     vectors = lines.swapaxes(1, 2) @ (inner / np.sqrt(values)[:, None])
     parts = theta, scale, vectors, (1.0 + values) ** -0.5 - 1.0
@@ -160,21 +162,21 @@ def low_rank_map(theta: Array, lines: Array, prior: Array) -> LowRankMap:
 
 
 def scaling_map(scales: Array | float, theta: Array) -> DiagonalMap:
-    """Return the map of the same scales [P], or one for all, for all positions [C, P], in their dtype."""
+    """Return the map with scales [P], or one number, for all positions [C, P], in their dtype."""
     return DiagonalMap(np.broadcast_to(scales, theta.shape).astype(theta.dtype))
 
 
 def diagonal_map(variance: Array, num_draws: int, previous: DiagonalMap) -> DiagonalMap:
     """Return a map that gives every coordinate about unit variance.
 
-    The log variances are shrunk towards their mean with the weight of five draws: the weights of
-    one network are determined to very different degrees, and shrinking the variances themselves,
-    as Stan does towards 1e-3, would hide the best determined ones.
+    The log variances are shrunk towards their mean with the weight of five draws. The weights of
+    one network are determined to very different degrees. Shrinking the variances themselves, as
+    Stan does towards 1e-3, would hide the best determined weights.
 
     Args:
         variance: Sample variances [C, P] of theta over a window.
         num_draws: Length of the window.
-        previous: The DiagonalMap of the window, kept by chains that stood still all along.
+        previous: DiagonalMap of the window, kept by chains that did not move at all.
 
     Returns:
         DiagonalMap in the dtype of `variance`.

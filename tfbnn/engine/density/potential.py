@@ -1,6 +1,6 @@
-"""The log densities that are sampled: the posterior of networks, and one that somebody brings.
+"""The log densities that are sampled: the posterior of networks, and a user's own density.
 
-Pretraining, every kernel and `model.log_prob` use this posterior and no other.
+Pretraining, every kernel and `model.log_prob` use the same posterior.
 """
 
 from abc import ABC, abstractmethod
@@ -35,22 +35,22 @@ from tfbnn.system.arrays import Array
 
 # Weight of the likelihood: a number, or a float64 tensor of shape [] or [C].
 Weight: TypeAlias = Tensor
-# Theta [M, P], and what is found besides.
+# Theta [M, P], and further results by name.
 Draws: TypeAlias = tuple[Tensor, dict[str, Tensor]]
-# Prior of some weights, their place in theta, and that of its scales.
+# Prior of some weights, their slice of theta, and the slice of its scales.
 Group: TypeAlias = tuple[WeightPrior, slice, slice]
 
 
 def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
-    """Second derivatives of a function at each of several points.
+    """Compute the second derivatives of a function at several points.
 
-    The backward passes of the P components of the gradient are made as one batch, with the values of
-    the forward pass in common: measured on 150 rows and P = 27, 85 us under XLA, against 180 us with
-    P copies of the network. Always float64: TensorFlow 2.21 on oneDNN corrupts memory in the batched
-    products of float32 matrices that arise here (tensorflow issue 117700).
+    The backward passes of the P components of the gradient are one batch and share the forward pass.
+    Measured on 150 rows and P = 27, this took 85 us under XLA, against 180 us with P copies of the
+    network. It is always float64: TensorFlow 2.21 on oneDNN corrupts memory in the batched products
+    of float32 matrices that occur here (tensorflow issue 117700).
 
     Args:
-        function: theta [C, P] -> [C], each value of its own row only.
+        function: Function theta [C, P] -> [C], each value depending only on its own point.
         theta: Points [C, P], float64.
 
     Returns:
@@ -65,93 +65,92 @@ def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Density(ABC):
-    """log p(theta) + w log p(D | theta) up to a constant, for a batch of positions.
+    """Log density log p(theta) + w log p(D | theta) up to a constant, for a batch of positions.
 
-    Densities are pure functions of tensors: float64 [C] whatever the dtype of theta [C, P]. The weight
-    w is a number, or one in a float64 tensor; or a float64 tensor [C], whose zeros leave the prior
-    alone, value and gradient, even where the likelihood overflows.
+    Densities are pure functions of tensors and return float64 [C] for every dtype of theta [C, P]. The
+    weight w is a number, a scalar float64 tensor, or a float64 tensor [C]. Where the weight is zero,
+    value and gradient are those of the prior, even if the likelihood overflows.
 
-    Chains run in the density's own coordinates, which are theta itself here; the subclasses in
-    `tfbnn.engine.density.reparametrisation` have others and turn them into theta for the draws that are
-    kept.
+    Chains run in the density's own coordinates, which are theta itself here. The subclasses in
+    `tfbnn.engine.density.reparametrisation` have other coordinates and convert kept draws to theta.
 
     Attributes:
-        spec: What is sampled.
+        spec: Spec of the model or log density.
     """
 
     spec: Sampled
 
     @property
     def num_normals(self) -> int:
-        """Standard normal numbers that `complete` needs for a draw."""
+        """Number of standard normal numbers that `complete` needs per draw."""
         return 0
 
     @property
     def in_theta(self) -> Array:
-        """Return which entry of theta every coordinate belongs to: integers [number of coordinates]."""
+        """Index in theta of every coordinate: integers [number of coordinates]."""
         return np.arange(self.spec.num_parameters)
 
     def coordinates(self, theta: Any, data: Any) -> Any:
-        """Return the coordinates of theta [C, P], NumPy, outside compiled programs."""
+        """Convert theta [C, P] to coordinates, NumPy, outside compiled programs."""
         return theta
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
-        """Return what is kept of draws.
+        """Convert coordinates to the draws that are kept.
 
         Args:
-            coordinates: [M, number of coordinates].
+            coordinates: Coordinates [M, number of coordinates].
             normals: Standard normal numbers [M, num_normals].
             data: Data.
 
         Returns:
-            (theta [M, P], dict name -> what else is `found` about each draw).
+            (theta [M, P], dict of further results per draw, with the names of `found`).
         """
         return coordinates, {}
 
     @property
     def found(self) -> tuple[str, ...]:
-        """Names of what `complete` finds out about a draw besides theta, in the dtype of the spec."""
+        """Names of the results of `complete` besides theta, which have the dtype of the spec."""
         return ()
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """(Lower, upper) limits of theta, the box: float64 [P] each, infinite where there are none."""
+        """Lower and upper limits of theta, the box: float64 [P] each, infinite without a limit."""
         high = np.full(self.spec.num_parameters, np.inf)
         return -high, high
 
     @property
     def prior_scales(self) -> Array:
-        """Fixed scales of the priors, in the density's coordinates: float64, one each; 1 where none is."""
+        """Fixed prior scale of every coordinate of the density, float64; 1 without a fixed scale."""
         return np.ones(len(self.in_theta))
 
     @abstractmethod
     def log_prior(self, theta: Tensor) -> Tensor:
-        """Return the part that no weight touches, [C]."""
+        """Compute the part that does not depend on the weight, [C]."""
 
     @abstractmethod
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
-        """Return the part that the weight is of, to the power of one, [C]."""
+        """Compute the part that the weight multiplies, with the power of one, [C]."""
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """Return the same and its gradient [C, P] in the dtype of theta."""
+        """Compute the log likelihood and its gradient [C, P] in the dtype of theta."""
         return taped(lambda theta: self.log_likelihood(theta, data), theta)
 
     @abstractmethod
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
-        """Return why the density is not finite at the start theta [1, P] of a chain, and what to do."""
+        """Explain why the density is not finite at a chain's start theta [1, P], with advice."""
 
     def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
-        """Log prior + `weight` * log likelihood to the power of the spec."""
+        """Compute log prior + `weight` * log likelihood with the power of the spec."""
         return self.log_prior(theta) + self.powered_log_likelihood(theta, data, weight)
 
     def powered_log_likelihood(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
-        """`weight` * log likelihood to the power of the spec, see `log_prob`."""
+        """Compute `weight` * log likelihood with the power of the spec, see `log_prob`."""
         inside = _where_it_counts(theta, weight)
         likelihood = _where_it_counts(self.log_likelihood(inside, data), weight)
         return weight * self.spec.likelihood_power * likelihood
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
-        """Log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
+        """Compute the log density [C] in float64 and its gradient [C, P] in the dtype of theta."""
         prior, of_prior = taped(self.log_prior, theta)
         inside = _where_it_counts(theta, weight)
         likelihood, of_likelihood = (
@@ -159,12 +158,12 @@ class Density(ABC):
             for values in self.log_likelihood_and_gradient(inside, data)
         )
         power = weight * self.spec.likelihood_power
-        # A number straight to float64: by itself TensorFlow would round it to float32.
+        # Convert a number directly to float64; TensorFlow would round it to float32 by default.
         factor = tf.cast(tf.convert_to_tensor(power, tf.float64), theta.dtype)[..., None]
         return prior + power * likelihood, of_prior + factor * of_likelihood
 
     def hessian(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
-        """Second derivatives [C, P, P] of `log_prob` at theta, float64 both, row block by row block."""
+        """Compute the second derivatives [C, P, P] of `log_prob` at theta by row blocks, all float64."""
         num_points, size = theta.shape
 
         def of_likelihood(rows: Data) -> Tensor:
@@ -177,9 +176,9 @@ class Density(ABC):
 
 
 def _where_it_counts(values: Tensor, weight: Weight) -> Tensor:
-    """Values [C, ...] with zeros where the likelihood has no weight.
+    """Return values [C, ...] with zeros where the likelihood has no weight.
 
-    Zero times an infinite likelihood would be NaN; and networks are finite where theta is zero.
+    Zero times an infinite likelihood would be NaN, and networks are finite at theta = 0.
     """
     if not (tf.is_tensor(weight) and weight.shape.rank):
         return values
@@ -189,7 +188,7 @@ def _where_it_counts(values: Tensor, weight: Weight) -> Tensor:
 
 @dataclass(frozen=True)
 class Potential(Density):
-    """log p(theta | data) of networks up to the evidence.
+    """Log posterior log p(theta | data) of networks up to the evidence.
 
     Attributes:
         spec: NetworkSpec.
@@ -199,7 +198,7 @@ class Potential(Density):
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """The box of Uniform priors, as in `Density`."""
+        """Box of the Uniform priors, as in `Density`."""
         low, high = super().limits
         for prior, place, _ in self.spec.weight_groups():
             low[place], high[place] = prior.limits
@@ -207,7 +206,7 @@ class Potential(Density):
 
     @property
     def prior_scales(self) -> Array:
-        """The scales of the weights' priors, as in `Density`; in ntk the network has them."""
+        """Scales of the weights' priors, as in `Density`; 1 in ntk, where the network has the scales."""
         scales = np.ones(self.spec.num_parameters)
         if not self.spec.is_ntk:
             for prior, place, _ in self.spec.weight_groups():
@@ -215,7 +214,7 @@ class Potential(Density):
         return scales
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        """Log prior of weights, noise scales and prior scales, in the sampled coordinates."""
+        """Compute the log prior of weights, noise scales and prior scales, in the sampled coordinates."""
         weights = self.weights_log_prior(theta, self.spec.weight_groups())
         log_prior = self.scales_log_prior(theta) + weights
         if self.spec.earlier is None:
@@ -223,15 +222,15 @@ class Potential(Density):
         return log_prior + self.earlier_log_prob(theta)
 
     def earlier_log_prob(self, theta: Tensor) -> Tensor:
-        """Return the log likelihood of earlier rows, in one block that can be differentiated."""
+        """Compute the log likelihood of earlier rows in one block, which can be differentiated."""
         rows = earlier_data(self.spec, theta.dtype.name)
         return sum_over_rows(self.row_log_likelihood, theta, rows, rows.length)
 
     def weights_log_prior(self, theta: Tensor, groups: Iterable[Group]) -> Tensor:
-        """Log prior of the weights in some of the spec's `weight_groups`, given their scales."""
+        """Compute the log prior of weights in some of the spec's `weight_groups`, given their scales."""
         total = tf.zeros(theta.shape[:1], tf.float64)
         for prior, place, scale_place in groups:
-            # In ntk the scale sits in the network and the parameters have prior scale 1.
+            # In ntk the network contains the scale, and the parameters have prior scale 1.
             scale = 1.0 if self.spec.is_ntk else None
             if prior.scale_prior is not None and not self.spec.is_ntk:
                 scale = tf.exp(theta[:, scale_place])
@@ -239,7 +238,7 @@ class Potential(Density):
         return total
 
     def scales_log_prior(self, theta: Tensor) -> Tensor:
-        """Log prior of noise scales and of prior scales."""
+        """Compute the log prior of noise scales and prior scales."""
         layout, total = self.spec.layout, tf.zeros(theta.shape[:1], tf.float64)
         if layout.num_noise:
             log_noise_scale = theta[:, layout.log_noise_scale]
@@ -250,30 +249,31 @@ class Potential(Density):
         return total
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
-        """Log likelihood summed over all rows and targets of `data`, to the power of one."""
+        """Compute the log likelihood of all rows and targets of `data`, with the power of one."""
         length = rows_per_block(self.spec, theta.shape[0])
         return sum_over_rows(self.row_log_likelihood, theta, data, length)
 
     def row_log_likelihood(self, theta: Tensor, rows: Data) -> Tensor:
-        """Log likelihood of every row, summed over targets: [C, L] in float64."""
+        """Compute the log likelihood of every row, summed over targets: [C, L] in float64."""
         outputs = network_outputs(self.spec, theta, rows.x)
         noise = Noise(theta[:, self.spec.layout.log_noise_scale], rows.row_noise)
         return row_log_likelihood(self.spec.likelihood, outputs, rows.y, noise)
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """Log likelihood [C] in float64, to the power of one, and its gradient [C, P] as theta's."""
+        """Compute the log likelihood [C] in float64, power one, and its gradient [C, P] in theta's dtype."""
         length = rows_per_block(self.spec, theta.shape[0])
         return value_and_gradient_over_rows(self.row_log_likelihood, theta, data, length)
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Curvature of minus the log density at one point [P], for whitening the coordinates.
+        """Compute the curvature of minus the log density at one point [P], to whiten the coordinates.
 
-        Positive semi-definite [P, P], NumPy, float64; see `tfbnn.engine.density.gauss_newton`.
+        The result is positive semi-definite [P, P], NumPy, float64; see
+        `tfbnn.engine.density.gauss_newton`.
         """
         return gauss_newton_matrix(self.spec, coordinates, data)
 
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
-        """Return whether the prior, the outputs or their likelihood is at fault."""
+        """Explain whether the prior, the outputs or their likelihood is not finite."""
         theta = tf.convert_to_tensor(theta)
         log_prior = float(self.log_prior(theta)[0])
         if not np.isfinite(log_prior):
@@ -297,7 +297,7 @@ class Potential(Density):
 
 @dataclass(frozen=True)
 class FunctionDensity(Density):
-    """The sum of one's own functions: one of them counts as likelihood, of two the second."""
+    """Sum of a user's own functions: the only one, or the second of two, is the likelihood."""
 
     spec: DensitySpec
 

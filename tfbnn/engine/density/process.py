@@ -1,9 +1,9 @@
 """The log density of a network of infinite width: weights are integrated out, scales are sampled.
 
-Given its scales theta the targets are normal, with the covariance of `tfbnn.spec.limit_kernels` and noise.
-NumPy computes it, in float64: a gradient at 400 rows takes less than half the time that TensorFlow needs, whose
-triangular products are slow. XLA on a CPU takes up to 25 times as long to factorise a matrix. SciPy's LAPACK
-would save a sixth of a gradient, but it keeps other threads waiting, which have chains of their own.
+Given the scales theta, the targets are normal, with the covariance of `tfbnn.spec.limit_kernels` and
+noise. NumPy computes it in float64. A gradient at 400 rows takes less than half the time of
+TensorFlow, whose triangular products are slow. XLA on a CPU takes up to 25 times as long to factorise
+a matrix. SciPy's LAPACK would save a sixth of a gradient, but it blocks the threads of other chains.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ from tfbnn.system.arrays import Array, keep_freed_memory
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 from tfbnn.system.triangular import triangular_inverse
 
-# Searches, from scales around these, the logarithms of which have this standard deviation: units that hardly
-# bend, as those that bend at every row explain nothing and stay there. On yacht, which has four maxima, three of
-# eight such searches end at the best one; from scales of 0.7 one does.
+# Number of searches, and the scales around which they begin, with the standard deviation of the log
+# scales. Units are almost linear there, because a search whose units bend at every row explains nothing
+# and stays there. On yacht, which has four maxima, three of eight such searches end at the best one;
+# from scales of 0.7 one does.
 _NUM_SEARCHES, _SCALE, _NOISE, _SPREAD = 8, 0.2, 0.1, 0.5
-# Log scales stay between these, and iterations below this.
+# Limits of the log scales, and of the number of iterations.
 _LOW, _HIGH, _MOST_ITERATIONS = -12.0, 6.0, 300
-# Minus a log density where a covariance has no factor; no other is as large.
+# Minus the log density if a covariance has no factor; no other value is as large.
 _NOWHERE = 1e12
-# Step of second differences; and the least curvature, about that of the prior of a log scale, so that one which
-# the rows do not tell is not taken for infinitely wide.
+# Step of second differences, and the least curvature, about that of the prior of a log scale. It keeps
+# a scale that the rows do not determine from getting an infinite width.
 _STEP, _LEAST_CURVATURE = 1e-3, 0.3
-# Places on a slice, in standard deviations by the curvature: dense in the middle, far enough for tails.
+# Positions on a slice, in standard deviations of the curvature: dense in the middle, reaching the tails.
 _PLACES = np.sinh(np.linspace(-4.0, 4.0, 25))
 
 
 @dataclass(frozen=True)
 class Marginal(Potential):
-    """log p(theta | data) of networks of infinite width."""
+    """Log posterior log p(theta | data) of networks of infinite width."""
 
     spec: InfiniteSpec
 
@@ -53,7 +54,7 @@ class Marginal(Potential):
         return self.scales_log_prior(theta)
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
-        """Log marginal likelihood [C], float64."""
+        """Compute the log marginal likelihood [C], float64."""
 
         def with_gradient(theta: Tensor) -> tuple[Tensor, Any]:
             value, gradient = self.log_likelihood_and_gradient(theta, data)
@@ -63,7 +64,7 @@ class Marginal(Potential):
         return found
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """Return the same and its gradient [C, P]."""
+        """Compute the log marginal likelihood and its gradient [C, P]."""
         keep_freed_memory()
         noise = tf.zeros([0, 0], tf.float64) if data.row_noise is None else data.row_noise
         rows = [array[:, data.first : data.last] for array in (data.x, data.y, noise)]
@@ -81,9 +82,10 @@ class Marginal(Potential):
         return value, gradient
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Return the curvature at the maximum, whatever the point [P, P].
+        """Return the curvature [P, P] at the maximum, for every point.
 
-        Where chains are the curvature of a scale that may vanish says nothing of its spread.
+        At the position of a chain, the curvature of a scale that may vanish says nothing about its
+        spread.
         """
         return maximum(self.spec, data).curvature
 
@@ -100,14 +102,15 @@ class Marginal(Potential):
 
 
 class Maximum(NamedTuple):
-    """Where a posterior of scales is largest.
+    """Maximum of a posterior of scales.
 
     Attributes:
-        theta: The place [P].
+        theta: Position of the maximum [P].
         log_prob: Log density there.
-        others: Those where other searches ended, best first.
-        curvature: Curvature of minus the log density there [P, P], made positive definite. Each scale is as wide
-            as the slice through the maximum along it, since scales that may vanish have long tails.
+        others: Log densities at the ends of the other searches, best first.
+        curvature: Curvature of minus the log density there [P, P], made positive definite. The width
+            of each scale is that of the slice through the maximum along it, because scales that may
+            vanish have long tails.
     """
 
     theta: Array
@@ -117,13 +120,13 @@ class Maximum(NamedTuple):
 
 
 def maximum(spec: InfiniteSpec, data: Data) -> Maximum:
-    """Return the Maximum of the posterior of scales given rows, the best of eight searches by L-BFGS of SciPy."""
+    """Find the maximum of the posterior of scales given rows, the best of eight L-BFGS searches."""
     arrays = (None if one is None else one.numpy() for one in data.rows()[:3])
-    with single_threaded_blas():  # or the last bits would depend on who asks first
+    with single_threaded_blas():  # otherwise the last bits depend on the first caller
         return _maximum(spec, *(None if one is None else FrozenArray.of(one) for one in arrays))
 
 
-@lru_cache(maxsize=8)  # a choice, starts and all chains ask for it
+@lru_cache(maxsize=8)  # the choice of the kernel, the starts and all chains use it
 def _maximum(
     spec: InfiniteSpec, x: FrozenArray, y: FrozenArray, noise: FrozenArray | None
 ) -> Maximum:
@@ -149,13 +152,13 @@ def _maximum(
 
 
 def maximum_near(spec: InfiniteSpec, rows: NetworkRows, theta: Array) -> Array:
-    """Return where a search from theta [P] ends, given rows: [P]."""
+    """Find the maximum [P] near theta [P], given rows, by one search."""
     found: Array = _search(_minus_log_density(spec, make_data(*rows, spec.dtype)), theta).x
     return found
 
 
 def _minus_log_density(spec: InfiniteSpec, data: Data) -> Callable[[Array], tuple[float, Array]]:
-    """Return a function of theta [P], which returns minus the log density and its gradient."""
+    """Return the function from theta [P] to minus the log density and its gradient."""
     function = compiled(Marginal(spec).value_and_gradient, jit_compile=False)
 
     def minus(theta: Array) -> tuple[float, Array]:
@@ -168,7 +171,7 @@ def _minus_log_density(spec: InfiniteSpec, data: Data) -> Callable[[Array], tupl
 
 
 def _first(spec: InfiniteSpec, number: int) -> Array:
-    """Return where a search begins [P]."""
+    """Draw the start [P] of a search."""
     first: Array = np.random.default_rng(number).standard_normal(spec.num_parameters)
     first = np.log(_SCALE) + _SPREAD * first
     first[spec.layout.log_noise_scale] = np.log(_NOISE)
@@ -176,7 +179,7 @@ def _first(spec: InfiniteSpec, number: int) -> Array:
 
 
 def _search(minus: Callable[[Array], tuple[float, Array]], first: Array) -> Any:
-    """Return what SciPy says of the end of a search."""
+    """Run one search and return SciPy's result."""
     from scipy.optimize import minimize
 
     bounds, options = [(_LOW, _HIGH)] * len(first), {"maxiter": _MOST_ITERATIONS}
@@ -184,7 +187,7 @@ def _search(minus: Callable[[Array], tuple[float, Array]], first: Array) -> Any:
 
 
 def _width(minus_log: Array) -> float:
-    """Return the standard deviation of a density at `_PLACES`, of which minus the logarithms are given."""
+    """Compute the standard deviation of a density from minus its logarithms at `_PLACES`."""
     weights = np.exp(minus_log.min() - minus_log) * np.gradient(_PLACES)
     weights /= weights.sum()
     return float(np.sqrt(weights @ np.square(_PLACES - weights @ _PLACES)))
@@ -194,15 +197,18 @@ def _width(minus_log: Array) -> float:
 def log_marginal(
     spec: InfiniteSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> tuple[float, Array]:
-    """(Log marginal likelihood, its gradient [P] in theta) by Rasmussen and Williams 2006, eqs. 5.8 and 5.9.
+    """Compute the log marginal likelihood and its gradient [P] in theta.
+
+    The formulas are eqs. 5.8 and 5.9 of Rasmussen and Williams 2006.
 
     Args:
         spec: InfiniteSpec.
-        theta: [P].
-        x, y, row_noise: Rows on the scale the network sees [N, D], [N, K], [N, K] or None.
+        theta: Log scales [P].
+        x, y, row_noise: Transformed rows [N, D], [N, K], [N, K] or None.
 
     Returns:
-        Minus infinity, and zeros, where the covariance has no Cholesky factor.
+        (log marginal likelihood, gradient); minus infinity and zeros if the covariance has no
+        Cholesky factor.
     """
     layers, gradient = spec.layer_variances(theta), np.zeros(spec.num_parameters)
     prior = covariance(spec.activations, layers, x, x)

@@ -1,9 +1,9 @@
 """The readout, the last layer, and the regression of a network's targets on its last hidden units.
 
-Given the earlier weights a network is linear in its readout: `tfbnn.engine.density.conjugate` has the
-algebra, on features and targets divided by the noise scale. v is the readout in units of its prior
+Given the earlier weights, a network is linear in its readout. `tfbnn.engine.density.conjugate` has the
+algebra, for features and targets divided by the noise scale. v is the readout in units of its prior
 scales: [C, G, p, J], with J targets in each of the G groups of outputs that share a noise scale. A
-likelihood to the power t is another of the kind:
+power t of the likelihood is again of this form:
 N(y; f, s^2)^t = N(y; f, s^2 / t) sqrt(2 pi s^2 / t) / (2 pi s^2)^(t / 2).
 """
 
@@ -29,10 +29,10 @@ from tfbnn.system.arrays import Array
 
 
 def readout_of(spec: NetworkSpec) -> Readout:
-    """Return the readout of a network that has one.
+    """Return the readout of a network.
 
     Raises:
-        ValueError: For one that has none.
+        ValueError: If the network has none.
     """
     if spec.readout is None:
         raise ValueError(
@@ -43,7 +43,7 @@ def readout_of(spec: NetworkSpec) -> Readout:
 
 
 def is_conjugate(spec: NetworkSpec) -> bool:
-    """Return whether the readout's posterior given all else is normal in closed form."""
+    """Check whether the readout's posterior given all other parameters is normal in closed form."""
     prior = readout_of(spec).prior
     if spec.earlier is not None:
         return False
@@ -51,28 +51,28 @@ def is_conjugate(spec: NetworkSpec) -> bool:
 
 
 def num_features(spec: NetworkSpec) -> int:
-    """p, the readout's inputs and its bias."""
+    """Return p, the number of the readout's inputs plus one for its bias."""
     return readout_of(spec).layer.kernel.shape[0] + 1
 
 
 def readout_place(spec: NetworkSpec) -> slice:
-    """Return where theta has the readout: kernel, then bias, so [p, number of outputs] row by row."""
+    """Return the slice of theta with the readout: kernel, then bias, [p, number of outputs] by rows."""
     return readout_of(spec).layer.weights
 
 
 def all_but_readout(spec: NetworkSpec) -> Array:
-    """Return the entries of theta that are not the readout's: integers [P']."""
+    """Return the indices of theta outside the readout: integers [P']."""
     return np.delete(np.arange(spec.layout.num_parameters), np.r_[readout_place(spec)])
 
 
 def with_readout(spec: NetworkSpec, theta: Tensor, readout: Tensor) -> Tensor:
-    """Theta [C, P] with other entries of the readout [C, p * outputs]."""
+    """Replace the readout in theta [C, P] by the given entries [C, p * outputs]."""
     place = readout_place(spec)
     return tf.concat([theta[:, : place.start], readout, theta[:, place.stop :]], axis=1)
 
 
 def grouped(spec: NetworkSpec, readout: Tensor, num_groups: int) -> Tensor:
-    """Entries of theta [C, p * outputs] as [C, G, p, J]."""
+    """Reshape entries of theta [C, p * outputs] to [C, G, p, J]."""
     matrix = tf.reshape(readout, [readout.shape[0], -1, spec.num_outputs])
     if num_groups == 1:
         return matrix[:, None]
@@ -80,18 +80,18 @@ def grouped(spec: NetworkSpec, readout: Tensor, num_groups: int) -> Tensor:
 
 
 def ungrouped(v: Tensor) -> Tensor:
-    """Return the inverse of `grouped`."""
+    """Reshape [C, G, p, J] to entries of theta, the inverse of `grouped`."""
     matrix = v[:, 0] if v.shape[1] == 1 else tf.linalg.matrix_transpose(v[..., 0])
     return tf.reshape(matrix, [v.shape[0], -1])
 
 
 def entries(spec: NetworkSpec, theta: Tensor, v: Tensor) -> Tensor:
-    """Return v [C, G, p, J] as entries of theta [C, p * outputs]."""
+    """Convert v [C, G, p, J] to entries of theta [C, p * outputs]."""
     return entry_scales(spec, theta) * tf.cast(ungrouped(v), theta.dtype)
 
 
 def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
-    """Entries of the readout per unit of v [C, p * outputs]: prior scales, or 1 in ntk."""
+    """Return the readout entries per unit of v [C, p * outputs]: prior scales, or 1 in ntk."""
     count, shape = theta.shape[0], readout_of(spec).layer.kernel.shape
     widths = (prod(shape), shape[1])
     if spec.is_ntk:
@@ -104,23 +104,23 @@ def entry_scales(spec: NetworkSpec, theta: Tensor) -> Tensor:
 
 
 def prior_scales(spec: NetworkSpec, theta: Tensor) -> tuple[Tensor, Tensor]:
-    """Prior scales of the readout as of `weight_scales`; of a prior that has none, 1."""
+    """Return the prior scales of the readout as in `layer_scales`; 1 for a prior without a scale."""
     layer, prior = readout_of(spec)
     if not (prior.kernel.has_scale and prior.bias.has_scale):
         return (tf.ones([1, 1], theta.dtype),) * 2
     return layer_scales(layer, prior, theta)
 
 
-# In one block the sums and what needs them share their hidden units; from two on these are computed
-# twice, which costs more than the cache gives: 20-20 units on 11 746 rows took 1.9 ms in one block
-# and 2.5 ms in two, 64-64-64 on 16 384 rows 19 ms and 29 ms in four.
+# In a single block, the sums and the computations that need them share the hidden units. In several
+# blocks these are computed twice, which costs more than the cache saves: 20-20 units on 11 746 rows
+# took 1.9 ms in one block and 2.5 ms in two, 64-64-64 on 16 384 rows 19 ms and 29 ms in four.
 _LONGER = 4
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
 
 @required_of(likelihoods.Likelihood)
 def readout_targets(likelihood: likelihoods.Likelihood, y: Tensor, num_outputs: int) -> Tensor:
-    """Targets of the readout's regression: y [K, n] or [C, K, n] -> the same with all outputs."""
+    """Return the targets of the readout's regression for all outputs, from y [K, n] or [C, K, n]."""
 
 
 @readout_targets.register(likelihoods.LocationScale)
@@ -150,15 +150,15 @@ def _one_hot(likelihood: likelihoods.Categorical, y: Tensor, num_outputs: int) -
 
 @dataclass(frozen=True)
 class ReadoutRegression:
-    """The linear model of the readout, for a batch of networks.
+    """Linear model of the readout, for a batch of networks.
 
-    Outputs with a noise scale in common have the same covariance: they are J targets of one group;
-    outputs with scales of their own are G groups of one target.
+    Outputs that share a noise scale have the same covariance and are J targets of one group. Outputs
+    with their own noise scales are G groups of one target.
 
     Attributes:
         spec: NetworkSpec.
         data: Data.
-        regulariser: The noise variance, or None for that of the likelihood to the power of the spec.
+        regulariser: Noise variance, or None for that of the likelihood with the power of the spec.
     """
 
     spec: NetworkSpec
@@ -167,17 +167,20 @@ class ReadoutRegression:
 
     @property
     def num_groups(self) -> int:
-        """G."""
+        """Number G of groups of outputs."""
         nothing_learned = tf.zeros([1, self.spec.layout.num_noise], self.data.x.dtype)
         return int(self._noise_scale(nothing_learned, self.data).shape[1])
 
     @property
     def is_tall(self) -> bool:
-        """Return whether there is room for as many rows as features, so that feature space is smaller."""
+        """True if the arrays hold at least as many rows as features, so that feature space is smaller."""
         return num_features(self.spec) <= self.data.length
 
     def sum(self, theta: Tensor, function: Callable[[Data], Any], zeros: Any) -> Any:
-        """Sum of function(rows) over blocks of rows; data space has but one block, see there."""
+        """Sum function(rows) over blocks of rows; data space has a single block.
+
+        See `tfbnn.engine.density.conjugate`.
+        """
         length = self.data.length
         if self.is_tall:
             longer = 1 if has_gpu() else _LONGER
@@ -185,8 +188,8 @@ class ReadoutRegression:
         return sum_over_blocks(function, zeros, self.data, length)
 
     def statistics(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the posterior depends on: sums of `conjugate.products`; in data space (x, y)."""
-        if not self.is_tall:  # one block, which needs no sums to begin with, of p x p numbers
+        """Return the statistics of the posterior: sums of `conjugate.products`; in data space (x, y)."""
+        if not self.is_tall:  # a single block, which needs no p x p zeros to begin the sums
             return self._statistics_of(theta, self.data)
         size, num_groups = num_features(self.spec), self.num_groups
         num_targets = self.spec.num_outputs // num_groups
@@ -197,7 +200,7 @@ class ReadoutRegression:
         return self.sum(theta, lambda rows: self._statistics_of(theta, rows), zeros)
 
     def pull_back(self, theta: Tensor, by_statistics: list[Tensor]) -> Tensor:
-        """Gradient with respect to the statistics -> gradient with respect to theta [C, P]."""
+        """Convert the gradient with respect to the statistics to that with respect to theta [C, P]."""
 
         def of_rows(rows: Data) -> Tensor:
             with tf.GradientTape() as tape:
@@ -212,12 +215,15 @@ class ReadoutRegression:
         return conjugate.products(x, y) if self.is_tall else (x, y)
 
     def posterior(self, statistics: tuple[Tensor, Tensor]) -> conjugate.ReadoutPosterior:
-        """Return the posterior of v given all else, from the `statistics`."""
+        """Compute the posterior of v given all other parameters, from the `statistics`."""
         make = conjugate.in_feature_space if self.is_tall else conjugate.in_data_space
         return make(*statistics)
 
     def log_marginal_and_gradient(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Log likelihood with the readout integrated out, float64 [C], and its gradient [C, P] as theta."""
+        """Compute the log likelihood without the readout, float64 [C], and its gradient [C, P].
+
+        The readout is integrated out. The gradient has the dtype of theta.
+        """
         posterior = self.posterior(self.statistics(theta))
         by_regression = conjugate.pull_back(posterior, theta.dtype)
 
@@ -237,10 +243,10 @@ class ReadoutRegression:
         return tf.reduce_sum(each, axis=-1) - excess, tf.cast(gradient, theta.dtype)
 
     def of_rows(self, theta: Tensor, rows: Data) -> tuple[Tensor, Tensor, Tensor]:
-        """(x [C, G, p, n], y [C, G, J, n], what their density is too large by, as a log [C]).
+        """Return (x [C, G, p, n], y [C, G, J, n], log of the factor by which their density is too large [C]).
 
-        The latter is the sum of the log scales that x and y are divided by, where the likelihood has
-        the power one. Rows that do not count are zeros, which say nothing about the readout.
+        With the likelihood power one, the last is the sum of the log scales by which x and y are
+        divided. Rows that do not count are zeros, which do not affect the readout.
         """
         scale = self._noise_scale(theta[:, self.spec.layout.log_noise_scale], rows)
         num_outputs, num_groups = self.spec.num_outputs, scale.shape[1]
@@ -260,7 +266,7 @@ class ReadoutRegression:
         )
 
     def _noise_scale(self, log_noise_scale: Tensor, rows: Data) -> Tensor:
-        """[C or 1, G, n or 1]."""
+        """Return the noise scales [C or 1, G, n or 1]."""
         dtype = log_noise_scale.dtype
         if self.regulariser is not None:
             return tf.constant(self.regulariser**0.5, dtype, shape=[1, 1, 1])
@@ -268,14 +274,14 @@ class ReadoutRegression:
         return scale if scale.shape.rank == 3 else scale[None]
 
     def _weighted_features(self, theta: Tensor, rows: Data, weight: Tensor) -> Tensor:
-        """Weights [C, G, 1, n] times what multiplies v: hidden units and a line of ones, scaled."""
+        """Multiply the features of v, scaled hidden units and ones, by weights [C, G, 1, n]."""
         hidden = hidden_units(self.spec, theta, rows.x)
         # A network without hidden layers has the same features in every chain.
         hidden = hidden if hidden.shape.rank == 3 else hidden[None]
         kernel_scales, bias_scale = prior_scales(self.spec, theta)
         if self.spec.is_ntk:
             kernel_scales = kernel_scales / hidden.shape[1] ** 0.5
-        # The scales of a row first, as every pass over the hidden units is one over memory.
+        # Combine scales and weights first, because every pass over the hidden units is one over memory.
         kernel_weight, bias_weight = (
             scales[:, None, :, None] * weight for scales in (kernel_scales, bias_scale)
         )

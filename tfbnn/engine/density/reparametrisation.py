@@ -1,9 +1,9 @@
-"""Potentials in coordinates of the readout, the last layer, in which it is nearly standard normal.
+"""Potentials in coordinates in which the readout, the last layer, is nearly standard normal.
 
-With Gaussian noise and a normal prior the readout's posterior given the earlier weights is normal in
-closed form, and the map that makes it from standard normal numbers gives coordinates in which nothing
-is left to be learned about it: `RepriorisedPotential` samples in these, `Collapsed` leaves the readout out and
-draws it afterwards. `tfbnn.engine.density.regression` has the posterior, row block by row block.
+With Gaussian noise and a normal prior, the readout's posterior given the earlier weights is normal in
+closed form. The map from standard normal numbers to this posterior defines coordinates in which the
+readout is standard normal. `RepriorisedPotential` samples in these coordinates. `Collapsed` omits the
+readout and draws it afterwards. `tfbnn.engine.density.regression` computes the posterior by row blocks.
 
 References:
     Hron, Novak, Pennington and Sohl-Dickstein 2022, arXiv:2206.07673.
@@ -38,14 +38,14 @@ from tfbnn.system.arrays import Array
 
 
 class _Readout(Potential):
-    """Density without the readout, and the readout's draws, which the two potentials share."""
+    """Common base of the two potentials: the density without the readout, and draws of the readout."""
 
-    # The noise variance that stands in for the likelihood's in the map, or None.
+    # Noise variance in the map in place of the likelihood's, or None.
     regulariser: float | None = None
 
     @property
     def prior_scales(self) -> Array:
-        """Scales of the priors of the coordinates; the readout's numbers have the scale 1."""
+        """Prior scales of the coordinates; the coordinates of the readout have the scale 1."""
         scales = super().prior_scales
         scales[readout_place(self.spec)] = 1.0
         return scales[self.in_theta]
@@ -54,27 +54,27 @@ class _Readout(Potential):
         return ReadoutRegression(self.spec, data, self.regulariser)
 
     def _posterior(self, theta: Tensor, data: Data) -> conjugate.ReadoutPosterior:
-        """Return the conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
+        """Compute the conjugate.ReadoutPosterior of the readout given the rest of theta [C, P]."""
         regression = self._regression(data)
         return regression.posterior(regression.statistics(theta))
 
     def _draw(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
-        """Return the `conjugate.draw` made from the standard normal numbers in the readout's place."""
+        """Apply `conjugate.draw` to the standard normal numbers in the readout's slice of theta."""
         numbers = theta[:, readout_place(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
 
     def _with_v(self, theta: Tensor, v: Tensor) -> Tensor:
-        """Theta [C, P] with the readout that v [C, G, p, J] stands for."""
+        """Return theta [C, P] with the readout given by v [C, G, p, J]."""
         return with_readout(self.spec, theta, entries(self.spec, theta, v))
 
     def log_prob(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> Tensor:
-        """Log density of the coordinates, with the power of the spec; rungs have no such maps."""
+        """Compute the log density of the coordinates, with the power of the spec."""
         return self.value_and_gradient(theta, data, weight)[0]
 
     def _collapsed_value_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
-        """Log density of everything but the readout, whose entries in theta do not matter.
+        """Compute the log density without the readout, and its gradient [C, P].
 
-        And its gradient [C, P], zeros in the readout's place.
+        The entries of the readout in theta have no effect, and their gradient is zero.
         """
         prior, of_prior = taped(self._log_prior_without_readout, theta)
         marginal, of_marginal = self._regression(data).log_marginal_and_gradient(theta)
@@ -90,7 +90,7 @@ class _Readout(Potential):
         return self.weights_log_prior(theta, earlier) + self.scales_log_prior(theta)
 
     def _collapsed_curvature(self, theta: Tensor, data: Data) -> Array:
-        """Curvature of the collapsed density, from theta [1, P] with any readout: [P', P']."""
+        """Compute the curvature [P', P'] of the collapsed density at theta [1, P] with any readout."""
         place, others = readout_place(self.spec), all_but_readout(self.spec)
         theta = self._with_v(theta, self._posterior(theta, data).mean)[0].numpy()
         matrix = gauss_newton_matrix(self.spec, theta, data)
@@ -101,19 +101,19 @@ class _Readout(Potential):
 
 @dataclass(frozen=True)
 class RepriorisedPotential(_Readout):
-    """The posterior in coordinates phi: theta with the readout replaced by normal numbers.
+    """Posterior in coordinates phi, which are theta with the readout replaced by normal numbers.
 
     Attributes:
-        regulariser: Noise variance in the map; None for that of the likelihood, with which phi of
-            the readout is standard normal whatever the rest, if the model is conjugate.
+        regulariser: Noise variance in the map, or None for that of the likelihood. With None, phi of
+            the readout is standard normal, independent of the rest, if the model is conjugate.
     """
 
     regulariser: float | None = None
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
-        """Log density of phi [C, P], float64 [C], and its gradient [C, P] in the dtype of phi."""
+        """Compute the log density of phi [C, P], float64 [C], and its gradient [C, P] in phi's dtype."""
         if self.regulariser is None and is_conjugate(self.spec):
-            # Phi of the readout is standard normal, whatever the rest.
+            # Phi of the readout is standard normal, independent of the rest.
             value, gradient = self._collapsed_value_and_gradient(theta, data)
             return value + self._log_density_of_numbers(theta), with_readout(
                 self.spec, gradient, -theta[:, readout_place(self.spec)]
@@ -133,14 +133,14 @@ class RepriorisedPotential(_Readout):
         return weight_log_prior(priors.Normal(1.0), theta[:, readout_place(self.spec)])
 
     def _map(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
-        """(theta of phi [C, P], log determinant [C] of this map)."""
+        """Map phi [C, P] to theta; return (theta, log determinant [C] of the map)."""
         v, log_dets = self._draw(theta, posterior)
         log_scales = tf.cast(tf.math.log(entry_scales(self.spec, theta)), tf.float64)
         log_det = tf.reduce_sum(log_dets, axis=-1) + tf.reduce_sum(log_scales, axis=-1)
         return self._with_v(theta, v), log_det
 
     def coordinates(self, theta: Any, data: Any) -> Array:
-        """Return phi of theta [C, P], NumPy."""
+        """Map theta [C, P] to phi, NumPy."""
         theta = tf.convert_to_tensor(theta)
         posterior = self._posterior(theta, data)
         v = theta[:, readout_place(self.spec)] / entry_scales(self.spec, theta)
@@ -149,12 +149,12 @@ class RepriorisedPotential(_Readout):
         return with_readout(self.spec, theta, numbers).numpy()
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
-        """Networks of kept draws."""
+        """Convert kept draws to networks theta."""
         v, _ = self._draw(coordinates, self._posterior(coordinates, data))
         return self._with_v(coordinates, v), {}
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Return the identity for the readout, the collapsed density's curvature for the rest [P, P]."""
+        """Return the curvature [P, P]: identity for the readout, that of the collapsed density else."""
         matrix, others = np.eye(len(coordinates)), all_but_readout(self.spec)
         theta = tf.constant(coordinates[None])
         matrix[np.ix_(others, others)] = self._collapsed_curvature(theta, data)
@@ -163,46 +163,46 @@ class RepriorisedPotential(_Readout):
 
 @dataclass(frozen=True)
 class Collapsed(_Readout):
-    """The posterior of everything but the readout, which is drawn for the kept draws alone.
+    """Posterior of all parameters except the readout, which is drawn only for kept draws.
 
     Attributes:
-        keep_factor: Whether kept draws come with a square root of the readout's covariance.
+        keep_factor: Whether to keep a square root of the readout's covariance with every draw.
     """
 
     keep_factor: bool = False
 
     @property
     def num_normals(self) -> int:
-        """Entries of the readout."""
+        """Number of entries of the readout."""
         place = readout_place(self.spec)
         return place.stop - place.start
 
     @property
     def found(self) -> tuple[str, ...]:
-        """The readout's mean, and with `keep_factor` the square root of its covariance.
+        """Names of the readout's mean and, with `keep_factor`, the square root of its covariance.
 
-        The root is upper triangular, its rows one after the other without the zeros, and one for all
-        outputs that have their noise scale in common.
+        The root is upper triangular. It is stored by rows without the zeros, once for all outputs
+        that share a noise scale.
         """
         return ("readout_mean", "readout_factor") if self.keep_factor else ("readout_mean",)
 
     @property
     def in_theta(self) -> Array:
-        """Return which entry of theta every coordinate belongs to."""
+        """Index in theta of every coordinate."""
         return all_but_readout(self.spec)
 
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
-        """Log density of the coordinates [C, P'], float64 [C], and its gradient in their dtype."""
+        """Compute the log density of coordinates [C, P'], float64 [C], and its gradient in their dtype."""
         value, gradient = self._collapsed_value_and_gradient(self._theta(theta), data)
         place = readout_place(self.spec)
         return value, tf.concat([gradient[:, : place.start], gradient[:, place.stop :]], axis=1)
 
     def coordinates(self, theta: Any, data: Any) -> Array:
-        """Theta [C, P] without the readout."""
+        """Remove the readout from theta [C, P]."""
         return theta[:, self.in_theta]
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
-        """Networks of kept draws, with the mean and perhaps the spread of their readouts."""
+        """Convert kept draws to networks, with the mean and, if requested, covariance of the readout."""
         theta = self._theta(coordinates, normals)
         posterior = self._posterior(theta, data)
         v, _ = self._draw(theta, posterior)
@@ -212,11 +212,11 @@ class Collapsed(_Readout):
         return self._with_v(theta, v), found
 
     def curvature(self, coordinates: Array, data: Data) -> Array:
-        """Curvature of the collapsed density [P', P']."""
+        """Compute the curvature [P', P'] of the collapsed density."""
         return self._collapsed_curvature(self._theta(tf.constant(coordinates[None])), data)
 
     def _theta(self, coordinates: Tensor, readout: Tensor | None = None) -> Tensor:
-        """Theta [C, P] with the given entries of the readout, by default zeros."""
+        """Return theta [C, P] with the given entries of the readout, zeros by default."""
         if readout is None:
             readout = tf.zeros([coordinates.shape[0], self.num_normals], coordinates.dtype)
         start = readout_place(self.spec).start

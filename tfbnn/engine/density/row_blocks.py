@@ -1,9 +1,8 @@
-"""Sums over rows, block by block: activations stay in the processor's cache, and memory is flat in N.
+"""Sums over rows in blocks: activations stay in the processor's cache, and memory is constant in N.
 
-Within a block terms have the dtype of the network; their sum over its rows, and all sums over
-blocks, are float64. Blocks follow each other in one loop, whose bounds are run-time numbers. Where
-there are very many rows they are cut into pieces, each with such a loop, that have cores and GPUs for
-themselves.
+Within a block, terms have the dtype of the network. The sum over its rows and all sums over blocks are
+float64. Blocks are processed in one loop with run-time bounds. Very many rows are divided into pieces.
+Each piece has its own loop and runs on its own core or GPU.
 """
 
 from collections.abc import Callable
@@ -14,25 +13,25 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
 from tfbnn.spec.density_spec import Sampled
 
-# (theta [C, P], Data) -> terms of its rows [C, L].
+# Function (theta [C, P], Data) -> terms of the rows [C, L].
 RowTerms: TypeAlias = Callable[[Tensor, Data], Tensor]
 # A value [C], and its gradient [C, P].
 WithGradient: TypeAlias = tuple[Tensor, Tensor]
 
-# What benchmarks/results/row_blocks.md says of processors: with w values to a row in the widest layer,
-# of all networks, 2^26 / w^2 rows, as the operations of narrow networks are too quick for fewer; no
-# fewer than make fast products, and no more than stay in the cache.
+# Block lengths on processors from benchmarks/results/row_blocks.md. With w values per row in the widest
+# layer of all networks, a block has 2^26 / w^2 rows, because operations of narrow networks are too quick
+# for fewer. It has enough rows for fast products, and not more than fit in the cache.
 _ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 256, 2**14
 _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20
 
 
 def rows_per_block(spec: Sampled, num_networks: int) -> int:
-    """Return the most rows of a block: few enough for the cache, enough to hide the cost of a loop.
+    """Return the largest block of rows that fits in the cache and still hides the cost of a loop.
 
     Args:
-        spec: What is sampled.
-        num_networks: C, the networks that share a program.
+        spec: Spec of the model or log density.
+        num_networks: Number C of networks that share a program.
     """
     width = max(num_networks, 1) * spec.widest
     if has_gpu():
@@ -43,16 +42,16 @@ def rows_per_block(spec: Sampled, num_networks: int) -> int:
 
 
 def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Tensor:
-    """Sum of terms(theta, rows) over the rows that count, float64 [C].
+    """Sum terms(theta, rows) over the rows that count, float64 [C].
 
-    With more than `length` rows it is not meant to be differentiated; see
+    With more than `length` rows the sum is not meant to be differentiated; see
     `value_and_gradient_over_rows`.
 
     Args:
-        terms: What is summed, of every row by itself.
-        theta: [C, P].
+        terms: Function that returns one term per row.
+        theta: Parameters [C, P].
         data: Data.
-        length: The most rows per block.
+        length: Largest number of rows per block.
     """
     zeros = tf.zeros(theta.shape[:1], tf.float64)
     return sum_over_blocks(lambda rows: _masked_sum(terms(theta, rows), rows), zeros, data, length)
@@ -61,10 +60,10 @@ def sum_over_rows(terms: RowTerms, theta: Tensor, data: Data, length: int) -> Te
 def value_and_gradient_over_rows(
     terms: RowTerms, theta: Tensor, data: Data, length: int
 ) -> WithGradient:
-    """Return `sum_over_rows` with its gradient [C, P] in the dtype of theta, to which rows are cast."""
+    """Compute `sum_over_rows` and its gradient [C, P] in the dtype of theta; rows are cast to it."""
 
     def of_rows(rows: Data) -> WithGradient:
-        rows = rows.cast(theta.dtype)  # a block at a time: many rows have no room for another copy
+        rows = rows.cast(theta.dtype)  # block by block, as another copy of many rows may not fit
         return taped(lambda theta: _masked_sum(terms(theta, rows), rows), theta)
 
     zeros = tuple(tf.zeros(shape, tf.float64) for shape in (theta.shape[:1], theta.shape))
@@ -73,7 +72,10 @@ def value_and_gradient_over_rows(
 
 
 def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> WithGradient:
-    """Return the value of a function of theta, and its gradient in the dtype of theta, zero where flat."""
+    """Compute the value of a function of theta and its gradient in theta's dtype.
+
+    The gradient is zero if the function does not depend on theta.
+    """
     with tf.GradientTape() as tape:
         tape.watch(theta)
         value = function(theta)
@@ -81,15 +83,15 @@ def taped(function: Callable[[Tensor], Tensor], theta: Tensor) -> WithGradient:
 
 
 def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
-    """Sum of function(rows) over blocks of rows, in the dtype of `zeros`.
+    """Sum function(rows) over blocks of rows, in the dtype of `zeros`.
 
-    Where one block holds all rows there is no loop, and the function's own dtype stays.
+    If one block holds all rows, there is no loop, and the result has the function's own dtype.
 
     Args:
-        function: Gives a tensor or a tuple of them; rows that do not count add nothing.
-        zeros: Of the same structure and shapes.
+        function: Returns a tensor or a tuple of tensors; rows that do not count must add nothing.
+        zeros: Zeros of the same structure and shapes.
         data: Data.
-        length: The most rows per block.
+        length: Largest number of rows per block.
     """
     if in_pieces(data) and not (xla_compiles() or tf.executing_eagerly()):
         return _sum_over_pieces(function, zeros, data, length)
@@ -102,7 +104,7 @@ def sum_over_blocks(function: Callable[[Data], Any], zeros: Any, data: Data, len
 def _sum_over_some(
     function: Callable[[Data], Any], zeros: Any, data: Data, length: int, begin: Tensor, end: Tensor
 ) -> Any:
-    """Sum over the blocks of exactly this length from number `begin` to before `end`."""
+    """Sum over the blocks of exactly this length with indices from `begin` to before `end`."""
 
     def add(index: Tensor, total: Any) -> tuple[Tensor, Any]:
         return index + 1, _added(total, function(data.block(index, length)))
@@ -118,18 +120,19 @@ def _added(total: Any, parts: Any) -> Any:
 
 
 def in_pieces(data: Data) -> bool:
-    """Return whether sums over these rows are to be made piece by piece, outside programs of XLA.
+    """Check whether sums over these rows are computed in pieces, outside XLA programs.
 
-    One GPU has room for all rows at once.
+    A single GPU has room for all rows at once.
     """
     return data.num_pieces > 1 and (len(devices()) > 1 or not has_gpu())
 
 
 def _sum_over_pieces(function: Callable[[Data], Any], zeros: Any, data: Data, length: int) -> Any:
-    """Return `sum_over_blocks` of each piece by one program of XLA.
+    """Compute `sum_over_blocks` with one XLA program per piece.
 
-    TensorFlow runs as many programs at once as it has threads; neighbouring pieces are on one device. A piece is so many blocks of all rows, which are not copied. Pieces are added in their order,
-    whichever ended first.
+    TensorFlow runs as many programs at once as it has threads. Neighbouring pieces are on the same
+    device. A piece is a range of the blocks of all rows, which are not copied. Pieces are added in
+    their order, independent of which ended first.
     """
     length = data.even_length(min(length, -(-data.length // data.num_pieces)))
     num_blocks = -(-data.length // length)

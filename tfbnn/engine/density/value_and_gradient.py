@@ -1,8 +1,8 @@
-"""The log density and its gradient, compiled or as a function of the coordinates that a kernel samples.
+"""The log density and its gradient, compiled or as a function of the coordinates of a kernel.
 
-A chain of most kernels is one walker; one of PowerPosterior is a ladder of them, a rung for every
-power of the likelihood. Rows are chain by chain, and within a chain by rising power, so that the
-last rung of each chain has the posterior itself.
+For most kernels a chain is one walker. For PowerPosterior it is a ladder of walkers, one rung for
+every power of the likelihood. Rows are ordered by chain, and within a chain by rising power, so that
+the last rung of each chain has the posterior itself.
 """
 
 import time
@@ -30,11 +30,11 @@ def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
     """Return the power of the likelihood of every row.
 
     Args:
-        temperatures: The powers of one chain's rungs.
-        num_rows: R, a multiple of their number.
+        temperatures: Powers of one chain's rungs.
+        num_rows: Number R of rows, a multiple of the number of rungs.
 
     Returns:
-        float64 tensor [R], or the number 1.0 where the posterior has the only rung.
+        float64 tensor [R], or the number 1.0 if the posterior is the only rung.
     """
     if len(temperatures) == 1:
         return 1.0
@@ -42,7 +42,7 @@ def likelihood_weights(temperatures: Sequence[float], num_rows: int) -> Tensor:
 
 
 def of_posterior(rows: Any, temperatures: Sequence[float]) -> Any:
-    """Return the rows [C, ...] of an array or tensor [R, ...] whose rungs have the posterior."""
+    """Select the rows [C, ...] of an array or tensor [R, ...] that sample the posterior."""
     count = len(temperatures)
     return rows[count - 1 :: count]
 
@@ -54,19 +54,20 @@ _MEASURED_SECONDS, _MOST_MEASURED, _NEXT_TO_NOTHING = 0.2, 10_000, 1e-30
 
 @lru_cache(maxsize=32)
 def compiled_value_and_gradient(potential: Density) -> Any:
-    """Compiled function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
+    """Compile the function (coordinates [C, P], Data) -> (log density [C] in float64, gradient).
 
-    A third argument is the weight of the likelihood, as in `Density.log_prob`. Without XLA, whose
-    compilation some hundred evaluations would not pay back.
+    An optional third argument is the weight of the likelihood, as in `Density.log_prob`. XLA is not
+    used, because its compilation would not pay off for some hundred evaluations.
     """
     return compiled(potential.value_and_gradient, jit_compile=False)
 
 
 @lru_cache(maxsize=32)
 def compiled_log_likelihoods(potential: Density) -> Any:
-    """Compiled function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
+    """Compile the function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
 
-    The first m batches of C networks one after the other, so that how many there are changes no bit.
+    The first m batches of C networks are evaluated one after the other, so that their number changes
+    no bit.
     """
 
     def each(coordinates: Any, count: Any, data: Data) -> Any:
@@ -83,12 +84,12 @@ def compiled_log_likelihoods(potential: Density) -> Any:
 def make_value_and_gradient(
     potential: Density, data: Data, temperatures: tuple[float, ...] = (1.0,)
 ) -> ValueAndGradient:
-    """NumPy function of coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
+    """Return the NumPy function coordinates [R, P] -> (log density [R] in float64, gradient [R, P]).
 
     Args:
         potential: Density.
         data: Data.
-        temperatures: Powers of the likelihood of a chain's rungs, by default the posterior's alone.
+        temperatures: Powers of the likelihood of a chain's rungs, by default only the posterior's.
     """
     function = compiled_value_and_gradient(potential)
 
@@ -103,9 +104,9 @@ def make_value_and_gradient(
 def seconds_per_gradient(
     potential: Density, theta: Array, data: Data, num_threads: int, jit_compile: bool
 ) -> float:
-    """Wall-clock seconds of a gradient at theta [C, P] while so many threads make one each.
+    """Measure the wall-clock seconds of a gradient at theta [C, P] while all threads compute one.
 
-    Measured in half a second, after compilation, in a loop as long as a trajectory's.
+    The measurement takes half a second after compilation, in a loop like that of a trajectory.
     """
     gradients, theta = _compiled_gradients(potential, jit_compile), tf.constant(theta)
 
@@ -127,7 +128,7 @@ def seconds_per_gradient(
 @lru_cache(maxsize=32)
 def _compiled_gradients(potential: Density, jit_compile: bool) -> Any:
     def one(index: Any, theta: Any, data: Data) -> Any:
-        # What is added is rounded away, and keeps the loop from being optimised away.
+        # The added term is rounded away, but keeps the loop from being optimised away.
         return index + 1, theta + _NEXT_TO_NOTHING * potential.value_and_gradient(theta, data)[1]
 
     def gradients(theta: Any, data: Data, count: Any) -> Any:
@@ -138,9 +139,9 @@ def _compiled_gradients(potential: Density, jit_compile: bool) -> Any:
 
 
 def make_log_prob(spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None) -> Function:
-    """Pure TensorFlow function theta [C, P] -> log density [C], both in the dtype of theta.
+    """Return the pure TensorFlow function theta [C, P] -> log density [C] in the dtype of theta.
 
-    Its gradient is made with the value, row block by row block.
+    Its gradient is computed together with the value, by row blocks.
 
     Args:
         spec: The model.
@@ -163,15 +164,16 @@ def make_log_prob(spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None
 def log_prob_terms(
     spec: NetworkSpec, theta: Array, x: Array, y: Array, row_noise: Array | None
 ) -> dict[str, Array]:
-    """Terms of the log density.
+    """Compute the terms of the log density.
 
     Args:
         spec: The model.
-        theta: [M, P].
+        theta: Parameters [M, P].
         x, y, row_noise: Transformed rows [N, D], [N, K], [N, K] or None.
 
     Returns:
-        Dict with log_prior and log_likelihood, the latter to the power of the spec, float64 [M] each.
+        Dict with log_prior and log_likelihood, the latter with the power of the spec, float64 [M]
+        each.
     """
     potential, data = density_of(spec), make_data(x, y, row_noise, spec.dtype)
     terms: dict[str, list[Array]] = {"log_prior": [], "log_likelihood": []}
@@ -185,15 +187,15 @@ def log_prob_terms(
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The log density as a function of preconditioned coordinates z [C, P] -> [C].
+    """Log density as a function of preconditioned coordinates z [C, P] -> [C].
 
-    A kernel that needs to know more than this function asks for it here.
+    Its methods provide everything else that a kernel may need.
 
     Attributes:
         potential: Density.
         data: Data.
-        linear_map: theta = linear_map.forward(z).
-        reference: Log density [C], float64, subtracted before the rounding to the dtype of z.
+        linear_map: Map with theta = linear_map.forward(z).
+        reference: Log density [C], float64, subtracted before rounding to the dtype of z.
         temperatures: Powers of the likelihood of a chain's rungs; see
             `tfbnn.engine.density.value_and_gradient`.
     """
@@ -208,19 +210,19 @@ class Target:
         weights = likelihood_weights(self.temperatures, z.shape[0])
         value_and_gradient = self.potential.value_and_gradient
         if tf.executing_eagerly():
-            # Where kernels are started: the function that looks for starts and step sizes is at hand,
-            # and operation by operation a gradient takes a tenth of a second.
+            # Kernels are started eagerly. The function of the search for starts and step sizes is
+            # already compiled, and an uncompiled gradient takes a tenth of a second.
             value_and_gradient = compiled_value_and_gradient(self.potential)
 
         def log_prob(z: Tensor) -> tuple[Tensor, Any]:
-            # No tape need look inside: it would have the compiled function differentiated, for a second.
+            # Stop the tape, which would otherwise differentiate the compiled function, for a second.
             theta = self.linear_map.forward(tf.stop_gradient(z))
             value, by_theta = value_and_gradient(theta, self.data, weights)
             gradient = self.linear_map.pull_back(by_theta)
             value = tf.cast(value - self.reference, z.dtype)
 
             def pull_back(upstream: Tensor, variables: Sequence[Any] = ()) -> Any:
-                # A log density of one's own may hold variables, which are constants here.
+                # A user's log density may contain variables, which are constants here.
                 by_z = upstream[:, None] * gradient
                 return (by_z, [None] * len(variables)) if variables else by_z
 
@@ -229,33 +231,33 @@ class Target:
         return tf.custom_gradient(log_prob)(z)
 
     def log_likelihood(self, z: Tensor) -> Tensor:
-        """Log likelihood [C], float64, to the power of the spec, whatever the rung."""
+        """Compute the log likelihood [C], float64, with the power of the spec but not of the rung."""
         theta = self.linear_map.forward(z)
         return self.potential.powered_log_likelihood(theta, self.data, 1.0)
 
     def gather(self, z: Tensor, rows: Tensor) -> Tensor:
-        """Return the states of other rows [C], each in the coordinates of the row that takes it: [C, P].
+        """Move states of `rows` [C] to the rows [C, P], each in the coordinates of its new row.
 
-        Needs coordinates that are scaled only.
+        The coordinates must be scaled only.
         """
         theta = tf.gather(self.linear_map.forward(z), rows)
-        # Rows that keep their state keep its bits.
+        # A row that keeps its state keeps it bit by bit.
         keeps = rows == tf.range(z.shape[0])
         return tf.where(keeps[:, None], z, self.linear_map.inverse(theta))
 
     def hessian(self, z: Tensor) -> Tensor:
-        """Second derivatives of the log density, float64 [C, P, P]; needs coordinates as they are."""
+        """Compute the second derivatives of the log density, float64 [C, P, P], in unscaled theta."""
         return self.potential.hessian(*self._in_float64(z))
 
     def gauss_newton(self, z: Tensor) -> Tensor:
-        """Gauss-Newton matrices, float64 [C, P, P]; needs coordinates as they are."""
+        """Compute the Gauss-Newton matrices, float64 [C, P, P], in unscaled theta."""
         spec = model_of(self.potential.spec, "The Gauss-Newton matrix")
         theta, data, weights = self._in_float64(z)
         weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
         return gauss_newton_matrices(spec, theta, data, weights)
 
     def box(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper limits of z, float64 [C, P] each; needs coordinates that are scaled only."""
+        """Return lower and upper limits of z, float64 [C, P] each, in coordinates that are scaled only."""
         scale = tf.cast(self.linear_map.scale, tf.float64)
         low, high = self.potential.limits
         return low / scale, high / scale

@@ -1,4 +1,4 @@
-"""The samplers, one file each: the files of this folder are imported, and register them."""
+"""The samplers, one per file; importing this package imports all of them, which registers them."""
 
 import importlib
 import pkgutil

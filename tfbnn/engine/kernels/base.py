@@ -1,10 +1,10 @@
-"""Samplers as the rest of the package sees them: settings that say how transitions are made.
+"""Interface of the samplers: settings classes that build transition kernels.
 
-A sampler is one file of this folder: a frozen dataclass of settings that builds a transition
-kernel, reads its statistics and, before every transition, puts its step size in place. The class
-statement registers it: `class HMC(TunedKernel, name="hmc")`. Its name, its options on the command
-line and its place in `tfbnn.kernels` follow from that; nothing else in the package knows about a
-particular sampler. docs/developers/new_kernel.md shows how to write one.
+Each sampler is one file of this folder. It is a frozen dataclass of settings that builds a
+transition kernel, reads its statistics and sets its step size before every transition. The class
+statement registers it: `class HMC(TunedKernel, name="hmc")`. This also defines its options on the
+command line and its entry in `tfbnn.kernels`. Nothing else in the package depends on a particular
+sampler. docs/developers/new_kernel.md shows how to write one.
 """
 
 from abc import ABC, abstractmethod
@@ -26,28 +26,29 @@ from tfbnn.spec.density_spec import Sampled
 from tfbnn.spec.settings_json import ADDED
 from tfbnn.system.arrays import Array
 
-# Every sampler by its name; `Kernel.__init_subclass__` fills it.
+# All samplers by name; `Kernel.__init_subclass__` fills this dict.
 KERNELS: dict[str, type["Kernel"]] = {}
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel(ABC):
-    """Settings of a sampler, and all that the runner asks of them.
+    """Settings of a sampler, with all methods that the runner needs.
 
-    Subclasses are frozen dataclasses, because compiled programs are kept by equal settings. Most
-    derive from `TunedKernel`. What has a default here describes a kernel that is left as it is:
-    nothing is adapted, and chains run in theta.
+    Subclasses are frozen dataclasses, because compiled programs are cached by their settings. Most
+    derive from `TunedKernel`. The defaults of this class describe a kernel without tuning: nothing
+    is adapted, and chains run in theta.
 
-    C is the number of chains in a chain group, P that of the coordinates. Where a chain has several
+    C is the number of chains in a chain group, P the number of coordinates. If a chain has several
     `temperatures`, every C below counts all of its walkers.
 
     Attributes:
         couples_chains: Whether chains learn from each other, so that all of them advance in one
             program.
-        has_memory: Whether its results hold what it has learned, such as a trajectory's length, which a
-            new start loses.
-        largest_step_size: Up to which adaptation goes; infinite where long steps are rejected anyhow.
-        theta_obstacle: Why Repriorised cannot give the kernel coordinates other than theta, or None.
+        has_memory: Whether the kernel results hold learned quantities, such as a trajectory length,
+            which a new start loses.
+        largest_step_size: Upper limit of adaptation; infinite if long steps are rejected anyway.
+        theta_obstacle: Reason why Repriorised cannot run the kernel in coordinates other than theta,
+            or None.
     """
 
     couples_chains: ClassVar[bool] = False
@@ -56,16 +57,16 @@ class Kernel(ABC):
     theta_obstacle: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
-        """Register the class under a name for `fit_posterior(kernel=name)`; None: not at all.
+        """Register the class under a name for `fit_posterior(kernel=name)`, unless `name` is None.
 
         Raises:
-            ValueError: When another class has the name, or another kernel's class is called so.
+            ValueError: If another class has this kernel name, or another kernel this class name.
         """
         super().__init_subclass__()
         if name is None:
             return
         for other, kernel in KERNELS.items():
-            # A class that is defined anew, as in a notebook, takes its own place.
+            # A class that is defined again, as in a notebook, replaces its earlier definition.
             if (other == name) != (kernel.__name__ == cls.__name__):
                 raise ValueError(
                     f"The kernel {name!r} must have a name and a class name of its own, received "
@@ -74,86 +75,90 @@ class Kernel(ABC):
         KERNELS[name] = cls
 
     def _check_integer(self, name: str, minimum: int) -> None:
-        # Plain integers: NumPy ones would decide dtypes in the compiled program.
+        # Plain integers, because NumPy integers would change dtypes in the compiled program.
         object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))
 
-    # How it is tuned.
+    # Tuning.
 
     @property
     def step_size(self) -> float | None:
-        """The step size that was given, if one was."""
+        """The step size that the user set, or None."""
         return None
 
     @property
     def adapts(self) -> bool:
-        """Return whether warm-up tunes the step size; if not, and none is given, it is the kernel's own."""
+        """True if warm-up tunes the step size.
+
+        If false and no step size is set, the kernel uses its own.
+        """
         return False
 
     @property
     def preconditioner(self) -> str:
-        """Kind of the coordinates: identity, prior, diagonal, gauss_newton; auto before `resolve`."""
+        """Kind of coordinates: identity, prior, diagonal, gauss_newton, or auto before `resolve`."""
         return "identity"
 
     @property
     def preconditions(self) -> bool:
-        """Return whether warm-up tunes a preconditioner."""
+        """True if warm-up tunes a preconditioner."""
         return self.preconditioner not in ("identity", "prior")
 
     def accept_target(self, spec: Sampled) -> tuple[float | None, str]:
-        """Return the acceptance rate that adaptation aims at for what is sampled, and for the report why.
+        """Return the target acceptance rate of adaptation, and the reason for the report.
 
-        None: no adaptation.
+        A target of None means no adaptation.
         """
         return None, ""
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
-        """Return what step sizes [C] learn from: each chain's from its own acceptance rate [C]."""
+        """Return the acceptance rates [C] that the step sizes adapt to: here each chain's own rate."""
         return acceptance
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return the step sizes [C] to start from where one leapfrog step of these sizes is accepted."""
+        """Return the first step sizes [C], given sizes at which one leapfrog step is accepted."""
         return leapfrog_step
 
-    # What is special about it.
+    # Special properties.
 
     @property
     def bias_note(self) -> str | None:
-        """Line that every report has of draws that do not have the posterior as distribution, else None."""
+        """Warning in every report if the draws do not follow the posterior exactly, else None."""
         return None
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        """Powers of the likelihood, one per walker of a chain; see `tfbnn.engine.density.value_and_gradient`.
+        """Powers of the likelihood, one per walker of a chain.
 
-        Where there are several, m, the kernel's results have `log_likelihood`, those of the current
-        states of all of them: [chains, m], float64.
+        See `tfbnn.engine.density.value_and_gradient`. If there are several, m, the kernel results
+        have `log_likelihood`, the log likelihoods of the current states of all walkers:
+        [chains, m], float64.
         """
         return (1.0,)
 
     @property
     def rung_obstacle(self) -> str | None:
-        """Return why PowerPosterior cannot move its rungs with this kernel, or None."""
+        """Reason why PowerPosterior cannot move its rungs with this kernel, or None."""
         if self.couples_chains:
             return "its chains learn from each other, and rungs have different densities"
         return None if self.bias_note is None else "its bias would enter every rung"
 
     def potential(self, spec: Sampled) -> Density:
-        """Return the density in the coordinates that the kernel samples: of theta itself."""
+        """Return the density in the coordinates that the kernel samples, here theta itself."""
         return density_of(spec)
 
-    # Before anything is compiled.
+    # Checks and choices before compilation.
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuse a model these settings cannot handle.
+        """Raise ValueError if these settings cannot handle the model.
 
         Args:
             spec: The model, or log density.
             row_noise: Whether the noise scale of every row is known.
         """
-        del spec, row_noise  # any will do
+        del spec, row_noise  # every model is accepted
 
     def check_chains(self, num_chains: int) -> None:
-        """Refuse too few chains."""
+        """Raise ValueError if there are too few chains."""
         if self.couples_chains and num_chains < 2:
             raise ValueError(
                 f"{type(self).__name__} learns from several chains and needs num_chains of at least 2, "
@@ -161,61 +166,62 @@ class Kernel(ABC):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple["Kernel", str]:
-        """Return these settings with a definite preconditioner, and a line on why that one.
+        """Choose the preconditioner; return the settings with it, and the reason as a text.
 
         Args:
             spec: The model, or log density.
-            num_rows: Training rows N, 0 of a log density.
+            num_rows: Training rows N, 0 for a log density.
         """
         return self, f"{self.preconditioner}, as this kernel has no other"
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """Return whether XLA makes faster programs of this kernel than TensorFlow itself."""
+        """Check whether XLA makes faster programs of this kernel than TensorFlow itself."""
         return spec.gains_from_xla
 
     def work(self, spec: Sampled) -> float:
-        """About how many gradients a transition costs, by which the time of a run is estimated."""
+        """Estimate the cost of a transition in gradients, to estimate the time of a run."""
         return self.gradients_per_transition
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
-        """Refuse kernel results at the starts of `chains` from which the kernel cannot move."""
-        del results, chains  # any will do
+        """Raise StartError if the kernel cannot move from the starts of `chains`."""
+        del results, chains  # every start is accepted
 
-    # The transitions.
+    # Transitions.
 
     @property
     @abstractmethod
     def gradients_per_transition(self) -> int:
-        """Gradients that a transition takes, at most or about."""
+        """Largest or approximate number of gradients per transition."""
 
     @abstractmethod
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the transition kernel; `step_size` has shape [C, 1]."""
+        """Build the transition kernel; `step_size` has shape [C, 1]."""
 
     @abstractmethod
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Return the kernel's results with whatever the next transition needs.
+        """Return the kernel results with the parameters of the next transition.
 
         Args:
-            before: What the last transition left.
-            step_size: Of the next transition [C, 1].
-            key: For what has to be drawn.
-            adapting: Scalar bool tensor; what a kernel tunes by itself learns only while it holds.
+            before: Results of the last transition.
+            step_size: Step size of the next transition [C, 1].
+            key: Random key for parameters that are drawn.
+            adapting: Scalar bool tensor. Quantities that the kernel tunes itself adapt only while it
+                is true.
         """
 
     @abstractmethod
     def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
+        """Return the log density of the current state [C]."""
 
     @abstractmethod
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition."""
+        """Return the statistics of the last transition."""
 
 
 # Each Gauss-Newton matrix takes 8 P^2 bytes, its rows 2 N K P^2 operations.
 _LARGEST_WHITENING = 4000
-# "auto" whitens while the two products with the P x P factor cost no more than a gradient (measured
-# on two cores: 3.4 P / (N K) gradients), and while the factor stays in the processor's cache.
+# "auto" whitens if the two products with the P x P factor cost no more than a gradient (measured
+# on two cores: 3.4 P / (N K) gradients), and if the factor fits in the processor's cache.
 _LARGEST_AUTO_WHITENING = 1500
 _LINES_PER_PARAMETER = 4
 Preconditioner: TypeAlias = Literal["auto", "identity", "prior", "diagonal", "gauss_newton"]
@@ -223,28 +229,27 @@ Preconditioner: TypeAlias = Literal["auto", "identity", "prior", "diagonal", "ga
 
 @dataclass(frozen=True, kw_only=True)
 class TunedKernel(Kernel):
-    """Settings that all of these kernels share.
+    """Settings shared by the kernels whose step size and preconditioner are tuned.
 
     Attributes:
-        step_size: Fixed step size. It is one in preconditioned coordinates, as the kernel's own
-            docstring defines it; a leapfrog step where it says nothing. None (default): found at
-            the start and adapted during warm-up. A number is used as it is, unless
-            `adapt_step_size`.
-        adapt_step_size: Adapt also a given step size, which is then the first guess.
-        target_accept_prob: Acceptance aimed at while adapting. None (default): by kernel and
+        step_size: Fixed step size. It applies in preconditioned coordinates. The docstring of the
+            kernel defines it; by default it is a leapfrog step. None (default): found at the start
+            and adapted during warm-up. A number is used unchanged, unless `adapt_step_size` is set.
+        adapt_step_size: Also adapt a given step size, which is then the first guess.
+        target_accept_prob: Acceptance rate that adaptation aims at. None (default): by kernel and
             activation. The kernel's own `accept_targets` are for smooth activations and for
             ReLU-like ones, whose optimum is lower because the leapfrog error is of first order
             (Dinh, Ho and Nguyen 2024, arXiv:2410.22065).
         preconditioner: "auto" (default), "gauss_newton", "diagonal", "prior" or "identity". "diagonal"
             rescales every coordinate by its standard deviation, measured in the windows of
-            warm-up; "gauss_newton" whitens by the Gauss-Newton matrix at the chain's own point,
-            taken at the start and at the ends of the windows, for up to 4000 parameters;
-            "prior" takes the fixed scales of the priors as units, "identity" does none of it; "auto"
+            warm-up. "gauss_newton" whitens by the Gauss-Newton matrix at the chain's own point,
+            computed at the start and at the ends of the windows, for up to 4000 parameters.
+            "prior" rescales by the fixed scales of the priors. "identity" changes nothing. "auto"
             means "gauss_newton" for up to 1500 parameters and at least four times as many target
             values N K, where its products cost no more than a gradient; else "diagonal".
-        preconditioners: Of a class: those that it takes; of a class without whitening "auto" means the
-            second.
-        no_whitening: Of a class: why it takes no others, where "gauss_newton" is none of them.
+        preconditioners: Allowed values of `preconditioner`, a class attribute. In a class without
+            whitening, "auto" means the second of them.
+        no_whitening: Reason why a class does not allow "gauss_newton", or None. A class attribute.
     """
 
     preconditioners: ClassVar[tuple[Preconditioner, ...]] = get_args(Preconditioner)
@@ -272,15 +277,15 @@ class TunedKernel(Kernel):
     @property
     @abstractmethod
     def accept_targets(self) -> tuple[float, float]:
-        """The acceptance rates to aim at, for smooth and for ReLU-like activations."""
+        """Target acceptance rates, for smooth and for ReLU-like activations."""
 
     @property
     def adapts(self) -> bool:
-        """Return whether warm-up tunes the step size."""
+        """True if warm-up tunes the step size."""
         return self.step_size is None or self.adapt_step_size
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuse to whiten a model of too many parameters."""
+        """Raise ValueError if the model has too many parameters to whiten."""
         size, whitens = spec.num_parameters, self.preconditioner == "gauss_newton"
         if whitens and spec.gauss_newton_obstacle is None and size > _LARGEST_WHITENING:
             raise ValueError(
@@ -290,7 +295,7 @@ class TunedKernel(Kernel):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Return these settings with a definite preconditioner, and a line on why that one."""
+        """Choose the preconditioner; return the settings with it, and the reason as a text."""
         if self.no_whitening and self.preconditioner == "auto":
             instead = self.preconditioners[1]
             return replace(self, preconditioner=instead), f"{instead}: {self.no_whitening}"
@@ -307,7 +312,7 @@ class TunedKernel(Kernel):
         return replace(self, preconditioner=chosen), f"{chosen}, chosen because {why}"
 
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
-        """`target_accept_prob`, or the kernel's own target for the model's activations, and why."""
+        """Return `target_accept_prob`, or the kernel's target for the activations, and the reason."""
         if self.target_accept_prob is not None:
             return self.target_accept_prob, "as asked"
         smooth, kinked = self.accept_targets
@@ -318,27 +323,28 @@ class TunedKernel(Kernel):
         return kinked, "default for ReLU-like activations"
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results with the step size [C, 1] for the next transition, without jitter.
+        """Return the kernel results with the step size [C, 1] for the next transition.
 
-        One step has no trajectory that could resonate, or be tuned; those of NUTS and of a partial
-        refreshment vary in length by themselves. Other kernels have a `prepare` of their own.
+        The step size has no jitter. A single step has no trajectory that could resonate or be
+        tuned. Trajectories of NUTS and of a partial refreshment vary in length anyway. Other
+        kernels define their own `prepare`.
         """
         return with_next(before, step_size=step_size)
 
     def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
+        """Return the log density of the current state [C]."""
         return current(results).target_log_prob
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdjustableKernel(TunedKernel):
-    """Settings of kernels that may accept every step, with an error that adaptation may bound.
+    """Settings of kernels that may accept every step, with a bias that adaptation can limit.
 
     Attributes:
         adjusted: Accept or reject, default True; False gives biased draws.
-        bias_tolerance: Unadjusted only: the share by which variances may be off, see
+        bias_tolerance: Unadjusted only: allowed relative error of variances, see
             `tfbnn.engine.kernels.transition`.
-        bias_without_tolerance: Of a class: how large the error is where there is no tolerance.
+        bias_without_tolerance: Description of the bias without a tolerance, a class attribute.
     """
 
     bias_without_tolerance: ClassVar[str]
@@ -365,7 +371,7 @@ class AdjustableKernel(TunedKernel):
 
     @property
     def bias_note(self) -> str | None:
-        """The line that reports of unadjusted runs carry, else None."""
+        """Warning in reports of unadjusted runs, else None."""
         if self.adjusted:
             return None
         error = self.bias_without_tolerance

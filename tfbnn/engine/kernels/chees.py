@@ -1,4 +1,4 @@
-"""HMC whose trajectory length is learned from all chains by the ChEES criterion."""
+"""HMC with a trajectory length learned from all chains by the ChEES criterion."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,17 +18,17 @@ from tfbnn.engine.kernels.transition import (
 )
 from tfbnn.system.arrays import Array
 
-# ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but learning twice as fast: a window
-# of warm-up has some hundred transitions, in which the length may have to grow by a factor of 100.
+# ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but with twice the learning rate: in
+# a warm-up window of some hundred transitions, the length may have to grow by a factor of 100.
 _LEARNING_RATE, _DECAY = 0.05, 0.95
-# Where lengths start, in steps.
+# First trajectory length, in steps.
 _FIRST_STEPS = 10.0
-# Below this acceptance the end of a trajectory says nothing of the dynamics.
+# Below this acceptance, the end of a trajectory carries no information about the dynamics.
 _LOWEST_ACCEPTANCE = 1e-4
 
 
 class TrajectoryLength(NamedTuple):
-    """ADAM on the log of the trajectory length, all scalars.
+    """State of ADAM on the log of the trajectory length, all scalars.
 
     Attributes:
         log_length: Log of the length to try next.
@@ -43,7 +43,7 @@ class TrajectoryLength(NamedTuple):
     count: Tensor
 
     def update(self, gradient: Tensor, log_limit: Tensor) -> "TrajectoryLength":
-        """One step uphill, up to `log_limit`."""
+        """Make one step uphill, at most to `log_limit`."""
         count = self.count + 1.0
         square = _DECAY * self.square + (1.0 - _DECAY) * gradient**2
         scale = tf.sqrt(square / (1.0 - _DECAY**count))
@@ -55,13 +55,13 @@ class TrajectoryLength(NamedTuple):
 
 
 class ChEESResults(NamedTuple):
-    """Results of a transition, for the next one and for the report.
+    """Results of a transition, used by the next transition and by the report.
 
     Attributes:
         hmc: Results of `tfp.mcmc.HamiltonianMonteCarlo`.
         length: TrajectoryLength.
-        share: Part of the length that the next trajectory covers, scalar.
-        adapting: Whether the length learns from the next transition, scalar.
+        share: Share of the length that the next trajectory covers, scalar.
+        adapting: Whether the length adapts after the next transition, scalar.
     """
 
     hmc: Results
@@ -72,10 +72,10 @@ class ChEESResults(NamedTuple):
 
 @dataclass(eq=False)
 class ChEESKernel(TransitionKernel):
-    """TFP's HMC, and the lesson from each of its transitions.
+    """TFP's HMC with an update of the trajectory length after each transition.
 
     Attributes:
-        step_size: The same for all chains.
+        step_size: Step size [C, 1], the same for all chains.
         trajectory_length, max_leapfrog_steps: As in ChEESHMC.
     """
 
@@ -88,7 +88,7 @@ class ChEESKernel(TransitionKernel):
         self.hmc = HMC(num_leapfrog_steps=1).build(self.target_log_prob_fn, self.step_size)
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
         step_size = self.step_size[0, 0]
         zero = tf.zeros_like(step_size)
         length = zero + (self.trajectory_length or _FIRST_STEPS * step_size)
@@ -98,7 +98,7 @@ class ChEESKernel(TransitionKernel):
         return ChEESResults(hmc, length, share=tf.ones_like(zero), adapting=tf.constant(False))
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], ChEESResults)."""
+        """Make one transition; return (position [C, P], ChEESResults)."""
         end, hmc = self.hmc.one_step(z, before.hmc, seed=seed)
         gradient = before.share * _criterion_gradient(z, hmc)
         step_size = before.hmc.accepted_results.step_size[0, 0]
@@ -109,7 +109,7 @@ class ChEESKernel(TransitionKernel):
 
 
 def _criterion_gradient(start: Tensor, hmc: Results) -> Tensor:
-    """Return the derivative of the ChEES criterion along the trajectories, weighted by acceptance; scalar."""
+    """Compute the acceptance-weighted derivative of the ChEES criterion along the trajectories; scalar."""
     (velocity,) = hmc.proposed_results.final_momentum
     acceptance = acceptance_from_log_ratio(hmc.log_accept_ratio)
 
@@ -128,30 +128,30 @@ def _criterion_gradient(start: Tensor, hmc: Results) -> Tensor:
 class ChEESHMC(TunedKernel, name="chees_hmc"):
     """HMC with a trajectory length that all chains learn together by the ChEES criterion.
 
-    Each transition draws t uniform on (0, T), for all chains alike, and makes ceil(t / step_size)
-    leapfrog steps. While warm-up adapts, T follows the gradient of ChEES, the change of the squared
-    distance from the mean over chains, squared: it is largest for trajectories whose ends forget
-    how far out they began. Afterwards T is its average, frozen. Every window of warm-up starts anew
-    from ten steps, as its coordinates are new.
+    Each transition draws t uniform on (0, T), the same for all chains, and makes ceil(t / step_size)
+    leapfrog steps. During adaptation, T follows the gradient of ChEES: the squared change of the
+    squared distance from the mean over chains. ChEES is largest for trajectories whose ends forget
+    how far out they began. After adaptation, T is fixed to its average. Every window of warm-up
+    starts again from ten steps, because its coordinates are new.
 
-    All chains advance in one program, on a CPU too, and share what would otherwise differ: step
-    size, trajectory length, and coordinates, scaled by the mean of the chains' variances. The step
-    size follows the harmonic mean of their acceptance rates, so one chain that cannot move makes
-    it smaller. With more chains, results change, and the length is learned faster.
+    All chains advance in one program, even on a CPU. They share the step size, the trajectory length
+    and the coordinates, which are scaled by the mean of the chains' variances. The step size follows
+    the harmonic mean of the acceptance rates, so one chain that cannot move makes it smaller.
+    Results depend on the number of chains, and with more chains the length is learned faster.
 
     Attributes:
-        trajectory_length: Longest trajectory T, in preconditioned coordinates; the mean one is half
-            as long. None (default): learned. A number is used as it is; needed where `step_size` is
-            given and not adapted, because then nothing is learned.
-        max_leapfrog_steps: A transition takes at most so many steps; default 512. That holds
-            whatever T.
+        trajectory_length: Longest trajectory T, in preconditioned coordinates; the mean trajectory
+            is half as long. None (default): learned. A number is used unchanged. It is required if
+            `step_size` is given and not adapted, because then nothing is learned.
+        max_leapfrog_steps: Most leapfrog steps per transition; default 512. This limit holds for
+            every T.
 
     The other attributes are described in `TunedKernel`; `preconditioner` is "auto" (default,
     meaning "diagonal"), "diagonal" or "identity". At least two chains are needed.
 
     Raises:
-        ValueError: For preconditioner="gauss_newton", a fixed step size without trajectory length,
-            and when fitted with one chain.
+        ValueError: For preconditioner="gauss_newton", for a fixed step size without trajectory
+            length, and in a fit with one chain.
 
     References:
         Hoffman, Radul and Sountsov 2021, AISTATS, PMLR 130, 3907.
@@ -180,27 +180,27 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
 
     @property
     def gradients_per_transition(self) -> int:
-        # A guess, as lengths adapt; it only serves to estimate the time of a run.
+        # A guess, because lengths adapt; it only serves to estimate the time of a run.
         return min(self.max_leapfrog_steps, 64)
 
     def pooled_acceptance(self, acceptance: Tensor) -> Tensor:
-        """Return the harmonic mean of the acceptance rates, for every chain [C]."""
+        """Return the harmonic mean of the acceptance rates, repeated for every chain [C]."""
         floor = np.finfo(acceptance.dtype.as_numpy_dtype).tiny
         harmonic = 1.0 / tf.reduce_mean(1.0 / tf.maximum(acceptance, floor))
         return tf.fill(acceptance.shape, harmonic)
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return the smallest of the chains' leapfrog steps, for every chain."""
+        """Return the smallest of the chains' leapfrog steps, repeated for every chain."""
         return np.full_like(leapfrog_step, leapfrog_step.min())
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the kernel; `step_size` has shape [C, 1], and is the same for all chains."""
+        """Build the kernel; `step_size` has shape [C, 1] and is the same for all chains."""
         return ChEESKernel(
             target_log_prob_fn, step_size, self.trajectory_length, self.max_leapfrog_steps
         )
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results for the next transition, with its number of steps."""
+        """Return the kernel results for the next transition, with its number of steps."""
         adapting &= self.trajectory_length is None
         log_length = tf.where(adapting, before.length.log_length, before.length.log_average)
         share = tf.random.stateless_uniform([], key, dtype=step_size.dtype)
@@ -210,9 +210,9 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
         return before._replace(hmc=hmc, share=share, adapting=adapting)
 
     def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
+        """Return the log density of the current state [C]."""
         return results.hmc.accepted_results.target_log_prob
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition."""
+        """Return the statistics of the last transition."""
         return HMC().statistics(results.hmc)

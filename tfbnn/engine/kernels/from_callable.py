@@ -1,4 +1,4 @@
-"""Any TFP kernel that a user builds: a callable target_log_prob_fn -> tfp TransitionKernel."""
+"""Kernels that a user builds: callables target_log_prob_fn -> tfp.mcmc.TransitionKernel."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ class CallableResults(NamedTuple):
     """Results of a transition of a user's kernel.
 
     Attributes:
-        inner: The kernel's own results: any nested structure of tensors, an empty one too.
+        inner: The kernel's own results: any nested structure of tensors, possibly empty.
         log_prob: Log density of the current state [C].
     """
 
@@ -29,10 +29,10 @@ class CallableResults(NamedTuple):
 
 @dataclass(eq=False)
 class WatchedKernel(TransitionKernel):
-    """A user's kernel, and the log density of the states that it leaves.
+    """A user's kernel, extended by the log density of its states.
 
     Attributes:
-        target_log_prob_fn: [C, P] -> [C], for kernels whose results do not have it.
+        target_log_prob_fn: Log density [C, P] -> [C], for kernels whose results do not contain it.
         kernel: The user's tfp.mcmc.TransitionKernel.
     """
 
@@ -42,11 +42,11 @@ class WatchedKernel(TransitionKernel):
         self.is_calibrated = bool(self.kernel.is_calibrated)
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
         return self._results(init_state, _tensors(self.kernel.bootstrap_results(init_state)))
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], CallableResults)."""
+        """Make one transition; return (position [C, P], CallableResults)."""
         after, inner = self.kernel.one_step(z, before.inner, seed=seed)
         inner = _tensors(inner)
         if _signature(after) != _signature(z):
@@ -68,22 +68,23 @@ class WatchedKernel(TransitionKernel):
 
 @dataclass(frozen=True, eq=False)
 class CallableKernel(Kernel):
-    """Runs a user's kernel as it is: tfbnn neither tunes its step size nor preconditions it.
+    """A user's kernel without tuning: tfbnn neither adapts its step size nor preconditions it.
 
-    Nothing is known of what it needs, so no model, number of chains or start is refused. Its results
-    may be any nested structure of tensors that keeps its shapes and types.
+    The requirements of the kernel are unknown, so every model, number of chains and start is
+    accepted. Its results may be any nested structure of tensors that keeps its shapes and types.
 
-    Statistics are looked for in the kernel's results and in the results nested in them; what the
-    kernel does not report is computed (log density), NaN (energy), 1 (n_steps), or taken from
-    `is_accepted` (acceptance; NaN where that is not there either); step_size is NaN. Compared by
-    identity: a function that reads variables from outside may build another kernel the next time,
-    so every run compiles its own program.
+    Statistics are searched in the kernel's results and in the results nested in them. If the kernel
+    does not report them, the log density is computed, the energy is NaN, n_steps is 1, and the
+    acceptance is that of `is_accepted`, or NaN without it. The step_size is NaN. Kernels are
+    compared by identity: a function that reads outside variables may build another kernel the next
+    time, so every run compiles its own program.
 
     Attributes:
-        function: target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P] to [C].
+        function: Callable target_log_prob_fn -> tfp.mcmc.TransitionKernel. The target maps [C, P]
+            to [C].
 
     Raises:
-        TypeError: When the function does not take one argument, or returns something else.
+        TypeError: If the function does not take one argument or returns something else.
     """
 
     function: Callable[[LogDensity], TransitionKernel]
@@ -117,7 +118,7 @@ class CallableKernel(Kernel):
 
     @property
     def bias_note(self) -> str | None:
-        """The kernel's own word: `is_calibrated`."""
+        """Warning in every report if the kernel's `is_calibrated` is false, else None."""
         if self._is_calibrated:
             return None
         return (
@@ -127,19 +128,19 @@ class CallableKernel(Kernel):
         )
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the user's kernel, watched."""
+        """Build the user's kernel, wrapped in a WatchedKernel."""
         return WatchedKernel(target_log_prob_fn, step_size, self.function(target_log_prob_fn))
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Results as they are."""
+        """Return the results unchanged."""
         return before
 
     def target_log_prob(self, results: Results) -> Tensor:
-        """Log density of the current state [C]."""
+        """Return the log density of the current state [C]."""
         return results.log_prob
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition, as far as the kernel reports them."""
+        """Return the statistics of the last transition, as far as the kernel reports them."""
         log_prob = results.log_prob
 
         def find(*names: str, otherwise: Tensor) -> Tensor:
@@ -164,7 +165,7 @@ def _takes_seed(function: Callable[..., Any]) -> bool:
 
 
 def _tensors(results: Results) -> Results:
-    """Kernel results with a tensor for every entry: numbers of Python do not pass a loop."""
+    """Convert every entry of kernel results to a tensor, as loops do not accept Python numbers."""
     try:
         return tf.nest.map_structure(tf.convert_to_tensor, results)
     except (TypeError, ValueError) as error:
@@ -175,24 +176,24 @@ def _tensors(results: Results) -> Results:
 
 
 def _signature(values: Any) -> Any:
-    """Structure, types and shapes."""
+    """Return the structure with types and shapes in place of the values."""
     return tf.nest.map_structure(lambda value: f"{value.dtype.name}{value.shape}", values)
 
 
 def _field(results: Results, name: str) -> Any:
-    """Return the entry called `name` of a named tuple, a dict or an object, or None."""
+    """Return the entry `name` of a named tuple, a dict or an object, or None."""
     if isinstance(results, Mapping):
         return results.get(name)
     return getattr(results, name, None)
 
 
 def _find(results: Results, name: str, shape: Any) -> Tensor | None:
-    """Return the first field `name` of kernel results, outer levels before inner ones, for each chain [C].
+    """Find the field `name` in kernel results, outer levels first; return it per chain [C] or None.
 
-    Tensors of another shape mean something else; one number stands for all chains.
+    Tensors of another shape have another meaning and are skipped. A scalar is used for all chains.
     """
     if name == "target_log_prob" and _field(results, "transformed_state") is not None:
-        return None  # the density of a kernel in other coordinates has their Jacobian
+        return None  # the density of a kernel in other coordinates includes their Jacobian
     found = _field(results, name)
     if tf.is_tensor(found) and found.shape in (shape, ()):
         return tf.broadcast_to(found, shape)

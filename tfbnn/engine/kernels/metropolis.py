@@ -1,8 +1,8 @@
-"""Metropolis-Hastings around one proposal: what random walk and Langevin kernels share.
+"""Metropolis-Hastings with one proposal, the common base of random walk and Langevin kernels.
 
-TFP's own proposals cannot adapt here: its random walk has no step size in its results, and its
-Langevin kernel keeps the drift of the last step there, multiplied by a step size that may have
-changed since. The accept step is TFP's.
+TFP's own proposals cannot adapt here. Its random walk has no step size in its results. Its Langevin
+kernel stores the drift of the last step in the results, multiplied by a step size that may have
+changed since. The accept step is that of TFP.
 """
 
 from abc import abstractmethod
@@ -14,12 +14,12 @@ from tfbnn.engine.kernels.transition import TransitionKernel, TransitionStatisti
 
 
 class Point(NamedTuple):
-    """A position, and what a proposal needs to know of it.
+    """A position with the quantities that a proposal needs there.
 
     Attributes:
         z: Position [C, P].
-        gradient: Gradient of the log density there [C, P], () where unused.
-        metric: MetricTensor there, () where unused.
+        gradient: Gradient of the log density at z [C, P]; () if unused.
+        metric: MetricTensor at z; () if unused.
     """
 
     z: Tensor
@@ -32,9 +32,9 @@ class ProposalResults(NamedTuple):
 
     Attributes:
         target_log_prob: Log density at the new position [C].
-        gradient: Its gradient [C, P], () where unused.
-        metric: As in Point, at the new position.
-        step_size: The step size that was used [C, 1].
+        gradient: Gradient of the log density there [C, P]; () if unused.
+        metric: Metric at the new position, as in Point.
+        step_size: Step size of the proposal [C, 1].
         log_acceptance_correction: log q(old | new) - log q(new | old), [C].
     """
 
@@ -46,31 +46,31 @@ class ProposalResults(NamedTuple):
 
 
 class Proposal(TransitionKernel):
-    """A move that is not yet accepted; subclasses give `draw` and `log_ratio`."""
+    """Proposed move before the accept step; subclasses define `draw` and `log_ratio`."""
 
     is_calibrated = False
     uses_gradient = True
 
     @abstractmethod
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P] from the Point `here`."""
+        """Draw a new position [C, P] from the Point `here`."""
 
     @abstractmethod
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Return log q(here | there) - log q(there | here) of two Points, [C]."""
+        """Compute log q(here | there) - log q(there | here) of two Points, [C]."""
 
     def metric_at(self, z: Tensor) -> Any:
-        """Return what stands for `metric` in the Point at z [C, P]: nothing."""
+        """Return the `metric` of the Point at z [C, P]: none here."""
         return ()
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
         value, gradient = self._evaluate(init_state)
         metric = self.metric_at(init_state)
         return ProposalResults(value, gradient, metric, self.step_size, tf.zeros_like(value))
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """Proposes; returns (new position [C, P], ProposalResults there)."""
+        """Draw a proposal; return (new position [C, P], ProposalResults there)."""
         here = Point(z, before.gradient, before.metric)
         end = self.draw(here, before.step_size, seed)
         value, gradient = self._evaluate(end)
@@ -85,19 +85,22 @@ class Proposal(TransitionKernel):
 
 
 class MetropolisKernel(TunedKernel):
-    """Settings of a kernel that is one accepted or rejected proposal, named by `proposal`."""
+    """Settings of a kernel that makes one proposal and accepts or rejects it.
+
+    The class attribute `proposal` is the class of the proposal.
+    """
 
     proposal: ClassVar[type[Proposal]]
     gradients_per_transition = 1
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the TFP kernel; `step_size` has shape [C, 1]."""
+        """Build the TFP kernel; `step_size` has shape [C, 1]."""
         return tfp.mcmc.MetropolisHastings(self.proposal(target_log_prob_fn, step_size))
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition; there is no momentum, hence no energy."""
+        """Return the statistics of the last transition; there is no momentum, hence no energy."""
         ratio = results.log_accept_ratio
         follows_gradient = self.proposal.uses_gradient
         statistics = ratio_statistics(ratio, tf.fill(ratio.shape, int(follows_gradient)))
-        # A random walk that falls off the density is no integrator that fails.
+        # A random walk into very low density is not a failure of an integrator.
         return statistics._replace(diverging=statistics.diverging & follows_gradient)

@@ -1,7 +1,8 @@
-"""Microcanonical sampling: particles of speed one instead of momenta of random length.
+"""Microcanonical sampling, with particles of speed one instead of momenta of random length.
 
 With U minus the log density, the isokinetic flow of (z, u), |u| = 1, dz = u dt,
-du = -(I - u u^T) grad U dt / (P - 1), keeps exp(-U) times the uniform density of directions.
+du = -(I - u u^T) grad U dt / (P - 1), leaves exp(-U) times the uniform density of directions
+invariant.
 Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 """
 
@@ -26,13 +27,13 @@ from tfbnn.system.arrays import Array
 
 
 class Flight(NamedTuple):
-    """Places of particles, and the energy that they have gained on the way.
+    """Positions and directions of particles, and the kinetic energy gained since the start.
 
     Attributes:
         z: Positions [C, P].
         direction: Unit vectors u [C, P].
         log_prob: Log density at z [C].
-        gradient: Its gradient [C, P].
+        gradient: Gradient of the log density [C, P].
         kinetic: Growth of the kinetic energy since the start [C].
     """
 
@@ -44,22 +45,22 @@ class Flight(NamedTuple):
 
 
 def unit(vector: Tensor) -> Tensor:
-    """Vectors [C, P] divided by their lengths; zero stays zero."""
+    """Divide vectors [C, P] by their lengths; zero stays zero."""
     return tf.math.divide_no_nan(vector, tf.norm(vector, axis=-1, keepdims=True))
 
 
 def kick(direction: Tensor, gradient: Tensor, step_size: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the exact flow of the direction u while the gradient is constant.
+    """Compute the exact flow of the direction u at constant gradient.
 
     With e the unit vector along the gradient g and delta = step_size |g| / (P - 1), u becomes
     (u + e (sinh delta + (e.u) (cosh delta - 1))) / s, s = cosh delta + (e.u) sinh delta. The kinetic
-    energy grows by (P - 1) log s, by which also the log volume around u on the sphere shrinks.
-    Both are written with exp(-delta), because cosh overflows; g = 0 changes nothing.
+    energy grows by (P - 1) log s, and the log volume around u on the sphere shrinks by the same
+    amount. Both are written with exp(-delta), because cosh overflows. g = 0 changes nothing.
 
     Args:
         direction: Unit vectors [C, P], P > 1.
         gradient: Gradient of the log density [C, P].
-        step_size: [C, 1].
+        step_size: Step sizes [C, 1].
 
     Returns:
         (new unit vectors [C, P], growth of the kinetic energy [C]).
@@ -67,26 +68,26 @@ def kick(direction: Tensor, gradient: Tensor, step_size: Tensor) -> tuple[Tensor
     freedom = direction.shape[-1] - 1
     delta = step_size * tf.norm(gradient, axis=-1, keepdims=True) / freedom
     towards, decay = unit(gradient), tf.exp(-delta)
-    # 1 + e.u, without cancellation where a particle flies against the gradient.
+    # 1 + e.u, without cancellation if a particle moves against the gradient.
     along = 0.5 * tf.reduce_sum((direction + towards) ** 2, axis=-1, keepdims=True)
     turn = (1.0 - decay) * (along + (2.0 - along) * decay)
     stretch = 0.5 * (along + (2.0 - along) * decay**2)  # s exp(-delta)
     kinetic = freedom * (delta + tf.math.log(stretch))
-    # Division by the length, not by 2 s exp(-delta), so that rounding errors do not add up.
+    # Divide by the length, not by 2 s exp(-delta), so that rounding errors do not add up.
     return unit(2.0 * decay * direction + turn * towards), kinetic[:, 0]
 
 
 def fly(target: LogDensity, start: Flight, step_size: Tensor, num_steps: Tensor) -> Flight:
-    """Leapfrog steps: half a kick, a move along the direction, half a kick.
+    """Make leapfrog steps: half a kick, a move along the direction, half a kick.
 
     Args:
-        target: z [C, P] -> [C].
+        target: Log density z [C, P] -> [C].
         start: Flight.
-        step_size: How far a step moves [C, 1].
-        num_steps: Steps of every chain, int32 [C].
+        step_size: Distance that a step moves [C, 1].
+        num_steps: Number of steps of every chain, int32 [C].
 
     Returns:
-        Flight at the end; chains that need fewer steps wait for the others.
+        Flight at the end. Chains with fewer steps wait for the others.
     """
 
     def step(index: Tensor, now: Flight) -> tuple[Tensor, Flight]:
@@ -102,7 +103,7 @@ def fly(target: LogDensity, start: Flight, step_size: Tensor, num_steps: Tensor)
 
 
 def _where(chains: Tensor, new: Flight, old: Flight) -> Flight:
-    """Flight whose entries are those of `new` for the `chains` [C] that are true."""
+    """Return a Flight with the entries of `new` where `chains` [C] is true, else those of `old`."""
 
     def choose(a: Tensor, b: Tensor) -> Tensor:
         return tf.where(chains[:, None] if a.shape.rank == 2 else chains, a, b)
@@ -110,26 +111,26 @@ def _where(chains: Tensor, new: Flight, old: Flight) -> Flight:
     return Flight(*map(choose, new, old))
 
 
-# As how many draws unit variances count in the trajectory length: successive draws are correlated.
+# Weight of unit variances in the trajectory length, in draws: successive draws are correlated.
 _PRIOR_DRAWS = 50.0
 # Squared energy error per parameter and step of the published unadjusted sampler.
 _ENERGY_VARIANCE = 5e-4
 
 
 class MicrocanonicalResults(NamedTuple):
-    """Results of a transition, for the next one and for the report.
+    """Results of a transition, used by the next transition and by the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
-        gradient: Its gradient [C, P].
-        direction: Unit vectors [C, P], zero at the start, where there is none yet.
-        step_size: How far a step moves [C, 1].
-        num_steps: Steps of the trajectory, int32 [C].
+        gradient: Gradient of the log density [C, P].
+        direction: Unit vectors [C, P]; zero at the start, where there is no direction yet.
+        step_size: Distance that a step moves [C, 1].
+        num_steps: Number of steps of the trajectory, int32 [C].
         persistence: Share of the direction that the next refreshment keeps [C, 1].
-        adapting: Whether the moments learn from the next transition, scalar.
+        adapting: Whether the moments are updated in the next transition, scalar.
         moments: Running moments of the positions, for the trajectory length.
         is_accepted: Whether the last proposal was accepted [C].
-        log_accept_ratio: Minus its energy error [C].
+        log_accept_ratio: Minus the energy error of the last proposal [C].
     """
 
     target_log_prob: Tensor
@@ -146,7 +147,7 @@ class MicrocanonicalResults(NamedTuple):
 
 @dataclass(eq=False)
 class MicrocanonicalKernel(TransitionKernel):
-    """Refreshes the direction, flies, and accepts the end or turns round at the start.
+    """Kernel that refreshes the direction, flies, and accepts the end or reverses at the start.
 
     Attributes:
         is_calibrated: `adjusted` of Microcanonical.
@@ -155,7 +156,7 @@ class MicrocanonicalKernel(TransitionKernel):
     is_calibrated: bool
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P].
+        """Compute the kernel results at a start [C, P].
 
         Raises:
             ValueError: For P = 1.
@@ -180,9 +181,9 @@ class MicrocanonicalKernel(TransitionKernel):
         )
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], MicrocanonicalResults)."""
+        """Make one transition; return (position [C, P], MicrocanonicalResults)."""
         noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
-        # As momenta of unit variance, of which only the direction is kept.
+        # Treated as momenta of unit variance, of which only the direction is kept.
         momentum = before.direction * before.direction.shape[-1] ** 0.5
         start = Flight(
             z=z,
@@ -210,36 +211,38 @@ class MicrocanonicalKernel(TransitionKernel):
 class Microcanonical(AdjustableKernel, name="microcanonical"):
     """Microcanonical HMC (adjusted) and microcanonical Langevin (unadjusted).
 
-    A particle flies at speed one through the preconditioned coordinates and is turned by the
-    gradient, so the step size is how far a step goes, whatever the density; leapfrog, one gradient
-    per step. Adjusted, a transition draws a new direction, makes a random number of steps, uniform
-    on 1, ..., 2 n - 1 with n = trajectory_length / step_size, and accepts the end or stays: the map
-    is reversible, and its energy error is the log volume it loses minus the log density it gains,
-    so this is exact. Unadjusted, a transition is one step, before which a share of the direction
-    is replaced. Energies are not reported: there are no momenta whose refreshment E-BFMI could judge.
+    A particle moves at speed one through the preconditioned coordinates and is turned by the
+    gradient. The step size is therefore the distance of a step, for every density. Leapfrog steps
+    take one gradient each.
+
+    Adjusted: a transition draws a new direction and makes a random number of steps, uniform on
+    1, ..., 2 n - 1 with n = trajectory_length / step_size. It accepts the end or stays. The map is
+    reversible, and its energy error is the log volume it loses minus the log density it gains, so
+    this is exact. Unadjusted: a transition is one step, before which a share of the direction is
+    replaced. Energies are not reported, because E-BFMI needs momenta that are refreshed.
 
     Attributes:
-        adjusted: Accept or reject, default True; False gives biased draws. Adjusted, whole
-            trajectories are accepted or rejected. False accepts every step but divergent ones, and
-            the report says that the draws are biased.
-        trajectory_length: How far a direction lasts, in preconditioned coordinates. That is the
-            mean length of adjusted trajectories; unadjusted, the distance over which all but 1 / e
-            of it is replaced. None (default): sqrt(P), corrected during warm-up. sqrt(P) is right for
-            coordinates of unit variance; while warm-up adapts it is corrected to the root of the
-            chain's summed variances; with a step size that is given and not adapted it remains
-            sqrt(P). The published tuners afterwards turn to the autocorrelation length, which short
-            windows determine too badly; that is left out.
-        max_leapfrog_steps: A transition takes at most so many steps; default 512.
-        energy_variance: Unadjusted only: the step size adapts until the squared energy error of a
-            step, per parameter, is this on average; default 5e-4, as published.
-        bias_tolerance: Unadjusted only, in place of `energy_variance`: the share by which variances
-            may be off, root mean square over principal directions of a normal density; default None.
-            The published 5e-4 stand for 0.05, see `tfbnn.engine.kernels.transition`.
+        adjusted: Accept or reject, default True; False gives biased draws. True accepts or rejects
+            whole trajectories. False accepts every step except divergent ones, and the report says
+            that the draws are biased.
+        trajectory_length: Distance over which a direction persists, in preconditioned coordinates.
+            This is the mean length of adjusted trajectories; unadjusted, the distance over which all
+            but 1 / e of the direction is replaced. None (default): sqrt(P), corrected during warm-up.
+            sqrt(P) is right for coordinates of unit variance. Adaptation corrects it to the root of
+            the chain's summed variances. It remains sqrt(P) if a step size is given and not adapted.
+            The published tuners then switch to the autocorrelation length, which short windows
+            determine too poorly; this step is left out.
+        max_leapfrog_steps: Most leapfrog steps per transition; default 512.
+        energy_variance: Unadjusted only: average squared energy error of a step, per parameter, that
+            the step size adapts to; default 5e-4, as published.
+        bias_tolerance: Unadjusted only, in place of `energy_variance`: allowed relative error of
+            variances, root mean square over principal directions of a normal density; default None.
+            The published 5e-4 corresponds to 0.05, see `tfbnn.engine.kernels.transition`.
 
     The other attributes are described in `TunedKernel`. Adjusted, adaptation aims at an acceptance
-    of 0.9, as published. Unadjusted there is no acceptance; in its place stands
-    exp(-error^2 / (2 P energy_variance)), which has the mean 0.707 for normal errors of that
-    variance, and that is aimed at.
+    of 0.9, as published. Unadjusted, there is no acceptance. Adaptation then uses
+    exp(-error^2 / (2 P energy_variance)) instead, and aims at its mean for normal errors of that
+    variance, 0.707.
 
     References:
         Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549): the dynamics
@@ -251,7 +254,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
     max_leapfrog_steps: int = 512
     energy_variance: float = _ENERGY_VARIANCE
 
-    has_memory = True  # moments that its length follows from
+    has_memory = True  # the moments that determine its length
     bias_without_tolerance = "that grows with the step size"
 
     def __post_init__(self) -> None:
@@ -268,31 +271,31 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
 
     @property
     def aimed_energy_variance(self) -> float:
-        """The squared energy error per parameter and step that adaptation aims at."""
+        """Squared energy error per parameter and step that adaptation aims at."""
         if self.bias_tolerance is None:
             return self.energy_variance
         return energy_variance_of(self.bias_tolerance)
 
     @property
     def gradients_per_transition(self) -> int:
-        # A guess, as lengths adapt; it only serves to estimate the time of a run.
+        # A guess, because lengths adapt; it only serves to estimate the time of a run.
         return min(self.max_leapfrog_steps, 64) if self.adjusted else 1
 
     @property
     def accept_targets(self) -> tuple[float, float]:
-        """For smooth and for ReLU-like activations."""
+        """Target acceptance rates, for smooth and for ReLU-like activations."""
         return (0.9, 0.9) if self.adjusted else (ERROR_TARGET, ERROR_TARGET)
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return a leapfrog step moves sqrt(P) times its size, the length of its momentum."""
+        """Return sqrt(P) times the leapfrog step, the distance that it moves with its momentum."""
         return leapfrog_step * leapfrog_step.dtype.type(num_parameters**0.5)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the kernel; `step_size` has shape [C, 1]."""
+        """Build the kernel; `step_size` has shape [C, 1]."""
         return MicrocanonicalKernel(target_log_prob_fn, step_size, self.adjusted)
 
     def prepare(self, before: Results, step_size: Tensor, key: Tensor, adapting: Tensor) -> Results:
-        """Kernel results for the next transition, with its number of steps or its refreshment."""
+        """Return the kernel results for the next transition, with its number of steps or its refreshment."""
         before = before._replace(step_size=step_size, adapting=adapting)
         mean_steps = self.length(before)[:, None] / step_size
         if not self.adjusted:
@@ -303,7 +306,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
         return before._replace(num_steps=tf.cast(steps[:, 0], tf.int32))
 
     def length(self, results: MicrocanonicalResults) -> Tensor:
-        """Trajectory lengths [C]."""
+        """Compute the trajectory lengths [C]."""
         if self.trajectory_length is not None:
             return tf.ones_like(results.target_log_prob) * self.trajectory_length
         squares, count = results.moments.squares, results.moments.count
@@ -311,7 +314,7 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
         return tf.sqrt(total / (count + _PRIOR_DRAWS))
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition."""
+        """Return the statistics of the last transition."""
         error_variance = None
         if not self.adjusted:
             error_variance = results.gradient.shape[-1] * self.aimed_energy_variance

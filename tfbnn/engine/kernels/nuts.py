@@ -1,16 +1,16 @@
 """The No-U-Turn sampler: a trajectory that doubles until it turns back, and a draw from its points.
 
-A doubling adds a subtree with as many leaves as the trajectory has points, at its left or its right
-end, one leapfrog step after the other: there is no recursion. A subtree that turns back or diverges
-is thrown away, and the trajectory ends; one that does not becomes part of it, and the trajectory
-ends if the whole of it turns back. All chains of a batch that still go on have the same number of
-leaves, so scalars say where in the tree they are. Kept of a trajectory are its two ends, and its
-spans that wait for a second half. The leaf that completes spans says of each whether it turns back,
-and draws a point from it.
+A doubling adds a subtree with as many leaves as the trajectory has points, at its left or right end.
+The leaves are added one leapfrog step after the other, without recursion. A subtree that turns back
+or diverges is discarded, and the trajectory ends. Otherwise the subtree becomes part of the
+trajectory, which ends if the whole of it turns back. All chains of a batch that are still running
+have the same number of leaves, so scalars describe the position in the tree. Only the two ends of a
+trajectory are kept, and the spans that wait for a second half. When a leaf completes spans, each is
+checked for a turn, and a point is drawn from it.
 
-This file is made to compile fast: XLA takes some .02 s of processor time for every tensor that
-changes in a loop, and .2 s or more for every place that draws random numbers. Hence numbers of a
-chain that change together are rows of one tensor, and there is one draw of a few numbers.
+This file is written to compile fast. XLA takes some .02 s of processor time for every tensor that
+changes in a loop, and .2 s or more for every call that draws random numbers. Numbers of a chain that
+change together are therefore rows of one tensor, and all random numbers come from one call.
 """
 
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ class TreePoint(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A point drawn from several.
+    """A point drawn from several points.
 
     Attributes:
-        z, gradient: Its position, and the gradient there, [C, P] each.
-        numbers: Its log density and energy, and the sum of exp(-energy error) over the points that
-            it is drawn from, float64 [3, C].
+        z, gradient: Position of the point, and the gradient there, [C, P] each.
+        numbers: Log density and energy of the point, and the sum of exp(-energy error) over the
+            points that it is drawn from, float64 [3, C].
     """
 
     z: Tensor
@@ -47,7 +47,7 @@ class Draw(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Successive points of a trajectory: sum of their momenta, first and last one, [C, P] each."""
+    """Successive points of a trajectory: sum of momenta, first and last momentum, [C, P] each."""
 
     total: Tensor
     first: Tensor
@@ -57,15 +57,16 @@ class Span(NamedTuple):
 class Stack(NamedTuple):
     """Spans of a trajectory that wait for their second half, as TensorArrays.
 
-    Place 0 has the trajectory before the doubling, in the direction that it grows in. The dyadic
-    span that begins with leaf k, from zero, is in the place that is one and the number of ones of k
-    in binary: the next leaf with as many ones or fewer comes when it is complete.
+    Index 0 holds the trajectory before the doubling, in its direction of growth. The dyadic span
+    that begins with leaf k, counted from zero, has the index 1 + (number of ones of k in binary).
+    No later leaf overwrites it before the span is complete.
 
     Attributes:
-        momentum: Of its first point [C, P].
-        previous: Of the point before that [C, P].
-        before: Sum of the momenta of all leaves before it [C, P]; for place 0 minus the trajectory's.
-        draw: Draw from its first half, or of its first leaf; in place 0 from the trajectory.
+        momentum: Momentum of the first point of the span [C, P].
+        previous: Momentum of the point before that [C, P].
+        before: Sum of the momenta of all leaves before the span [C, P]; at index 0 minus the sum of
+            the trajectory.
+        draw: Draw from the first half of the span, or its first leaf; at index 0 from the trajectory.
     """
 
     momentum: Any
@@ -83,9 +84,9 @@ class Tree(NamedTuple):
         back: Point at the other end.
         right: Whether the front is the right end [C].
         total: Sum of the momenta of its points [C, P].
-        tally: Of all leaves, also of those thrown away: sum of min(1, exp(-energy error)), number,
-            and number of those that diverged, float64 [3, C].
-        going: Whether it is to be doubled [C].
+        tally: Totals over all leaves, including discarded ones: sum of min(1, exp(-energy error)),
+            number of leaves, and number of divergent leaves, float64 [3, C].
+        going: Whether it should be doubled again [C].
         stack: Stack.
     """
 
@@ -100,14 +101,14 @@ class Tree(NamedTuple):
 
 
 class Doubling(NamedTuple):
-    """A doubling under way.
+    """State of a doubling.
 
     Attributes:
-        size: Number of its leaves so far, scalar.
-        end: Point at the last of them.
-        total: Sum of their momenta [C, P].
+        size: Number of leaves so far, scalar.
+        end: Point of the last leaf.
+        total: Sum of the momenta of the leaves [C, P].
         tally, stack: As in Tree.
-        going: Whether no part of it, nor the whole in the end, has turned back or diverged [C].
+        going: Whether nothing has turned back or diverged so far [C].
     """
 
     size: Tensor
@@ -119,7 +120,7 @@ class Doubling(NamedTuple):
 
 
 def tree_of(start: TreePoint, log_prob: Tensor, energy: Tensor, max_tree_depth: int) -> Tree:
-    """Return the Tree of one Point."""
+    """Return the Tree with one point."""
     numbers = tf.stack([tf.cast(log_prob, tf.float64), energy, tf.ones_like(energy)])
     draw = Draw(start.z, start.gradient, numbers)
 
@@ -146,7 +147,7 @@ def tree_of(start: TreePoint, log_prob: Tensor, energy: Tensor, max_tree_depth: 
 
 
 def facing(tree: Tree, right: Tensor) -> Tree:
-    """Return the Tree with its front at the right end, or at the left one where `right` [C] is false."""
+    """Return the Tree with its front at the right end if `right` [C] is true, else at the left end."""
     turned = (tree.right != right)[:, None]
     pairs = list(zip(tree.back, tree.front))
     return tree._replace(
@@ -157,7 +158,7 @@ def facing(tree: Tree, right: Tensor) -> Tree:
 
 
 def _either(takes: Tensor, new: Draw, old: Draw) -> Draw:
-    """Return `new` for the chains where `takes` [C] holds, else `old`, from the points of both."""
+    """Return `new` where `takes` [C] is true, else `old`, as a draw from the points of both."""
     log_prob, energy, _ = tf.unstack(tf.where(takes, new.numbers, old.numbers))
     return Draw(
         z=tf.where(takes[:, None], new.z, old.z),
@@ -167,10 +168,11 @@ def _either(takes: Tensor, new: Draw, old: Draw) -> Draw:
 
 
 def _turns_back(one: Span, other: Span) -> Tensor:
-    """Return whether a Span and the one after it turn back together [C].
+    """Check whether a Span and the next one together turn back [C].
 
-    They do where the momentum at either end points against the sum; or where that is so of one of
-    them with the neighbouring point of the other, as twice half a period ends as it began.
+    They do if the momentum at either end points against the sum of momenta. The same is checked for
+    each of them with the neighbouring point of the other, because two spans of half a period each
+    end as they began.
     """
     return (
         _is_against(one.total + other.total, one.first, other.last)
@@ -180,7 +182,7 @@ def _turns_back(one: Span, other: Span) -> Tensor:
 
 
 def _is_against(total: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """Return whether one of two momenta points against their sum over a span, all [C, P]; [C]."""
+    """Check whether one of two momenta points against the sum over a span, all [C, P]; return [C]."""
     along = (tf.reduce_sum(total * momentum, axis=-1) for momentum in (first, last))
     return tf.minimum(*along) < 0.0
 
@@ -191,20 +193,20 @@ def close_spans(
     """Join the spans that a leaf completes, the shortest first.
 
     Args:
-        new: Doubling that ends with the leaf, whose stack has no draw of it yet.
-        own: Place of the leaf, scalar.
-        longest: Place of the longest span that it completes, scalar.
+        new: Doubling that ends with the leaf; its stack has no draw of the leaf yet.
+        own: Stack index of the leaf, scalar.
+        longest: Stack index of the longest span that the leaf completes, scalar.
         draw: Draw of the leaf alone.
         levels: Uniform numbers [max_tree_depth, C], float64.
 
     Returns:
-        (whether the doubling is still going and no span turns back [C], Draw from the longest).
+        (whether the doubling is still going and no span turns back [C], Draw from the longest span).
     """
     stack = new.stack
 
     def close(place: Tensor, going: Tensor, draw: Draw) -> tuple[Tensor, Tensor, Draw]:
         place -= 1
-        # The second half is the last span that came to the next place.
+        # The second half is the last span at the next index.
         first, middle = stack.before.read(place), stack.before.read(place + 1)
         turns = _turns_back(
             Span(middle - first, stack.momentum.read(place), stack.previous.read(place + 1)),
@@ -212,7 +214,8 @@ def close_spans(
         )
         old = Draw(*(room.read(place) for room in stack.draw))
         weight = draw.numbers[2]
-        # The new half of a trajectory is preferred: by the ratio of the weights, not by the share.
+        # The new half of a trajectory is preferred: it is taken by the ratio of the weights, not by
+        # its share of them.
         others = old.numbers[2] + tf.where(place > 0, weight, 0.0)
         takes = going & (levels[own - place - 1] * others < weight)
         return place, going & ~turns, _either(takes, draw, old)
@@ -224,16 +227,16 @@ def close_spans(
 
 
 def num_ones(number: Tensor) -> Tensor:
-    """Return how many ones an integer has in binary, int32."""
+    """Count the ones of an integer in binary, int32."""
     return tf.cast(tf.raw_ops.PopulationCount(x=number), tf.int32)
 
 
-# Weights are float64 numbers relative to that of the start: 2^20 of exp(this) do not overflow.
+# Weights are float64 and relative to the weight of the start: 2^20 times exp(this) does not overflow.
 _LARGEST_LOG_WEIGHT = 600.0
 
 
 class NoUTurnResults(NamedTuple):
-    """Results of a transition, for the next one and for the report.
+    """Results of a transition, used by the next transition and by the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
@@ -242,7 +245,7 @@ class NoUTurnResults(NamedTuple):
         is_accepted: Whether the last transition moved [C].
         acceptance_rate: Mean of min(1, exp(-energy error)) over the leaves of the last tree [C].
         n_steps: Number of these leaves [C], int32.
-        diverging: Whether the last one diverged [C].
+        diverging: Whether the last tree diverged [C].
         energy: Hamiltonian of the current state, with the momentum that led to it [C], float64.
     """
 
@@ -257,16 +260,16 @@ class NoUTurnResults(NamedTuple):
 
 
 class Randomness(NamedTuple):
-    """All that a transition is decided by.
+    """Random numbers of a transition.
 
-    Momentum and directions decide what the tree is. Levels decide what is drawn from it, one number
-    at all places of a level: that is exact, as a point is drawn by one decision on each level.
+    Momentum and directions determine the tree. Levels determine the draw from it. All spans of a
+    level share one number. This is exact, because a point is drawn by one decision per level.
 
     Attributes:
-        momentum: Standard normal [C, P].
+        momentum: Standard normal numbers [C, P].
         directions: Whether a doubling goes to the right, bool [max_tree_depth, C].
-        levels: Uniform on (0, 1), float64 [max_tree_depth, C]: which half of a span of 2, 4, 8 ...
-            points to draw from.
+        levels: Uniform numbers on (0, 1), float64 [max_tree_depth, C]. They choose the half of a
+            span of 2, 4, 8 ... points to draw from.
     """
 
     momentum: Tensor
@@ -276,7 +279,7 @@ class Randomness(NamedTuple):
 
 @dataclass(eq=False)
 class NoUTurnKernel(TransitionKernel):
-    """Multinomial NUTS.
+    """Transition kernel of NUTS with multinomial sampling.
 
     Attributes:
         max_tree_depth: As in NUTS.
@@ -287,7 +290,7 @@ class NoUTurnKernel(TransitionKernel):
     max_tree_depth: int
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
         return NoUTurnResults(
             target_log_prob=value,
@@ -301,7 +304,7 @@ class NoUTurnKernel(TransitionKernel):
         )
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], NoUTurnResults)."""
+        """Make one transition; return (position [C, P], NoUTurnResults)."""
         random = draw_randomness(z, self.max_tree_depth, seed)
         start = TreePoint(z, random.momentum, before.gradient)
         initial_energy = _energy(start, before.target_log_prob)
@@ -329,7 +332,7 @@ class NoUTurnKernel(TransitionKernel):
     def _double(
         self, tree: Tree, step_size: Tensor, initial_energy: Tensor, random: Randomness
     ) -> Tree:
-        """Return the tree with twice as many points, unless it ends on the way."""
+        """Return the tree with twice as many points, or fewer if the doubling ends early."""
         tree = facing(tree, random.directions[tree.depth])
         step = tf.where(tree.right[:, None], step_size, -step_size)
         num_leaves = tf.bitwise.left_shift(1, tree.depth)
@@ -361,7 +364,7 @@ class NoUTurnKernel(TransitionKernel):
     def _add_leaf(
         self, old: Doubling, step: Tensor, initial_energy: Tensor, levels: Tensor, is_last: Tensor
     ) -> Doubling:
-        """Return the Doubling with one leapfrog step more, for the chains where it is still going."""
+        """Add a leaf by one leapfrog step, in the chains where the doubling is still going."""
         end, value = self._leapfrog(old.end, step, old.going)
         energy = _energy(end, value)
         gain = initial_energy - energy
@@ -382,14 +385,14 @@ class NoUTurnKernel(TransitionKernel):
                 before=old.stack.before.write(own, old.total),
             ),
         )
-        # Spans that the leaf completes begin where one or more of its last ones become zeros.
+        # Completed spans begin at the leaf numbers that remain if trailing ones of this one are set to 0.
         longest = num_ones(new.size) - tf.cast(is_last, tf.int32)
         going, draw = close_spans(new, own, longest, draw, levels)
         draws = Draw(*(room.write(longest, part) for room, part in zip(new.stack.draw, draw)))
         return new._replace(going=going, stack=new.stack._replace(draw=draws))
 
     def _leapfrog(self, point: TreePoint, step: Tensor, going: Tensor) -> tuple[TreePoint, Tensor]:
-        """(Point after one step, log density there); chains that have ended keep their position."""
+        """Return (point after one step, log density there); ended chains keep their position."""
         half = point.momentum + 0.5 * step * point.gradient
         z = tf.where(going[:, None], point.z + step * half, point.z)
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
@@ -397,9 +400,9 @@ class NoUTurnKernel(TransitionKernel):
 
 
 def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
-    """Return the Randomness of a transition from z [C, P].
+    """Draw the random numbers of a transition from z [C, P].
 
-    Momenta are quantiles of the normal distribution, as those of `stateless_normal` under XLA are.
+    Momenta are quantiles of the normal distribution, as in `stateless_normal` under XLA.
     """
     num_chains, size = z.shape
     one = z.dtype.as_numpy_dtype(1.0)
@@ -415,12 +418,12 @@ def draw_randomness(z: Tensor, max_tree_depth: int, seed: Tensor) -> Randomness:
 
 
 def _energy(point: TreePoint, log_prob: Tensor) -> Tensor:
-    """Return the Hamiltonian [C], float64: a float32 sum over thousands of momenta errs by .005."""
+    """Compute the Hamiltonian [C] in float64; a float32 sum over thousands of momenta errs by .005."""
     kinetic = 0.5 * tf.reduce_sum(tf.cast(point.momentum, tf.float64) ** 2, axis=-1)
     return kinetic - tf.cast(log_prob, tf.float64)
 
 
-# A million gradients for one transition: no step size that was adapted needs as many.
+# A million gradients per transition; no adapted step size needs as many.
 _MAX_TREE_DEPTH = 20
 
 
@@ -429,17 +432,17 @@ class NUTS(TunedKernel, name="nuts"):
     """The No-U-Turn sampler with multinomial sampling of trajectories.
 
     A trajectory doubles, to the left or to the right, until it or one of its dyadic parts turns
-    back: until the momentum at an end points against the sum of the momenta. As in Stan, each half
-    is also asked together with the neighbouring point of the other: without that, trajectories of a
+    back: the momentum at an end points against the sum of the momenta. As in Stan, each half is also
+    checked together with the neighbouring point of the other half. Without this, trajectories of a
     normal density in 500 whitened dimensions had 510 steps instead of 15 wherever eight steps are
-    half a period, at an acceptance of 0.77. Points are drawn by exp(-energy error) within a half,
-    and the new half is preferred to the old one. A leaf whose energy error is above 1000, or not a
-    number, ends the trajectory without the half that it is in. Chains of a batch end by
-    themselves; the batch goes on until the last has.
+    half a period, at an acceptance of 0.77. Points are drawn with weights exp(-energy error) within
+    a half, and the new half is preferred to the old one. A leaf whose energy error is above 1000 or
+    NaN ends the trajectory, and the half that contains it is discarded. Each chain of a batch ends
+    on its own; the batch continues until all have ended.
 
     Attributes:
-        max_tree_depth: A transition takes at most 2**max_tree_depth - 1 leapfrog steps; default
-            10, at most 20. Memory grows with it by five vectors a chain.
+        max_tree_depth: Largest depth of the tree, with at most 2**max_tree_depth - 1 leapfrog steps
+            per transition; default 10, at most 20. Each level takes memory for five vectors per chain.
 
     The other attributes are described in `TunedKernel`.
 
@@ -451,8 +454,8 @@ class NUTS(TunedKernel, name="nuts"):
 
     max_tree_depth: int = 10
 
-    # Averaged over a trajectory, acceptance has its optimum higher: Hoffman and Gelman 2014, 0.65
-    # to 0.8; the upper end copes with varying curvature.
+    # The optimum of the acceptance averaged over a trajectory is higher: Hoffman and Gelman 2014, 0.65
+    # to 0.8. The upper end copes with varying curvature.
     accept_targets = (0.8, 0.7)
 
     def __post_init__(self) -> None:
@@ -466,11 +469,11 @@ class NUTS(TunedKernel, name="nuts"):
         return min(2**self.max_tree_depth - 1, 127)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the kernel; `step_size` has shape [C, 1]."""
+        """Build the kernel; `step_size` has shape [C, 1]."""
         return NoUTurnKernel(target_log_prob_fn, step_size, self.max_tree_depth)
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition."""
+        """Return the statistics of the last transition."""
         return TransitionStatistics(
             results.acceptance_rate, results.n_steps, results.diverging, results.energy
         )

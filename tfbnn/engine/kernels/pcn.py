@@ -10,50 +10,56 @@ from tfbnn.system.arrays import Array
 
 
 class CrankNicolsonProposal(Proposal):
-    """z' = a z + sqrt(1 - a^2) eps, eps ~ N(0, I), a = exp(-s^2 / 2), s the step size."""
+    """Proposal z' = a z + sqrt(1 - a^2) eps, eps ~ N(0, I), a = exp(-s^2 / 2), s the step size."""
 
     uses_gradient = False
 
     def kept(self, step_size: Tensor) -> Tensor:
-        """Return the share a of a position that a proposal keeps."""
+        """Return the share a of the position that a proposal keeps."""
         return tf.exp(-0.5 * step_size**2)
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P]."""
+        """Draw a new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
-        # A short step would leave few digits of 1 - a^2.
+        # expm1, because 1 - a^2 loses its digits for short steps.
         return self.kept(step_size) * here.z + tf.sqrt(-tf.math.expm1(-(step_size**2))) * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Return log q(here | there) - log q(there | here) [C]: as of two draws of N(0, I), which q keeps."""
-        # The squares themselves have the magnitude of P, their difference that of its root.
+        """Compute log q(here | there) - log q(there | here) [C], the log ratio of N(0, I) densities.
+
+        The proposal q leaves N(0, I) invariant and is reversible with respect to it.
+        """
+        # The sums of squares have the magnitude of P, their difference only that of its root.
         return float64_sum(0.5 * (there.z - here.z) * (there.z + here.z))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PCN(MetropolisKernel, name="pcn"):
-    """Preconditioned Crank-Nicolson: z' = sqrt(1 - beta^2) z + beta eps, a random walk that keeps the prior.
+    """Preconditioned Crank-Nicolson, a random walk z' = sqrt(1 - beta^2) z + beta eps that keeps the prior.
 
-    Under a density exp(-Phi) with respect to N(0, I) a proposal is accepted with probability
-    min(1, exp(Phi(z) - Phi(z'))): the number of weights does not enter, and all is accepted where
-    the rows say nothing. No gradients are taken, so `n_steps` is 0. In `Repriorised` a wide network's
-    Phi varies ever less, and in theory the acceptance at a fixed step tends to 1 with the width; measured,
-    it was 0.07 with 16 units, and 0.45 with 256 as with 1024 (`benchmarks/results/pcn.md`). Steps are as
-    long as the best determined direction allows, and the same in all: HMC made four times as many effective
-    draws per second there, and is the better choice where rows are many or networks narrow.
+    For a density exp(-Phi) with respect to N(0, I), a proposal is accepted with probability
+    min(1, exp(Phi(z) - Phi(z'))). The number of weights does not enter, and every proposal is accepted
+    where the rows carry no information. No gradients are taken, so `n_steps` is 0.
 
-    `step_size` is s of sqrt(1 - beta^2) = exp(-s^2 / 2), which has no end where proposals become
-    independent of where the chain is; for short steps it is beta, 0.1 means beta = 0.0998. It is adapted
-    up to 3, where a proposal keeps 1 % of a position.
+    In `Repriorised`, Phi varies less the wider the network is, and in theory the acceptance at a fixed
+    step tends to 1 with the width. Measured, it was 0.07 with 16 units, and 0.45 with 256 as with 1024
+    (`benchmarks/results/pcn.md`). Steps are as long as the best determined direction allows, and equally
+    long in all directions. HMC made four times as many effective draws per second there, and is the
+    better choice for many rows or narrow networks.
 
-    z is theta over the fixed scales of its priors, which makes a Normal prior N(0, I). The readout of
-    `Repriorised` is N(0, I) as it is, and so are the weights where parameterization="ntk". The kernel is
-    exact for any density: what makes a prior another one, such as Laplace, a mean, or a noise scale that
-    is learned, is part of Phi.
+    `step_size` is s in sqrt(1 - beta^2) = exp(-s^2 / 2). It can grow without limit, and proposals then
+    become independent of the current position. For short steps it is about beta: 0.1 means
+    beta = 0.0998. It is adapted up to 3, where a proposal keeps 1 % of a position.
+
+    z is theta divided by the fixed scales of its priors, so a Normal prior becomes N(0, I). The readout
+    of `Repriorised` is already N(0, I), and so are the weights with parameterization="ntk". The kernel
+    is exact for any density: deviations of the prior from N(0, I), such as a Laplace prior, a mean or a
+    learned noise scale, are part of Phi.
 
     Attributes:
-        preconditioner: "auto" (default) or "prior", which it means, or "identity": z is theta.
-        target_accept_prob: Default 0.234, of a random walk. For normal densities in 100 dimensions
+        preconditioner: "auto" (default), which means "prior", or "prior", or "identity", with which z
+            is theta.
+        target_accept_prob: Default 0.234, that of a random walk. For normal densities in 100 dimensions
             of which the likelihood determines 3, 10 and 50, chains moved furthest at acceptances of
             0.40, 0.25 and 0.23, and at least 0.8 times as far with any acceptance between these.
 
@@ -75,10 +81,10 @@ class PCN(MetropolisKernel, name="pcn"):
     proposal = CrankNicolsonProposal
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return the leapfrog step: the number of directions that the rows determine is not known."""
+        """Return the leapfrog step, because the number of directions that rows determine is unknown."""
         return np.minimum(leapfrog_step, leapfrog_step.dtype.type(self.largest_step_size))
 
 
 def float64_sum(terms: Tensor) -> Tensor:
-    """Return sums [C] of terms [C, P], in float64 up to the result."""
+    """Sum terms [C, P] to [C] in float64, and convert the result back."""
     return tf.cast(tf.reduce_sum(tf.cast(terms, tf.float64), axis=-1), terms.dtype)

@@ -8,27 +8,28 @@ from tfbnn.engine.kernels.pcn import PCN, CrankNicolsonProposal, float64_sum
 
 
 class LangevinCrankNicolsonProposal(CrankNicolsonProposal):
-    """z' = a z + (1 - a) f(z) + sqrt(1 - a^2) eps, f = z + grad log density, a as without f.
+    """Proposal z' = a z + (1 - a) f(z) + sqrt(1 - a^2) eps, f = z + grad log density.
 
-    In Cotter's delta, (2 + delta) z' = (2 - delta) z + 2 delta f + sqrt(8 delta) eps.
+    The share a is that of CrankNicolsonProposal. In terms of Cotter's delta,
+    (2 + delta) z' = (2 - delta) z + 2 delta f + sqrt(8 delta) eps.
     """
 
     uses_gradient = True
 
     def pull(self, point: Point) -> Tensor:
-        """Return f [C, P]: minus the gradient of Phi, nothing where the density is N(0, I)."""
+        """Return f [C, P], minus the gradient of Phi; it is zero for the density N(0, I)."""
         return point.z + point.gradient
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P]."""
+        """Draw a new position [C, P]."""
         share = -tf.math.expm1(-0.5 * step_size**2)
         return super().draw(here, step_size, seed) + share * self.pull(here)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Return log q(here | there) - log q(there | here) [C].
+        """Compute log q(here | there) - log q(there | here) [C].
 
-        What f adds to the ratio without it is zero with f, to the last bit, and takes no difference
-        of sums of P squares, as two normal densities would.
+        The contribution of f to the ratio is exactly zero if f is zero. It needs no difference of
+        sums of P squares, as the difference of two normal log densities would.
         """
         kept = self.kept(step_size)
         forward, backward = self.pull(here), self.pull(there)
@@ -41,20 +42,20 @@ class LangevinCrankNicolsonProposal(CrankNicolsonProposal):
 
 @dataclass(frozen=True, kw_only=True)
 class PCNL(PCN, name="pcnl"):
-    """Preconditioned Crank-Nicolson Langevin: PCN whose proposals follow the gradient of Phi.
+    """Preconditioned Crank-Nicolson Langevin: PCN with proposals that follow the gradient of Phi.
 
-    z' = sqrt(1 - beta^2) z - (1 - sqrt(1 - beta^2)) grad Phi(z) + beta eps, which is MALA's proposal
-    where the step is short, and independent of z where the density is N(0, I) and the step long. One
-    gradient per transition. `step_size`, `preconditioner` and z are those of `PCN`.
+    The proposal is z' = sqrt(1 - beta^2) z - (1 - sqrt(1 - beta^2)) grad Phi(z) + beta eps. For short
+    steps it is MALA's proposal. For long steps it is independent of z if the density is N(0, I). A
+    transition takes one gradient. `step_size`, `preconditioner` and z are those of `PCN`.
 
     Attributes:
-        target_accept_prob: Default 0.574, that of MALA. On the densities of `PCN` the best acceptances
-            were between 0.56 and 0.76.
+        target_accept_prob: Default 0.574, that of MALA. On the densities listed in `PCN` the best
+            acceptances were between 0.56 and 0.76.
 
     The other attributes are described in `PCN` and `TunedKernel`.
 
     Raises:
-        ValueError: As PCN does.
+        ValueError: As in PCN.
 
     References:
         Cotter, Roberts, Stuart and White 2013, Stat. Sci. 28, 424, arXiv:1202.0709, section 4.

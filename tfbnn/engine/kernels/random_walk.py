@@ -8,17 +8,17 @@ from tfbnn.system.arrays import Array
 
 
 class RandomWalkProposal(Proposal):
-    """z' = z + s * eps, eps ~ N(0, I), s the step size."""
+    """Random-walk proposal z' = z + s * eps, eps ~ N(0, I), s the step size."""
 
     uses_gradient = False
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P]."""
+        """Draw a new position [C, P]."""
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=here.z.dtype)
         return here.z + step_size * noise
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Zero [C]: the proposal is symmetric."""
+        """Return zero [C], because the proposal is symmetric."""
         return tf.zeros(here.z.shape[:1], here.z.dtype)
 
 
@@ -38,5 +38,5 @@ class RandomWalkMetropolis(MetropolisKernel, name="random_walk_metropolis"):
     proposal = RandomWalkProposal
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return the scaling of Roberts, Gelman and Gilks, in units of the leapfrog step."""
+        """Return the optimal scaling of Roberts, Gelman and Gilks, times the leapfrog step."""
         return leapfrog_step * leapfrog_step.dtype.type(2.38 / num_parameters**0.5)

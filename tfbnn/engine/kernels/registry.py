@@ -1,4 +1,4 @@
-"""Kernels by name, by class, by callable and from JSON, and kernels that have another one inside."""
+"""Registry of kernels, their JSON form, and the base of kernels that contain another kernel."""
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -15,12 +15,12 @@ _CALLABLE = CallableKernel.__name__
 
 
 def available() -> list[str]:
-    """Return the names that `fit_posterior(kernel=...)` understands."""
+    """Return the names that `fit_posterior(kernel=...)` accepts."""
     return sorted(KERNELS)
 
 
 def kernel_classes() -> dict[str, type[Kernel]]:
-    """Return the settings' classes by their own names, as files hold them."""
+    """Return the settings classes by their class names, which files store."""
     return {KERNELS[name].__name__: KERNELS[name] for name in available()}
 
 
@@ -48,7 +48,7 @@ def resolve_kernel(kernel: Any) -> Kernel:
 
 
 def kernel_named(name: str) -> type[Kernel] | None:
-    """Return the settings' class of a name, of a kernel or of its class, in any case; None: there is none."""
+    """Find a settings class by kernel name or class name, ignoring case; None if there is none."""
     every = KERNELS | kernel_classes()
     return {_plain(known): found for known, found in every.items()}.get(_plain(name))
 
@@ -58,18 +58,18 @@ def _plain(name: str) -> str:
 
 
 def kernel_to_json(settings: Kernel) -> dict[str, Any]:
-    """Return settings as a JSON-able dict; of a kernel that the user built, its qualified name only."""
+    """Convert settings to a JSON-compatible dict; a callable is stored by its qualified name only."""
     if isinstance(settings, CallableKernel):
         return {"name": _CALLABLE, "function": import_name(settings.function).replace(":", ".")}
     return settings_to_json(settings)
 
 
 def kernel_from_json(entry: dict[str, Any]) -> Kernel:
-    """Return the settings that `kernel_to_json` wrote; names are looked up among the samplers only.
+    """Read the settings that `kernel_to_json` wrote; only names of registered samplers are accepted.
 
     Raises:
-        ValueError: For anything that is none of them, and for a kernel that the user built: a name
-            in a file is not called.
+        ValueError: For any other entry, and for a kernel that the user built: a name from a file is
+            never called.
         TypeError: For settings that the sampler does not have.
     """
     if isinstance(entry, dict) and entry.get("name") == _CALLABLE:
@@ -87,7 +87,7 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
     return settings_from_json(entry, kernel_classes())
 
 
-# Every public member of Kernel, taken from the kernel inside.
+# Every public member of Kernel, delegated to the inner kernel.
 _OfInner = type(
     "_OfInner",
     (),
@@ -101,10 +101,10 @@ _OfInner = type(
 
 @dataclass(frozen=True)
 class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
-    """Settings with others inside: all that a subclass does not say itself is as `inner` says.
+    """Settings with an inner kernel, which provides every member that a subclass does not define.
 
     Attributes:
-        inner: The kernel inside, by settings or by name.
+        inner: Inner kernel, by settings or by name.
     """
 
     inner: Kernel
@@ -113,14 +113,14 @@ class ComposedKernel(_OfInner, Kernel):  # type: ignore[misc, valid-type]
         object.__setattr__(self, "inner", resolve_kernel(self.inner))
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Return these settings with a definite preconditioner inside, and a line on why that one."""
+        """Choose the inner preconditioner; return the settings with it, and the reason as a text."""
         inner, why = self.inner.resolve(spec, num_rows)
         instead = self.instead_of_whitening(spec)
         if instead is not None and inner.preconditioner == "gauss_newton":
-            # Whoever would whiten has the setting.
+            # An inner kernel that can whiten always has this setting.
             inner, why = replace(inner, preconditioner="diagonal"), instead  # type: ignore[call-arg]
         return replace(self, inner=inner), why
 
     def instead_of_whitening(self, spec: Sampled) -> str | None:
-        """Return the line on the diagonal that stands in where `inner` would whiten; None: let it."""
+        """Return the reason for "diagonal" where `inner` would whiten, or None to allow whitening."""
         return None

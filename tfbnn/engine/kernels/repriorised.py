@@ -1,4 +1,4 @@
-"""Repriorisation: any kernel, in coordinates in which the readout is nearly its prior."""
+"""Repriorisation: coordinates for any kernel in which the posterior is close to the prior."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
@@ -14,7 +14,7 @@ from tfbnn.engine.kernels.registry import ComposedKernel
 from tfbnn.spec.density_spec import Sampled, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 
-# Features up to which the square root of the readout's covariance is kept with every draw.
+# Largest number of features with which the square root of the readout's covariance is kept per draw.
 _MOST_KEPT_FEATURES = 64
 # XLA factorises larger matrices more slowly on a CPU than TensorFlow does (257 x 257, float64: 27 ms
 # with the inverse, against 1.0 ms).
@@ -23,39 +23,40 @@ _LARGEST_XLA_FACTOR = 48
 
 @dataclass(frozen=True)
 class Repriorised(ComposedKernel, name="repriorised"):
-    """Runs a kernel on the posterior reparametrised by its readout, the network's last layer.
+    """Kernel on the posterior reparametrised by its readout, the network's last layer.
 
     Given the earlier weights, the readout of a network with Gaussian noise and a normal prior is
-    normal in closed form. The map phi -> theta makes it out of standard normal numbers, at the price
-    of one Cholesky factorisation per density, of the size of the last layer's features or of the rows,
-    whichever is smaller. In phi the posterior of a wide network is close to its prior, so steps are
-    longer; the readout's phi is exactly N(0, I), independent of the rest. Draws are theta again.
+    normal in closed form. The map phi -> theta computes it from standard normal numbers. This costs
+    one Cholesky factorisation per density, of the size of the last layer's features or of the rows,
+    whichever is smaller. In phi the posterior of a wide network is close to its prior, so steps can
+    be longer. The readout's phi is exactly N(0, I), independent of the rest. Draws are converted back
+    to theta.
 
-    With `collapse_readout` the inner kernel does not see the readout at all: it samples the earlier
-    weights and noise scales from their marginal density, and every kept draw gets a readout drawn
-    from its exact distribution. `predict` then averages over that distribution in closed form.
+    With `collapse_readout` the inner kernel does not sample the readout. It samples the earlier
+    weights and noise scales from their marginal density, and every kept draw gets a readout from its
+    exact distribution. `predict` then averages over that distribution in closed form.
 
-    In such coordinates the preconditioner "gauss_newton" is the identity on the readout and, on the
-    rest, the Schur complement of the readout's block.
+    In these coordinates the preconditioner "gauss_newton" is the identity on the readout. On the
+    other parameters it is the Schur complement of the readout's block.
 
     Attributes:
-        inner: Kernel inside; default HMC(). By settings or by name; `UnderdampedLangevin(
-            adjusted=False, target_accept_prob=0.98)` is the setting of the paper. Not SMMALA,
-            TruncatedMALA or PowerPosterior, which need to know theta.
-        regulariser: Noise variance in the map, on the scale the network sees, in place of the
-            likelihood's. A large one makes the map the identity. Any positive number leaves the
-            posterior as it is. None (default): the likelihood's own, learned ones included. That
-            is the best choice for a Gaussian likelihood and the only one without a number; other
-            likelihoods need one. Classes enter the map by their one-hot labels.
+        inner: Kernel inside; default HMC(). It is given by settings or by name.
+            `UnderdampedLangevin(adjusted=False, target_accept_prob=0.98)` is the setting of the paper.
+            SMMALA, TruncatedMALA and PowerPosterior need theta and are not allowed.
+        regulariser: Noise variance in the map, on the scale of the network's targets, in place of the
+            likelihood's. With a large one the map is the identity. Any positive number leaves the
+            posterior unchanged. None (default): the likelihood's own, learned ones included. That
+            is the best choice for a Gaussian likelihood. Other likelihoods need a number. Classes
+            enter the map by their one-hot labels.
         collapse_readout: Sample the other layers only, and draw the last one exactly; default
-            False. The readout is integrated out. Needs a Gaussian likelihood, regulariser=None, a
-            Normal or HierarchicalNormal prior on the readout, and no noise known per row together
-            with a learned scale.
+            False. The readout is integrated out. This needs a Gaussian likelihood, regulariser=None,
+            and a Normal or HierarchicalNormal prior on the readout. A noise scale known per row
+            together with a learned one is not allowed.
         keep_readout_factor: With `collapse_readout`, keep the covariance of the readout. Draws are
-            kept with a square root of it, so that `predict` has its variance in closed form and not
-            from the drawn readouts: p (p + 1) / 2 numbers per draw for p features (units of the
-            last hidden layer and the bias), times the outputs if their noise scales differ. None
-            (default): for up to 64 features. That is 8 kB in float32.
+            stored with a square root of it, so that `predict` computes its variance in closed form
+            and not from the drawn readouts. It takes p (p + 1) / 2 numbers per draw for p features
+            (units of the last hidden layer and the bias), times the number of outputs if their noise
+            scales differ. None (default): for up to 64 features. That is 8 kB in float32.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that
@@ -109,17 +110,17 @@ class Repriorised(ComposedKernel, name="repriorised"):
         return Collapsed(model, keep)
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
-        """Return whether the matrices to factorise are small, or there is a GPU."""
+        """Check whether XLA helps: the matrices to factorise are small, or there is a GPU."""
         small = min(num_features(_model(spec)), num_rows) <= _LARGEST_XLA_FACTOR
         return (small or has_gpu()) and self.inner.gains_from_xla(spec, num_rows)
 
     @property
     def max_tree_depth(self) -> int | None:
-        """The `max_tree_depth` of a NUTS inside, which trajectories are held against; None of other kernels."""
+        """`max_tree_depth` of an inner NUTS, the limit to compare trajectories with; else None."""
         return getattr(self.inner, "max_tree_depth", None)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuse a model whose readout cannot be reparametrised or collapsed as asked."""
+        """Raise ValueError if the readout cannot be reparametrised or collapsed as requested."""
         spec = _model(spec)
         self.inner.check_model(spec, row_noise)
         if self.regulariser is None and not spec.likelihood.is_conjugate:
@@ -151,7 +152,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Return these settings with a definite preconditioner, and a line on it and on the readout."""
+        """Choose the preconditioner; return the settings with it, and a text on it and the readout."""
         resolved, why = super().resolve(spec, num_rows)
         size = num_features(_model(spec))
         space = "feature space" if size <= num_rows else "data space"
@@ -159,11 +160,14 @@ class Repriorised(ComposedKernel, name="repriorised"):
         return resolved, f"{why}; readout {what} in {space} (p = {size}, N = {num_rows})"
 
     def instead_of_whitening(self, spec: Sampled) -> str | None:
-        """Only a map of the likelihood's own noise and a normal prior has the Schur complement."""
+        """Return "diagonal" unless the map has the likelihood's own noise and a normal prior.
+
+        Only such a map has the Schur complement.
+        """
         return None if self.regulariser is None and is_conjugate(_model(spec)) else "diagonal"
 
     def work(self, spec: Sampled) -> float:
-        """About how many gradients a transition costs, with the products of the features."""
+        """Estimate the cost of a transition in gradients, including the products of the features."""
         size = num_features(_model(spec))
         return self.inner.work(spec) * (1.0 + size**2 / spec.num_parameters)
 

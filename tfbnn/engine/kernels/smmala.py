@@ -16,11 +16,11 @@ from tfbnn.spec.density_spec import Sampled
 from tfbnn.system.arrays import Array
 
 MetricName: TypeAlias = Literal["softabs", "gauss_newton"]
-# Matrices P x P that a program holds for a chain: Hessian, eigenvectors, and the roots of both points
+# Number of P x P matrices in memory per chain: Hessian, eigenvectors, and the roots of both points
 # in the results before and after the accept step.
 _MATRICES = 12
-# Numbers held per parameter and row: seven per unit of the network for second derivatives, three per
-# output for the Jacobian (measured, 5-12-1 and 5-8-8-2, with and without XLA).
+# Numbers in memory per parameter and row: seven per unit of the network for second derivatives, three
+# per output for the Jacobian (measured, 5-12-1 and 5-8-8-2, with and without XLA).
 _HESSIAN_NUMBERS, _JACOBIAN_NUMBERS = 7, 3
 _MOST_BYTES = 1e9
 # Below this, x coth(x) is 1 + x^2 / 3 to the last bit.
@@ -28,16 +28,16 @@ _SMALL = 1e-4
 
 
 class MetricTensor(NamedTuple):
-    """Positive definite matrices G = root root^T, one per position and factorised once.
+    """Factorised positive definite matrices G = root root^T, one per position.
 
-    All float64. A matrix that is not finite gives a metric whose log determinant is NaN, so that a
-    proposal there is rejected; its factors are those of the identity, because a factorisation that
-    meets a NaN stops the program (TensorFlow) or the other chains of the batch (XLA).
+    All are float64. If a matrix is not finite, the log determinant is NaN, so that a proposal there
+    is rejected. Its factors are then those of the identity, because a factorisation with a NaN stops
+    the program (TensorFlow) or the other chains of the batch (XLA).
 
     Attributes:
-        root: [C, P, P].
-        inverse_root: Its inverse transposed [C, P, P]: G^-1 = inverse_root inverse_root^T.
-        log_det: log det G [C]; NaN where G is not finite.
+        root: Square root of G [C, P, P].
+        inverse_root: Transposed inverse of the root [C, P, P]: G^-1 = inverse_root inverse_root^T.
+        log_det: log det G [C]; NaN if G is not finite.
     """
 
     root: Tensor
@@ -45,15 +45,15 @@ class MetricTensor(NamedTuple):
     log_det: Tensor
 
     def raised(self, gradient: Tensor) -> Tensor:
-        """G^-1 times gradients [C, P]."""
+        """Multiply gradients [C, P] by G^-1."""
         return self.spread(tf.linalg.matvec(self.inverse_root, gradient, transpose_a=True))
 
     def spread(self, noise: Tensor) -> Tensor:
-        """Return standard normal noise [C, P] -> noise of covariance G^-1."""
+        """Transform standard normal noise [C, P] to noise with covariance G^-1."""
         return tf.linalg.matvec(self.inverse_root, noise)
 
     def squared_length(self, shift: Tensor) -> Tensor:
-        """shift^T G shift [C] of shifts [C, P]."""
+        """Compute shift^T G shift [C] for shifts [C, P]."""
         return tf.reduce_sum(tf.linalg.matvec(self.root, shift, transpose_a=True) ** 2, axis=-1)
 
 
@@ -61,17 +61,17 @@ Metric = Callable[[Tensor], MetricTensor]
 
 
 def softabs(values: Tensor, alpha: float) -> Tensor:
-    """Return x coth(alpha x): |x| for |x| >> 1 / alpha, never below its limit 1 / alpha at 0."""
+    """Compute x coth(alpha x): about |x| for |x| >> 1 / alpha, at least 1 / alpha, its limit at 0."""
     scaled = alpha * tf.abs(values)
     limit = 1.0 + scaled**2 / 3.0
     return tf.where(scaled < _SMALL, limit, scaled / tf.tanh(scaled)) / alpha
 
 
 def softabs_metric(hessian: Tensor, alpha: float) -> MetricTensor:
-    """Return the symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
+    """Return the metric of symmetric matrices [C, P, P] with the SoftAbs of their eigenvalues.
 
     XLA's eigendecomposition on a CPU stops at errors of 1e-7 of the largest eigenvalue. The
-    eigenvectors are orthonormal to rounding, so the metric is one, if not quite this one.
+    eigenvectors are orthonormal to rounding, so the result is a valid metric that differs slightly.
 
     References:
         Betancourt 2013, arXiv:1212.4693.
@@ -84,11 +84,11 @@ def softabs_metric(hessian: Tensor, alpha: float) -> MetricTensor:
 
 
 def cholesky_metric(matrix: Tensor) -> MetricTensor:
-    """Positive semi-definite matrices [C, P, P], damped at the level of rounding errors.
+    """Return the metric of semi-definite matrices [C, P, P], damped at the level of rounding errors.
 
-    Their diagonals are raised by P^2 units in the last place, with which the factorisation of a
-    matrix of positive diagonal cannot fail (Higham 2002, Accuracy and Stability of Numerical
-    Algorithms, theorem 10.7).
+    The diagonals are raised by P^2 units in the last place. With this the factorisation of a matrix
+    with positive diagonal cannot fail (Higham 2002, Accuracy and Stability of Numerical Algorithms,
+    theorem 10.7).
     """
     matrix, is_finite = _finite(matrix)
     size = matrix.shape[-1]
@@ -102,7 +102,7 @@ def cholesky_metric(matrix: Tensor) -> MetricTensor:
 
 
 def _finite(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """(matrices with the identity in place of those that are not finite, which are [C])."""
+    """Replace matrices that are not finite by the identity; return (matrices, which are finite [C])."""
     is_finite = tf.reduce_all(tf.math.is_finite(matrix), axis=[-2, -1])
     identity = tf.eye(matrix.shape[-1], dtype=matrix.dtype)
     return tf.where(is_finite[:, None, None], matrix, identity), is_finite
@@ -115,7 +115,7 @@ def _metric(root: Tensor, inverse_root: Tensor, factors: Tensor, is_finite: Tens
 
 
 class ManifoldProposal(Proposal):
-    """z' ~ N(z + (h / 2) G^-1 grad, h G^-1), h the step size and G the metric at z; in float64."""
+    """Proposal z' ~ N(z + (h / 2) G^-1 grad, h G^-1), h the step size, G the metric at z; in float64."""
 
     def __init__(self, target_log_prob_fn: LogDensity, step_size: Tensor, metric: Metric) -> None:
         """Make a ManifoldProposal.
@@ -123,31 +123,31 @@ class ManifoldProposal(Proposal):
         Args:
             target_log_prob_fn: As in Proposal.
             step_size: As in Proposal.
-            metric: z [C, P] -> MetricTensor.
+            metric: Function z [C, P] -> MetricTensor.
         """
         super().__init__(target_log_prob_fn, step_size)
         self.metric_at = metric  # type: ignore[assignment, method-assign]
 
     def mean(self, point: Point, step_size: Tensor) -> Tensor:
-        """Return where the proposal from a Point is centred [C, P]."""
+        """Return the mean [C, P] of the proposal from a Point."""
         gradient = tf.cast(point.gradient, tf.float64)
         return tf.cast(point.z, tf.float64) + 0.5 * step_size * point.metric.raised(gradient)
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P]."""
+        """Draw a new position [C, P]."""
         step_size = tf.cast(step_size, tf.float64)
         noise = tf.random.stateless_normal(here.z.shape, seed, dtype=tf.float64)
         z = self.mean(here, step_size) + tf.sqrt(step_size) * here.metric.spread(noise)
         return tf.cast(z, here.z.dtype)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Return log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
+        """Compute log q(here | there) - log q(there | here) [C], with the determinants of both metrics."""
         step_size = tf.cast(step_size, tf.float64)
         back = self._log_density(here, there, step_size)
         return tf.cast(back - self._log_density(there, here, step_size), here.z.dtype)
 
     def _log_density(self, end: Point, start: Point, step_size: Tensor) -> Tensor:
-        """Return log q(end | start) [C] of two Points, up to what is the same for all."""
+        """Compute log q(end | start) [C] for two Points, up to a common constant."""
         shift = tf.cast(end.z, tf.float64) - self.mean(start, step_size)
         squares = start.metric.squared_length(shift) / step_size[:, 0]
         return 0.5 * (start.metric.log_det - squares)
@@ -157,35 +157,38 @@ class ManifoldProposal(Proposal):
 class SMMALA(MetropolisKernel, name="smmala"):
     """Simplified manifold MALA: theta' ~ N(theta + (h / 2) G^-1 grad, h G^-1), G the metric at theta.
 
-    The ratio has both normal densities in full, with the determinants of G at theta and at theta'.
-    `step_size` is h, of order 1 whatever the scales of the parameters: on a normal density G can be
-    its precision, and this is MALA on a standard normal. A transition costs one gradient, which is
-    what `n_steps` counts, and one metric: second derivatives and an eigendecomposition, or Jacobian
-    and Cholesky factorisation, about P times as much. It suits small networks. XLA factorises slowly on
-    a CPU: from about 27 parameters (softabs) or 60 (gauss_newton), `fit_posterior(jit_compile=False)`
-    is faster; it took 1.2 ms instead of 1.7 for four chains of 4-3-3 on 150 rows, but 1.6 instead of
+    The acceptance ratio contains both full normal densities, with the determinants of G at theta and
+    theta'. `step_size` is h. It is of order 1 for all scales of the parameters: on a normal density G
+    can be its precision, and this is then MALA on a standard normal.
+
+    A transition costs one gradient, counted by `n_steps`, and one metric. The metric takes second
+    derivatives and an eigendecomposition, or the Jacobian and a Cholesky factorisation, and costs
+    about P times as much as the gradient. The kernel suits small networks. XLA factorises slowly on a
+    CPU: from about 27 parameters (softabs) or 60 (gauss_newton), `fit_posterior(jit_compile=False)` is
+    faster. It took 1.2 ms instead of 1.7 for four chains of 4-3-3 on 150 rows, but 1.6 instead of
     0.25 for ten of 2-2-1 on four rows (softabs, processor time per transition).
 
     Attributes:
         metric: "softabs" (default) or "gauss_newton". "softabs" is the Hessian H of minus the log
             posterior, with its eigenvalues lam replaced by lam coth(softabs_alpha lam), which is
-            `|lam|` where that is large. "gauss_newton" is the Fisher information of the likelihood
-            plus the precision of the prior, positive definite by construction; cheaper, and blind
-            to where H is indefinite.
+            about `|lam|` for large values. "gauss_newton" is the Fisher information of the likelihood
+            plus the precision of the prior, positive definite by construction. It is cheaper, but
+            does not reflect where H is indefinite.
         softabs_alpha: Sharpness of the SoftAbs, default 1. No eigenvalue of G is below
             1 / softabs_alpha, so a proposal spreads by at most sqrt(h softabs_alpha) in any
-            direction. The literature has 1e3 to 1e6, where eigenvalues that change sign on the way make
-            proposals far beyond the posterior: of 80 000 draws on exclusive-or (2-2-1, weights of
-            prior variance 10), the smallest ESS of the outputs was 22 with 1000, 1255 with 10, and
+            direction. The literature uses 1e3 to 1e6. Eigenvalues that change sign along the way then
+            cause proposals far outside the posterior. In 80 000 draws on exclusive-or (2-2-1, weights
+            of prior variance 10), the smallest ESS of the outputs was 22 with 1000, 1255 with 10, and
             21344 with 1.
-        target_accept_prob: Default 0.7, Girolami and Calderhead's advice; no theory is known.
-        preconditioner: "auto" (default) or "identity", which it means: the metric takes its place.
+        target_accept_prob: Default 0.7, as Girolami and Calderhead advise; no theory is known.
+        preconditioner: "auto" (default), which means "identity", or "identity": the metric replaces
+            the preconditioner.
 
     The other attributes are described in `TunedKernel`.
 
     Raises:
         ValueError: For other preconditioners, and for models whose metric does not fit in memory.
-        StartError: Where the metric at a start is not finite. Elsewhere such a proposal is rejected.
+        StartError: If the metric at a start is not finite. Later such a proposal is rejected.
 
     References:
         Girolami and Calderhead 2011, J. R. Stat. Soc. B 73, 123. Betancourt 2013, arXiv:1212.4693.
@@ -206,7 +209,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         check_number("softabs_alpha", self.softabs_alpha, above=0)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuse what has no such metric."""
+        """Raise ValueError if the model does not have the requested metric."""
         super().check_model(spec, row_noise)
         if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
@@ -215,7 +218,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
-        """Leave the coordinates as they are; refuse matrices and rows that do not fit in memory."""
+        """Keep the coordinates; raise ValueError if matrices and rows do not fit in memory."""
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * spec.num_units
@@ -230,7 +233,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
         return super().resolve(spec, num_rows)
 
     def check_start(self, results: Results, chains: Sequence[int] | Array) -> None:
-        """Refuse starts whose metric is not finite: every proposal from there would be rejected."""
+        """Raise StartError if the metric at a start is not finite, as all proposals would be rejected."""
         log_det = results.accepted_results.metric.log_det.numpy()
         for chain, value in zip(chains, log_det):
             if not np.isfinite(value):
@@ -240,15 +243,15 @@ class SMMALA(MetropolisKernel, name="smmala"):
                 )
 
     def work(self, spec: Sampled) -> float:
-        """Second derivatives and factorisation, in gradients."""
+        """Estimate the cost of second derivatives and factorisation in gradients."""
         return spec.num_parameters
 
     def first_step_size(self, leapfrog_step: Array, num_parameters: int) -> Array:
-        """Return the optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for every chain."""
+        """Return the optimum of MALA for a standard normal density, 1.65^2 P^(-1/3), for all chains."""
         return np.full_like(leapfrog_step, 1.65**2 / num_parameters ** (1 / 3))
 
     def build(self, target_log_prob_fn: Any, step_size: Tensor) -> TransitionKernel:
-        """Return the TFP kernel; `target_log_prob_fn` has methods `hessian`, `gauss_newton` as `Target`."""
+        """Build the TFP kernel; `target_log_prob_fn` needs `hessian`, `gauss_newton` as in `Target`."""
 
         def metric(z: Tensor) -> MetricTensor:
             if self.metric == "softabs":

@@ -1,10 +1,12 @@
-"""Transitions as `tfp.mcmc` and the runner see them, and what the samplers' own share.
+"""Interface of transition kernels for `tfp.mcmc` and the runner, with functions that samplers share.
 
-The bias of samplers that accept every step is told by their energy errors. Leapfrog steps of size e whose momenta are refreshed exactly leave, of a normal density of unit variance,
-one of variance 1 + b, e^2 / 4 = b / (1 + b), and the squared energy error of a step is
+Energy errors measure the bias of samplers that accept every step. Take leapfrog steps of size e with
+exactly refreshed momenta on a normal density of unit variance. They sample a normal density of
+variance 1 + b with e^2 / 4 = b / (1 + b). The squared energy error of a step is
 e^6 (1 + b) / 16 = 4 b^3 / (1 + b)^2 on average. For a normal density in P dimensions whose principal
-directions have errors b_i, the mean of 4 b_i^3 / (1 + b_i)^2 is the squared energy error per parameter,
-and bounds the root mean square of the b_i by the same formula, as this is convex in b_i^2.
+directions have errors b_i, the squared energy error per parameter is the mean of
+4 b_i^3 / (1 + b_i)^2. It bounds the root mean square of the b_i by the same formula, because the
+formula is convex in b_i^2.
 
 References:
     Robnik, Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for Langevin and microcanonical dynamics.
@@ -22,15 +24,15 @@ _MAX_ENERGY_ERROR = 1000.0
 
 @dataclass(eq=False)
 class TransitionKernel(ABC):
-    """Interface that `tfp.mcmc` asks of a kernel; TFP's own have it too.
+    """Interface of a kernel for `tfp.mcmc`, which TFP's own kernels have too.
 
-    Ours do not derive from `tfp.mcmc.TransitionKernel`: a class statement that names it would
-    import TensorFlow with the settings beside it. TFP's drivers and `MetropolisHastings` take either.
+    Our kernels do not derive from `tfp.mcmc.TransitionKernel`: such a class statement would import
+    TensorFlow together with the settings. TFP's drivers and `MetropolisHastings` accept both.
 
     Attributes:
-        target_log_prob_fn: z [C, P] -> [C]; in a run it has the methods of `Target`, too.
-        step_size: [C, 1], for `bootstrap_results` only; later ones travel in the results.
-        is_calibrated: Whether the target is left exactly invariant.
+        target_log_prob_fn: Log density z [C, P] -> [C]; in a run it also has the methods of `Target`.
+        step_size: Step size [C, 1] for `bootstrap_results` only; later step sizes are in the results.
+        is_calibrated: Whether the kernel leaves the target exactly invariant.
     """
 
     target_log_prob_fn: Any
@@ -39,15 +41,15 @@ class TransitionKernel(ABC):
 
     @abstractmethod
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
 
     @abstractmethod
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], results)."""
+        """Make one transition; return (position [C, P], results)."""
 
 
 class TransitionStatistics(NamedTuple):
-    """Report of one transition, each a tensor [C]."""
+    """Statistics of one transition, each a tensor [C]."""
 
     acceptance_rate: Tensor
     n_steps: Tensor
@@ -56,12 +58,12 @@ class TransitionStatistics(NamedTuple):
 
 
 def current(results: Results) -> Results:
-    """Results at the state a chain is in, which TFP has one level down where a proposal is judged."""
+    """Return the results at the current state, which TFP nests in `accepted_results` of a Metropolis step."""
     return getattr(results, "accepted_results", results)
 
 
 def with_next(results: Results, **parameters: Tensor) -> Results:
-    """Results whose next transition has these parameters, such as a step size."""
+    """Return the results with parameters for the next transition, such as a step size."""
     new = current(results)._replace(**parameters)
     return new if current(results) is results else results._replace(accepted_results=new)
 
@@ -69,11 +71,11 @@ def with_next(results: Results, **parameters: Tensor) -> Results:
 def ratio_statistics(
     log_accept_ratio: Tensor, n_steps: Tensor, error_variance: float | None = None
 ) -> TransitionStatistics:
-    """Statistics of a proposal with this log acceptance ratio [C], made in so many steps [C].
+    """Return the statistics of a proposal with log acceptance ratio [C], made in `n_steps` steps [C].
 
-    Where `error_variance` is given, nobody judges the proposal. The acceptance then tells the energy
-    error, which is minus the ratio: exp(-error^2 / (2 error_variance)). For normal errors of that
-    variance its mean is `ERROR_TARGET`.
+    With `error_variance`, every proposal is accepted. The acceptance rate is then a measure of the
+    energy error, which is minus the ratio: exp(-error^2 / (2 error_variance)). Its mean for normal
+    errors of that variance is `ERROR_TARGET`.
     """
     if error_variance is None:
         acceptance = acceptance_from_log_ratio(log_accept_ratio)
@@ -84,45 +86,45 @@ def ratio_statistics(
 
 
 def acceptance_from_log_ratio(log_accept_ratio: Tensor) -> Tensor:
-    """min(1, exp(ratio)), with 0 for NaN."""
+    """Compute min(1, exp(ratio)), with 0 for NaN."""
     probability = tf.exp(tf.minimum(log_accept_ratio, 0.0))
     return tf.where(tf.math.is_finite(probability), probability, tf.zeros_like(probability))
 
 
 def unknown(like: Tensor) -> Tensor:
-    """NaN for every chain [C]: a statistic that a transition does not have."""
+    """Return NaN for every chain [C], for a statistic that a transition does not have."""
     return tf.fill(like.shape, tf.constant(float("nan"), like.dtype))
 
 
 def is_divergent(log_accept_ratio: Tensor) -> Tensor:
-    """Return whether the energy error is so large, or NaN, that the integrator must have failed."""
+    """Check whether the energy error is NaN or so large that the integrator must have failed."""
     return ~(log_accept_ratio > -_MAX_ENERGY_ERROR)
 
 
 def minus_infinity_for_nan(log_accept_ratio: Tensor) -> Tensor:
-    """Return the ratio, with minus infinity where it is not finite: such a proposal is rejected."""
+    """Replace ratios that are not finite by minus infinity, so that the proposal is rejected."""
     return tf.where(tf.math.is_finite(log_accept_ratio), log_accept_ratio, -float("inf"))
 
 
 def accepts(log_accept_ratio: Tensor, seed: Tensor, adjusted: bool) -> Tensor:
-    """Return whether to move [C]: by Metropolis' rule, or if not `adjusted`, unless divergent."""
+    """Decide whether to move [C]: by the Metropolis rule, or if not `adjusted`, unless divergent."""
     if not adjusted:
-        # Without this a chain that overflows would be NaN for ever.
+        # Without this check a chain that overflows would stay NaN forever.
         return ~is_divergent(log_accept_ratio)
     shape, dtype = log_accept_ratio.shape, log_accept_ratio.dtype
     return tf.math.log(tf.random.stateless_uniform(shape, seed, dtype=dtype)) < log_accept_ratio
 
 
 def partly_refreshed(momentum: Tensor, persistence: Tensor | float, seed: Tensor) -> Tensor:
-    """Keep a share of momenta [C, P] and replace the rest, so that N(0, I) is kept."""
+    """Keep a share of momenta [C, P] and redraw the rest, so that N(0, I) is left invariant."""
     noise = tf.random.stateless_normal(momentum.shape, seed, dtype=momentum.dtype)
     return persistence * momentum + tf.sqrt(1.0 - persistence**2) * noise
 
 
-# What adaptation aims at in place of an acceptance, see `ratio_statistics`.
+# Target of adaptation if there is no acceptance, see `ratio_statistics`.
 ERROR_TARGET = 0.5**0.5
 
 
 def energy_variance_of(bias: float) -> float:
-    """Return the squared energy error of a step per parameter at which variances are off by this share."""
+    """Compute the squared energy error per step and parameter that gives variances this relative bias."""
     return 4.0 * bias**3 / (1.0 + bias) ** 2

@@ -1,4 +1,4 @@
-"""MALA whose proposals stay inside the box of Uniform priors."""
+"""MALA with proposals that stay inside the box of Uniform priors."""
 
 from dataclasses import dataclass
 from math import log, pi
@@ -11,34 +11,34 @@ from tfbnn.spec.density_spec import Sampled, model_of
 
 
 class TruncatedProposal(LangevinProposal):
-    """The proposal of MALA, each coordinate conditioned to lie in the box of the target."""
+    """Proposal of MALA with each coordinate truncated to the box of the target."""
 
     def __init__(self, target_log_prob_fn: Any, step_size: Tensor) -> None:
         """Make a TruncatedProposal.
 
         Args:
-            target_log_prob_fn: z [C, P] -> [C], with a method `box` as in `Target`.
+            target_log_prob_fn: Log density z [C, P] -> [C], with a method `box` as in `Target`.
             step_size: As in Proposal.
         """
         super().__init__(target_log_prob_fn, step_size)
         self.low, self.high = target_log_prob_fn.box()
 
     def draw(self, here: Point, step_size: Tensor, seed: Tensor) -> Tensor:
-        """Return a new position [C, P]."""
+        """Draw a new position [C, P]."""
         uniform = tf.random.stateless_uniform(here.z.shape, seed, dtype=tf.float64)
         mean, spread = self._normal(here, step_size)
         z = mean + spread * quantile(uniform, *self._limits(mean, spread))
-        # The sum may round to a point just outside.
+        # Rounding may move the sum just outside the box.
         return tf.cast(tf.clip_by_value(z, self.low, self.high), here.z.dtype)
 
     def log_ratio(self, here: Point, there: Point, step_size: Tensor) -> Tensor:
-        """Return log q(here | there) - log q(there | here) [C], with both truncations."""
+        """Compute log q(here | there) - log q(there | here) [C], with both truncations."""
         ratio = super().log_ratio(here, there, step_size)
         mass = self._log_mass(here, step_size) - self._log_mass(there, step_size)
         return ratio + tf.cast(mass, ratio.dtype)
 
     def _log_mass(self, point: Point, step_size: Tensor) -> Tensor:
-        """Log probability [C] that MALA's own proposal from a Point falls into the box."""
+        """Compute the log probability [C] that MALA's own proposal from a Point falls into the box."""
         limits = self._limits(*self._normal(point, step_size))
         return tf.reduce_sum(log_mass(*limits), axis=-1)
 
@@ -52,13 +52,13 @@ class TruncatedProposal(LangevinProposal):
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedMALA(MALA, name="truncated_mala"):
-    """MALA for `priors.Uniform` on all weights: proposals are truncated to the box.
+    """MALA for `priors.Uniform` on all weights, with proposals truncated to the box.
 
     Each coordinate is drawn from MALA's normal, N(theta + (h / 2) M grad, h M), conditioned to lie
-    between `low` and `high`; the acceptance ratio has the factor Z(theta) / Z(theta') of the
-    probabilities that the untruncated proposals fall into the box. Learned noise scales, which have
-    no limits, are proposed as in MALA. `step_size` is h, as in MALA. M has to be diagonal, for the
-    box to stay a box: `preconditioner` is "auto" (default, meaning "diagonal"), "diagonal" or
+    between `low` and `high`. The acceptance ratio contains the factor Z(theta) / Z(theta') of the
+    probabilities that the untruncated proposals fall into the box. Learned noise scales have no
+    limits and are proposed as in MALA. `step_size` is h, as in MALA. M must be diagonal so that the
+    box stays a box: `preconditioner` is "auto" (default, meaning "diagonal"), "diagonal" or
     "identity". The other attributes are described in `TunedKernel`.
 
     Raises:
@@ -66,7 +66,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
 
     References:
         Roberts and Stramer 2002, Methodol. Comput. Appl. Probab. 4, 337, for Langevin proposals
-        that are kept from leaving; the ratio is Metropolis-Hastings with the truncated density.
+        restricted to a region. The ratio is Metropolis-Hastings with the truncated density.
     """
 
     proposal = TruncatedProposal
@@ -75,7 +75,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     no_whitening = "whitened, the prior's box would no longer be a box"
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
-        """Refuse models that have weights without a box."""
+        """Raise ValueError if some weights have a prior without a box."""
         super().check_model(spec, row_noise)
         others = [
             f"{spec.parameter_name(place.start).partition('[')[0]}: {prior}"
@@ -92,22 +92,22 @@ class TruncatedMALA(MALA, name="truncated_mala"):
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 # Below this log probability the quantile starts from its asymptotic form.
 _TAIL = -5.0
-# Newton's method converges from the left: four steps reach 1e-12 from the asymptotic start, which
-# is off by a tenth at most.
+# Newton's method converges from the left. Four steps reach 1e-12 from the asymptotic start, whose
+# error is at most a tenth.
 _NEWTON_STEPS = 5
 
 
 def log_mass(low: Tensor, high: Tensor) -> Tensor:
-    """log(Phi(high) - Phi(low)), elementwise, of float64 limits that may be infinite."""
+    """Compute log(Phi(high) - Phi(low)) elementwise for float64 limits, which may be infinite."""
     _, low, high = _lower_side(low, high)
     return tfp.math.log_sub_exp(_log_cdf(high), _log_cdf(low))
 
 
 def quantile(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Return where the share `uniform`, in (0, 1), of the mass between `low` and `high` lies below.
+    """Compute the quantile `uniform`, in (0, 1), of the normal truncated to [low, high].
 
-    Uniform random numbers give draws. In the upper tail the share is counted from above, which is
-    the same thing for draws.
+    Uniform random numbers give draws. In the upper tail the quantile is counted from above, which
+    makes no difference for draws.
     """
     flipped, low, high = _lower_side(low, high)
     below, above = tf.math.log1p(-uniform) + _log_cdf(low), tf.math.log(uniform) + _log_cdf(high)
@@ -117,7 +117,7 @@ def quantile(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def _lower_side(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mirrors limits that are mostly above zero; the lower tail is the one floats resolve."""
+    """Mirror limits that are mostly above zero, because floats resolve only the lower tail."""
     flipped = low > -high
     return flipped, tf.where(flipped, -high, low), tf.where(flipped, -low, high)
 
@@ -125,7 +125,7 @@ def _lower_side(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _inverse_log_cdf(log_cdf: Tensor) -> Tensor:
     in_tail = log_cdf < _TAIL
     tail = tf.where(in_tail, log_cdf, 2.0 * _TAIL)
-    # phi(z) / |z| = Phi(z), once iterated.
+    # One iteration of phi(z) / |z| = Phi(z).
     z = -tf.sqrt(-2.0 * (tail + _HALF_LOG_2PI + 0.5 * tf.math.log(-2.0 * tail)))
     for _ in range(_NEWTON_STEPS):
         value = _log_cdf(z)

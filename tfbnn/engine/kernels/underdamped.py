@@ -1,4 +1,4 @@
-"""Underdamped Langevin: HMC of one leapfrog step whose momentum persists."""
+"""Underdamped Langevin: HMC with one leapfrog step and a persistent momentum."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,17 +19,17 @@ from tfbnn.engine.kernels.transition import (
 
 
 class UnderdampedResults(NamedTuple):
-    """Results of a transition, for the next one and for the report.
+    """Results of a transition, used by the next transition and by the report.
 
     Attributes:
         target_log_prob: Log density of the current state [C].
-        gradient: Its gradient [C, P].
-        momentum: Momentum of the current state [C, P], to be refreshed in part.
+        gradient: Gradient of the log density there [C, P].
+        momentum: Momentum of the current state [C, P], before the partial refreshment.
         step_size: Leapfrog step [C, 1].
         persistence: Share of the momentum that the next refreshment keeps, scalar; zero at the
             start, where there is no momentum yet.
         is_accepted: Whether the last proposal was accepted [C].
-        log_accept_ratio: Minus its energy error [C].
+        log_accept_ratio: Minus the energy error of the last proposal [C].
     """
 
     target_log_prob: Tensor
@@ -43,18 +43,18 @@ class UnderdampedResults(NamedTuple):
 
 @dataclass(eq=False)
 class UnderdampedKernel(TransitionKernel):
-    """Refreshes part of the momentum, makes a leapfrog step, accepts it or reverses.
+    """Kernel that refreshes part of the momentum, makes a leapfrog step, and accepts or reverses.
 
     Attributes:
         is_calibrated: `adjusted` of UnderdampedLangevin.
-        persistence: As there.
+        persistence: `persistence` of UnderdampedLangevin.
     """
 
     is_calibrated: bool
     persistence: float
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
-        """Results at a start [C, P]."""
+        """Compute the kernel results at a start [C, P]."""
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, init_state)
         return UnderdampedResults(
             target_log_prob=value,
@@ -67,7 +67,7 @@ class UnderdampedKernel(TransitionKernel):
         )
 
     def one_step(self, z: Tensor, before: Results, seed: Tensor) -> tuple[Tensor, Results]:
-        """One transition; returns (position [C, P], UnderdampedResults)."""
+        """Make one transition; return (position [C, P], UnderdampedResults)."""
         noise_seed, accept_seed = tf.unstack(tf.random.split(seed, 2))
         start = partly_refreshed(before.momentum, before.persistence, noise_seed)
         new, end, value, gradient = self._leapfrog(z, start, before)
@@ -78,7 +78,8 @@ class UnderdampedKernel(TransitionKernel):
         return tf.where(moves, new, z), before._replace(
             target_log_prob=tf.where(accepted, value, before.target_log_prob),
             gradient=tf.where(moves, gradient, before.gradient),
-            # Leapfrog and flip of the momentum is its own inverse; only so is a rejection exact.
+            # A leapfrog step with a flip of the momentum is its own inverse. The flip after a
+            # rejection makes the kernel exact.
             momentum=tf.where(moves, end, -start),
             persistence=tf.constant(self.persistence, start.dtype),
             is_accepted=accepted,
@@ -86,7 +87,7 @@ class UnderdampedKernel(TransitionKernel):
         )
 
     def _leapfrog(self, z: Tensor, momentum: Tensor, before: Results) -> tuple[Tensor, ...]:
-        """(position, momentum, log density, gradient) after one step."""
+        """Make one leapfrog step; return (position, momentum, log density, gradient) after it."""
         half = momentum + 0.5 * before.step_size * before.gradient
         z = z + before.step_size * half
         value, gradient = tfp.math.value_and_gradient(self.target_log_prob_fn, z)
@@ -97,22 +98,22 @@ class UnderdampedKernel(TransitionKernel):
 class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
     """Underdamped Langevin dynamics: partial refreshment of the momentum, then one leapfrog step.
 
-    The splitting is OBABO, whose two adjacent half refreshments are made as one. With friction
-    gamma, `persistence` is exp(-gamma * step_size). One gradient per transition. Energies are not
-    reported: E-BFMI judges momenta that are drawn anew every time.
+    The splitting is OBABO, with its two adjacent half refreshments combined into one. With friction
+    gamma, `persistence` is exp(-gamma * step_size). A transition takes one gradient. Energies are not
+    reported, because E-BFMI assumes momenta that are redrawn every time.
 
     Attributes:
-        adjusted: Accept or reject, default True; False gives biased draws. Adjusted, every step is
-            accepted or rejected, and the momentum is reversed by a rejection. False accepts every
-            step but divergent ones: the draws then have a bias of the order of step_size^2, and the
-            report says so.
-        persistence: Share a of the momentum that a transition keeps; default 0.9. It becomes
-            p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for about ten steps.
-            0 is MALA with h = step_size^2.
-        bias_tolerance: Unadjusted only: the share by which variances may be off, root mean square over
-            principal directions of a normal density; the step size adapts until the energy errors
-            are as large as goes with it, see `tfbnn.engine.kernels.transition`. None (default): until
-            0.99 of the steps would have been accepted.
+        adjusted: Accept or reject, default True; False gives biased draws. True accepts or rejects
+            every step, and a rejection reverses the momentum. False accepts every step except
+            divergent ones. The draws then have a bias of the order of step_size^2, and the report
+            says so.
+        persistence: Share a of the momentum that a transition keeps; default 0.9. The momentum
+            becomes p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for about ten
+            steps. 0 is MALA with h = step_size^2.
+        bias_tolerance: Unadjusted only: allowed relative error of variances, root mean square over
+            principal directions of a normal density; the step size adapts to the corresponding
+            energy error, see `tfbnn.engine.kernels.transition`. None (default): until 0.99 of the
+            steps would have been accepted.
 
     The other attributes are described in `TunedKernel`.
 
@@ -134,24 +135,24 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
 
     @property
     def accept_targets(self) -> tuple[float, float]:
-        """For smooth and for ReLU-like activations.
+        """Target acceptance rates, for smooth and for ReLU-like activations.
 
-        Adjusted: a rejection turns the chain round, so it should be no more frequent than
-        refreshments; on normal densities of 50 and 500 dimensions the best acceptance for a
-        persistence of 0.9 was between 0.76 and 0.94. Not adjusted: the acceptance that would have
-        been, as a measure of the bias; with a tolerance what stands for the energy error that is
-        allowed.
+        Adjusted: a rejection reverses the chain, so it should be no more frequent than
+        refreshments. On normal densities of 50 and 500 dimensions the best acceptance for a
+        persistence of 0.9 was between 0.76 and 0.94. Unadjusted: the acceptance that a Metropolis
+        step would have had, as a measure of the bias. With a tolerance: the value that corresponds
+        to the allowed energy error.
         """
         if self.bias_tolerance is not None:
             return ERROR_TARGET, ERROR_TARGET
         return (0.85, 0.85) if self.adjusted else (0.99, 0.99)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
-        """Return the kernel; `step_size` has shape [C, 1]."""
+        """Build the kernel; `step_size` has shape [C, 1]."""
         return UnderdampedKernel(target_log_prob_fn, step_size, self.adjusted, self.persistence)
 
     def statistics(self, results: Results) -> TransitionStatistics:
-        """Statistics of the last transition."""
+        """Return the statistics of the last transition."""
         ratio, error_variance = results.log_accept_ratio, None
         if self.bias_tolerance is not None:
             size = results.momentum.shape[-1]

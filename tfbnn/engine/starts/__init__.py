@@ -1,1 +1,1 @@
-"""Starts of chains: pretraining, Levenberg-Marquardt, and their check."""
+"""Starting points of the chains: pretraining, Levenberg-Marquardt and checks."""

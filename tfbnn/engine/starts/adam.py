@@ -1,6 +1,6 @@
 """The compiled ADAM loop on the density that is sampled, for any number of chains at once.
 
-Mini-batches are shuffled and drawn with NumPy, and handed to compiled code as row indices.
+Mini-batches are drawn with NumPy and passed to the compiled code as row indices.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,15 +46,15 @@ def make_adam_steps(
 ) -> Any:
     """Return the compiled loop (AdamState, Data, indices [steps, C, B], control) -> (AdamState, seen).
 
-    `control` has four numbers: that of the first step; how often the parameters are looked at, no more
-    than there is room for; the steps before each look; those of the whole optimisation, int32 [4].
-    The learning rate is constant, or by the schedule "cosine" goes to zero at the last step.
-    `batch_size` is None where every step takes all rows. `seen` is theta at each look,
-    [most_looks, C, P], of which as many count as looks were asked for.
+    `control` is int32 [4]: the index of the first step, the number of checks (at most
+    `most_looks`), the number of steps before each check, and the number of steps of the whole
+    optimisation. The learning rate is constant, or decays to zero at the last step with the
+    schedule "cosine". `batch_size` is None if every step uses all rows. `seen` holds theta at each
+    check, [most_looks, C, P]; only its first entries, one per requested check, are filled.
     """
     potential = Potential(spec)
     # Without ntk the density has no maximum in a sampled prior scale s: it grows without bound as s
-    # and its weights go to zero together. ADAM leaves these scales at their draw of the prior.
+    # and its weights go to zero together. ADAM keeps these scales at their prior draw.
     moves = np.ones(spec.layout.num_parameters, spec.dtype)
     if not spec.is_ntk:
         moves[spec.layout.log_noise_scale.stop :] = 0.0
@@ -67,7 +67,7 @@ def make_adam_steps(
 
     def loss_gradient(theta: Tensor, data: Data, rows: Tensor | None) -> Tensor:
         batch, weight = data, 1.0
-        if batch_size is not None:  # rows [C, B], with the chains in front: x becomes [C, D, B]
+        if batch_size is not None:  # the chain axis of rows [C, B] comes first: x is [C, D, B]
             batch = all_of(*(_of_chains(array, rows) for array in data[:3]))
             if data.weights is not None:
                 batch = batch._replace(weights=tf.gather(data.weights[0], rows))
@@ -101,7 +101,7 @@ def make_adam_steps(
 
 
 def _of_chains(array: Tensor | None, rows: Tensor) -> Tensor | None:
-    """Rows [C, B] of an array [K, L]: [C, K, B]; None of a missing one."""
+    """Gather rows [C, B] of an array [K, L] into [C, K, B]; return None if there is no array."""
     if array is None:
         return None
     return tf.transpose(tf.gather(array, rows, axis=1), [1, 0, 2])
@@ -120,11 +120,11 @@ def _adam(state: AdamState, gradient: Tensor, step: Tensor, learning_rate: Tenso
 def row_indices(
     num_rows: int, batch_size: int, num_chains: int, seed: int, epochs: Sequence[int]
 ) -> Iterator[Array]:
-    """Yield the row indices of calls that make so many epochs each, the first of them the most.
+    """Yield the row indices int32 [steps, C, B] of each call; `epochs` are the epochs of each call.
 
-    Every chain has its own order of the rows; an epoch leaves out the N mod B rows at its end. There is
-    room for more steps, so that a few lengths serve all numbers of rows, and none where every step
-    takes all rows: int32 [steps, C, B].
+    The first call must have the most epochs. Every chain has its own order of the rows, and an
+    epoch drops the last N mod B rows of it. The arrays are padded, so that a few lengths serve all
+    numbers of rows. They are empty if every step uses all rows.
     """
     steps_per_epoch, is_full = num_rows // batch_size, batch_size == num_rows
     room = 0 if is_full else padded_length(epochs[0] * steps_per_epoch)

@@ -1,4 +1,4 @@
-"""Starts of chains: draws of the prior, noise scales, and the check that a chain can move."""
+"""Starting points of chains: prior draws, noise scales, and the check that a chain can move."""
 
 import numpy as np
 
@@ -12,14 +12,15 @@ from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
 from tfbnn.system.arrays import Array
 
-# Share of a Uniform prior's width that starts keep from its ends.
+# Distance that starts keep from the ends of a Uniform prior, as a share of its width.
 _MARGIN = 1e-3
 
 
 def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
-    """One draw of the prior per chain, in the sampled coordinates: [C, P].
+    """Draw one start per chain from the prior, in the sampled coordinates: [C, P].
 
-    For a prior that is an earlier posterior: the networks where it is largest, in turn.
+    If the prior is an earlier posterior, use its networks in turn instead. These are the networks
+    where it is largest.
     """
     if spec.earlier is not None:
         networks = spec.earlier.networks.values
@@ -31,34 +32,35 @@ def draw_prior(spec: NetworkSpec, seed: int, num_chains: int) -> Array:
 
 
 def with_residual_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Set learned noise scales [C, K] to what the residuals ask for, known row noise taken off.
+    """Set the learned noise scales [C, K] from the residuals, after subtracting known row noise.
 
-    That of counts, which is relative, stays.
+    The noise scale of counts is relative and is left unchanged.
     """
     if not (spec.layout.num_noise and spec.has_additive_noise):
         return theta
     variance, known = (total / data.total_weight for total in _sums_of_squares(spec, theta, data))
     if data.row_noise is not None:
-        # At least a tenth of the residual scale stays, as a start from which it can move.
+        # Keep at least a tenth of the residual scale, so that the noise scale can still move.
         variance = np.maximum(variance - known, 0.01 * variance)
     theta = theta.copy()
     log_scale = 0.5 * np.log(np.maximum(variance, np.finfo(theta.dtype).tiny))
-    # Outputs that overflow are for `check_start` to report, with their row.
+    # `check_start` reports outputs that overflow, with their row.
     usable = np.isfinite(log_scale)
     theta[:, spec.layout.log_noise_scale][usable] = log_scale[usable]
     return theta
 
 
 def residual_scales(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return the root mean square [C, K] of what starts [C, P] miss each target by."""
+    """Compute the root mean square residual [C, K] of each target for starts [C, P]."""
     squares, _ = _sums_of_squares(spec, theta, data)
     return np.sqrt(squares / data.total_weight)
 
 
 def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return by how much starts [C, P] miss the rows: the worst target, in standard deviations of it.
+    """Compute the misfit of starts [C, P]: the residual scale of the worst target.
 
-    Targets are numbers. One that is constant is missed by nothing.
+    It is measured in standard deviations of that target. Targets must be numbers. A constant
+    target has misfit zero.
     """
     rows = data.rows()
     y = rows.y.numpy().astype(np.float64)
@@ -70,7 +72,7 @@ def misfits(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 
 
 def _sums_of_squares(spec: NetworkSpec, theta: Array, data: Data) -> list[Array]:
-    """Return sums over the rows for residuals [C, K] and for known row noise [K]; float64, NumPy."""
+    """Sum the squares of residuals [C, K] and known row noise [K] over the rows; float64, NumPy."""
     theta = tf.convert_to_tensor(theta)
 
     def of_rows(rows: Data) -> tuple[Tensor, Tensor]:
@@ -90,7 +92,7 @@ def _sum_of_squares(values: Tensor, rows: Data) -> Tensor:
 
 
 def inside_support(spec: NetworkSpec, theta: Array) -> Array:
-    """Move starts [C, P] into the boxes of Uniform priors, whose walls ADAM does not feel."""
+    """Clip starts [C, P] to the boxes of Uniform priors, which ADAM does not respect."""
     low, high = Potential(spec).limits
     width = high - low
     margin = np.where(np.isfinite(width), _MARGIN * width, 0.0)
@@ -100,9 +102,9 @@ def inside_support(spec: NetworkSpec, theta: Array) -> Array:
 def check_start(
     potential: Density, data: Data, theta: Array, value: Array, gradient: Array
 ) -> None:
-    """Refuse starts whose log density or gradient is not finite.
+    """Check that the log density and its gradient are finite at all starts.
 
-    A kernel would reject every proposal from such a point in silence.
+    A kernel would silently reject every proposal from a point where they are not.
 
     Args:
         potential: Density.
@@ -112,7 +114,7 @@ def check_start(
         gradient: Its gradient in the potential's coordinates [C, number of them].
 
     Raises:
-        StartError: Names the chain, and the row or parameter at fault.
+        StartError: If one is not finite. The message names the chain and the row or parameter.
     """
     spec = potential.spec
     for chain in range(len(theta)):

@@ -1,25 +1,30 @@
 """Cool two populations of networks from the prior to the posterior, as starts of chains.
 
-Particles sample posteriors of rows with additional noise. Its standard deviation is the temperature; class
-labels count 1 / (1 + temperature^2) times instead. The temperature falls from where the rows say nothing, each
-time to where the effective share of the particles' weights is a half. The particles are resampled by these
-weights and moved by Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix at each particle.
+The particles sample the posterior of rows with additional noise. The standard deviation of this
+noise is the temperature; class labels count 1 / (1 + temperature^2) times instead. The temperature
+starts where the rows carry no information. Each step lowers it until the effective share of the
+particles' weights is a half. The particles are then resampled by these weights and moved by
+Hamiltonian Monte Carlo, whitened by the Gauss-Newton matrix at each particle.
 
-A network with little noise settles in a basin while the temperature is high. ADAM and Levenberg-Marquardt
-hardly ever leave a basin: on rows of a known teacher chains from them stayed below its level in five of nine
-cells, chains from populations in one (benchmarks/results/thermalisation.md).
+A network with little noise settles in a basin while the temperature is high. ADAM and
+Levenberg-Marquardt hardly ever leave a basin. On rows of a known teacher, chains started by them
+stayed below its level in five of nine cells, chains started from populations in one
+(benchmarks/results/thermalisation.md).
 
-Particles of a population may descend from one draw. So there are two populations, which share nothing but the
-temperatures and step sizes: half of the chains start from each, and R-hat tells whether both found the same. Where
-one ends more than P nats below the other, no chain starts from it.
+All particles of a population may descend from one draw. There are therefore two populations, which
+share only the temperatures and step sizes. Half of the chains start from each, and R-hat shows
+whether both found the same posterior. If one population ends more than P nats below the other, no
+chain starts from it.
 
-A learned noise scale would explain what no network follows yet. So it is left out until the temperature is a
-quarter of what particles miss rows by, and then set to that. Where rows are many, particles see a sample of
-them, and miss the others, too, where cooling ends.
+A learned noise scale would absorb everything that the networks do not fit yet. It is therefore left
+out until the temperature is a quarter of the particles' residual scale, and is then set from the
+residuals. If there are many rows, the particles see a sample of them, and the residuals that end
+the cooling are those of all rows.
 
-As the matrix is that of where a particle is, moves do not leave posteriors quite as they are. Chains that
-start here do. The log evidence of 64 particles was within 1.2 nats of quadrature on small networks, too low by
-half a nat with two hidden units (benchmarks/results/starts_evidence.md); stepping stones have a fifth of that.
+The whitening matrix depends on the position of the particle, so the moves do not leave the
+posterior exactly invariant. The transitions of the chains that start here do. The log evidence of
+64 particles was within 1.2 nats of quadrature on small networks, too low by half a nat with two
+hidden units (benchmarks/results/starts_evidence.md); the error of stepping stones is a fifth of that.
 
 References:
     Neal 2001, Statistics and Computing 11, 125, annealed importance sampling. Del Moral, Doucet and Jasra
@@ -57,19 +62,19 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
 
-# Temperatures are sought between these, in units of the transformed targets; then comes none at all.
+# Range of temperatures, in units of the transformed targets. Below the coldest comes zero.
 _HOTTEST, _COLDEST = 1e3, 1e-7
-# The noise scale in place of a learned one, beside the temperature.
+# Noise scale that replaces a learned one while the temperature acts as noise.
 _NEXT_TO_NOTHING = 1e-9
-# A step down leaves the particles this effective share, and the temperature at least this share of itself.
+# A step keeps this effective share of the particles, and at least this share of the temperature.
 _EFFECTIVE_SHARE, _LEAST_RATIO = 0.5, 0.7
-# Cooling ends at this share of what particles miss rows by. Where it ended at the whole of it, networks that did
-# not follow a sine of three periods yet passed for noise.
+# Cooling ends at this share of the particles' residual scale. With a share of 1, networks that did not
+# follow a sine of three periods yet were accepted, and the sine was taken for noise.
 _SHARE_OF_MISFIT = 0.25
 # Settings of Hamiltonian Monte Carlo at each temperature.
 _TRANSITIONS, _LEAPFROG_STEPS, _ACCEPTANCE, _JITTER, _FIRST_STEP = 2, 32, 0.75, 0.2, 0.3
 _NUM_POPULATIONS = 2
-# Rows that particles see at most. Usual numbers of temperatures are 40 to 100.
+# Largest number of rows that particles see. The usual number of temperatures is 40 to 100.
 _MOST_ROWS, USUAL_RUNGS = 1500, 64
 
 
@@ -77,10 +82,10 @@ class Populations(NamedTuple):
     """Particles of both populations at one temperature.
 
     Attributes:
-        theta: [2 M, P], one population after the other.
+        theta: Particles [2 M, P], one population after the other.
         temperature: Standard deviation of the additional noise.
         log_step: Log step size of the next move.
-        log_evidence: Log evidence of the rows at this temperature, by each population [2].
+        log_evidence: Log evidence of the rows at this temperature, one per population [2].
     """
 
     theta: Array
@@ -92,18 +97,18 @@ class Populations(NamedTuple):
 def cooled_starts(
     spec: NetworkSpec, data: Data, num_particles: int, sampling: Sampling, notify: Notifier
 ) -> Starts:
-    """Return one particle per chain of two populations that were cooled on these rows, in turn.
+    """Cool two populations on these rows, and take one particle per chain from them in turn.
 
     Args:
         spec: NetworkSpec.
-        data: Data; of more than 1500 rows particles see so many.
-        num_particles: M of each population; half as many as chains at least.
+        data: Data. Particles see at most 1500 of its rows.
+        num_particles: Particles M per population, at least half the number of chains.
         sampling: The seed, the number of chains, and whether XLA compiles the moves.
-        notify: Called with an Event at each temperature; true ends the cooling where it is.
+        notify: Called with an Event at each temperature; a true result ends the cooling there.
 
     Raises:
-        ValueError: For a model without a Gauss-Newton matrix, and a prior that is an earlier posterior.
-        KeyboardInterrupt: Before the first temperature.
+        ValueError: If the model has no Gauss-Newton matrix or its prior is an earlier posterior.
+        KeyboardInterrupt: If the user interrupts before the first temperature is done.
     """
     obstacle = cooling_obstacle(spec)
     if obstacle is not None:
@@ -113,7 +118,8 @@ def cooled_starts(
     notify.announce("population")
     began, interrupted, count = time.perf_counter(), False, 0
     cooled, rows = without_learned_noise(spec), some_rows(data, sampling.seed)
-    # These rows tell where cooling ends: at learned noise, or where a sample says no more about the others.
+    # These rows decide where cooling ends: at the learned noise, or where a sample of the rows says
+    # nothing more about the other rows.
     judge = None if cooled == spec and rows is data or not spec.has_additive_noise else data
     population = hot(cooled, rows, num_particles, sampling.seed)
     try:
@@ -143,14 +149,14 @@ def cooled_starts(
 
 
 def cooling_obstacle(spec: NetworkSpec) -> str | None:
-    """Return why no population can be cooled, or None."""
+    """Return the reason why no population can be cooled, or None."""
     if spec.earlier is not None:
         return "its prior is an earlier posterior, which gives no independent draws"
     return spec.gauss_newton_obstacle
 
 
 def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
-    """Return the spec with next to no noise in place of a learned scale."""
+    """Return the spec with a negligible noise scale in place of a learned one."""
     if not (spec.layout.num_noise and spec.has_additive_noise):
         return spec
     quiet: Any = replace(cast(Any, spec.likelihood), noise_scale=_NEXT_TO_NOTHING)
@@ -158,7 +164,7 @@ def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
 
 
 def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
-    """Return networks [C, P] with the noise that their residuals ask for, given networks without it."""
+    """Add the noise scales that the residuals suggest to networks; return [C, P]."""
     place = spec.layout.log_noise_scale
     missing = spec.num_parameters - theta.shape[1]
     theta = np.insert(theta, [place.start] * missing, 0.0, axis=1)
@@ -166,7 +172,7 @@ def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
 
 
 def _levels(spec: NetworkSpec, rows: Data, population: Populations) -> Array:
-    """Mean log density of each population [2] at its temperature."""
+    """Compute the mean log density of each population [2] at its temperature."""
     theta, temperature = population.theta, population.temperature
     log_prior = density_of(spec).log_prior(tf.constant(theta)).numpy()
     log_density: Array = log_prior + _log_likelihood(spec, rows, theta, temperature)
@@ -174,14 +180,14 @@ def _levels(spec: NetworkSpec, rows: Data, population: Populations) -> Array:
 
 
 def _in_turn(populations: Array, num_chains: int) -> Array:
-    """Return particles [num_chains, P] of populations [n, M, P] in turn, far apart in each."""
+    """Take particles [num_chains, P] from populations [n, M, P] in turn, spread evenly in each."""
     chains, count = np.arange(num_chains), len(populations)
     places = chains // count * populations.shape[1] // -(-num_chains // count)
     return populations[chains % count, places]
 
 
 def num_operations(spec: NetworkSpec, num_rows: int, num_particles: int) -> float:
-    """Return about how many operations cooling takes."""
+    """Estimate the number of operations that cooling takes."""
     rows, size = min(num_rows, _MOST_ROWS) * spec.num_outputs, spec.num_parameters
     least = min(rows, size)
     gradients = _TRANSITIONS * _LEAPFROG_STEPS * (6.0 * rows + 4.0 * least) * size
@@ -202,7 +208,7 @@ def _event(population: Populations, count: int, num_chains: int, seconds: float)
 
 
 def some_rows(data: Data, seed: int) -> Data:
-    """Return some of the rows where there are many, each for itself or as often as beside the others."""
+    """Draw a sample of the rows if there are many; weights keep their ratios and get mean 1."""
     if int(data.num_rows) <= _MOST_ROWS:
         return data
     rows, generator = data.rows(), seeds.generator(seed, "cooled rows", 0)
@@ -215,7 +221,11 @@ def some_rows(data: Data, seed: int) -> Data:
 
 
 def _is_cold(spec: NetworkSpec, population: Populations, judge: Data | None) -> bool:
-    """Return whether no additional noise is left, or no more than what particles miss the judge's rows by."""
+    """Check whether cooling is over: the temperature is zero, or low compared to the residuals.
+
+    The residuals are those of the rows `judge`; without such rows only a temperature of zero ends
+    the cooling.
+    """
     if judge is None or not population.temperature:
         return not population.temperature
     missed = residual_scales(spec, population.theta, judge)
@@ -223,7 +233,7 @@ def _is_cold(spec: NetworkSpec, population: Populations, judge: Data | None) -> 
 
 
 def hot(spec: NetworkSpec, rows: Data, num_particles: int, seed: int) -> Populations:
-    """Return populations of draws of the prior."""
+    """Return populations of prior draws at the hottest temperature."""
     theta = draw_prior(spec, seed, _NUM_POPULATIONS * num_particles)
     found = _log_likelihood(spec, rows, theta, _HOTTEST)
     return Populations(theta, _HOTTEST, float(np.log(_FIRST_STEP)), _log_mean(_of_each(found)))
@@ -232,7 +242,7 @@ def hot(spec: NetworkSpec, rows: Data, num_particles: int, seed: int) -> Populat
 def cooler(
     spec: NetworkSpec, rows: Data, population: Populations, sampling: Sampling, index: int
 ) -> Populations:
-    """Return populations at the next temperature, resampled and moved; `index` numbers it from 0."""
+    """Resample and move the populations at the next temperature, numbered `index` from 0."""
     log_likelihood = partial(_log_likelihood, spec, rows, population.theta)
     here = log_likelihood(population.temperature)
     temperature = next_temperature(lambda t: log_likelihood(t) - here, population.temperature)
@@ -254,7 +264,7 @@ def cooler(
 
 
 def _log_likelihood(spec: NetworkSpec, rows: Data, theta: Array, temperature: float) -> Array:
-    """Log likelihoods [M] of rows at a temperature."""
+    """Compute the log likelihoods [M] of the rows at a temperature."""
     function = compiled_log_likelihoods(density_of(spec))
     warm = warmed(spec, rows, temperature)
     found = awaited(function, tf.constant(theta[None]), tf.constant(1), warm).numpy()[0]
@@ -262,18 +272,21 @@ def _log_likelihood(spec: NetworkSpec, rows: Data, theta: Array, temperature: fl
 
 
 def _of_each(values: Array) -> Array:
-    """Return values of particles [2 M, ...] by population [2, M, ...]."""
+    """Reshape values of all particles [2 M, ...] to one axis per population [2, M, ...]."""
     return values.reshape(_NUM_POPULATIONS, -1, *values.shape[1:])
 
 
 def _log_mean(logs: Array) -> Array:
-    """Log of the mean of what has these logs, over the last axis."""
+    """Compute the log of the mean of exp(logs) over the last axis."""
     found: Array = np.logaddexp.reduce(logs, axis=-1) - np.log(logs.shape[-1])
     return found
 
 
 def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
-    """Return rows at a temperature: with so much more noise, or class labels and counts that count for less."""
+    """Return the rows at a temperature: with additional noise, or with lower weights.
+
+    The weights are lowered for class labels and counts.
+    """
     if not spec.has_additive_noise:
         counts = tf.ones([1, data.length], data.x.dtype) if data.weights is None else data.weights
         return data._replace(weights=counts / (1.0 + temperature**2))
@@ -286,11 +299,11 @@ def warmed(spec: NetworkSpec, data: Data, temperature: float) -> Data:
 
 
 def next_temperature(log_weights: Callable[[float], Array], temperature: float) -> float:
-    """Return the lower temperature at which the effective share of one population is a half, at least 0.
+    """Find the lower temperature at which the effective share of a population is a half, at least 0.
 
     Args:
-        log_weights: Temperature -> log weights [2 M] of particles of the temperature.
-        temperature: That temperature.
+        log_weights: Function from the new temperature to the log weights [2 M] of the particles.
+        temperature: Current temperature of the particles.
     """
     from scipy.optimize import brentq
 
@@ -309,14 +322,14 @@ def next_temperature(log_weights: Callable[[float], Array], temperature: float) 
 
 
 def resampled(log_weights: Array, uniform: float) -> Array:
-    """Return which particles are kept, [M], in their order: systematic resampling by log weights [M]."""
+    """Resample systematically by log weights [M]; return the sorted indices [M] of the particles kept."""
     ends = np.cumsum(np.exp(log_weights - log_weights.max()))
     points = (np.arange(len(ends)) + uniform) * (ends[-1] / len(ends))
     return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
 
 
 def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap | LowRankMap:
-    """Return the maps that make the Gauss-Newton matrix at each particle [M, P] the identity."""
+    """Return the maps that turn the Gauss-Newton matrix at each particle [M, P] into the identity."""
     distinct, places = np.unique(theta, axis=0, return_inverse=True)
     maps: DenseMap | LowRankMap
     if int(rows.num_rows) * spec.num_outputs < spec.num_parameters:
@@ -331,7 +344,7 @@ def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap | LowRank
 
 @lru_cache(maxsize=32)
 def _make_moves(spec: NetworkSpec, jit_compile: bool) -> Any:
-    """Compiled (map, Data, log step size, key) -> (theta [M, P], log step size of the next move)."""
+    """Compile (map, Data, log step size, key) -> (theta [M, P], log step size of the next move)."""
     potential = density_of(spec)
 
     def moves(linear_map: DenseMap | LowRankMap, rows: Data, log_step: Tensor, key: Tensor) -> Any:

@@ -1,10 +1,10 @@
-"""Finds where the chains start: draws of the prior, ADAM, Levenberg-Marquardt; keeps the best.
+"""Search for the starts of the chains by prior draws, ADAM and Levenberg-Marquardt; keep the best.
 
-With an earlier posterior the search sees the rows of that as well. Its networks compete
-with those that ADAM finds anew where something judges both fairly: the log density of all rows, or new
-rows that were held out. Held-out rows of the earlier fits are none, as its networks have seen them, nor
-are rows for validation, which these may have seen: where such judge, the search is that of a fit to all
-rows.
+With an earlier posterior, the search also uses the rows of the earlier fits. The earlier networks
+compete with those that ADAM finds now, if both can be compared fairly: by the log density of all
+rows, or by held-out new rows. Held-out rows of the earlier fits are not fair, because the earlier
+networks have seen them. Validation rows are not fair either, because these networks may have seen
+them. In these cases the search is that of a fit to all rows.
 """
 
 import time
@@ -38,10 +38,10 @@ from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
-# Where ADAM's starts do not follow the rows: particles of each population, and operations that cooling may take,
-# some two minutes of two cores.
+# If ADAM's starts do not fit the rows: particles per population, and the most operations that cooling
+# may take, about two minutes on two cores.
 _FEW_PARTICLES, _MOST_OPERATIONS = 8, 3e12
-# Shares of the time that is left of a search with a limit.
+# Shares of the remaining time of a search with a time limit.
 _SHARE_OF_ADAM, _SHARE_OF_POLISH = 0.4, 0.8
 
 
@@ -53,7 +53,7 @@ def find_starts(
     sampling: Sampling,
     notify: Notifier,
 ) -> Starts:
-    """One start per chain.
+    """Find one start per chain.
 
     Args:
         spec: NetworkSpec.
@@ -61,16 +61,16 @@ def find_starts(
         data: Data of its training rows.
         settings: tfbnn.Pretraining, or None for draws of the prior.
         sampling: The seed, the number of chains C, and whether XLA compiles ADAM.
-        notify: Called with an Event now and then; true, and its `stopped`, end the search.
+        notify: Called with an Event now and then. A true result, or its `stopped`, ends the search.
 
     Raises:
-        KeyboardInterrupt: Before there is anything better than draws of the prior.
+        KeyboardInterrupt: If the user interrupts before there is anything better than prior draws.
     """
     if isinstance(spec, InfiniteSpec):
         return starts_at_maximum(spec, data, sampling)
     if settings is None:
         return Starts.given(draw_prior(spec, sampling.seed, sampling.num_chains), _first(spec))
-    if settings.num_particles is not None:  # draws of the posterior need no judge
+    if settings.num_particles is not None:  # draws of the posterior need no holdout score
         settings = replace(settings, early_stopping=None, validation_split=0.0)
     of_one_noise = one_noise(spec)
     if of_one_noise is not None:
@@ -83,11 +83,11 @@ def find_starts(
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
     plan, refinement = _plans(alone, ground, settings)
-    # Levenberg-Marquardt needs as much of a limit as ADAM.
+    # Leave about as much of the time limit to Levenberg-Marquardt as to ADAM.
     share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
     with notify.within(share * notify.seconds_left):
         adam = _candidates(spec, ground, validation, settings, sampling, notify)
-    if ground.holdout is not None:  # noise scales are those that its rows show
+    if ground.holdout is not None:  # set the noise scales from the held-out rows
         adam = adam._replace(theta=ground.holdout.settled(adam.theta))
     share = 1.0 if refinement is None else _SHARE_OF_POLISH
     with notify.within(share * notify.seconds_left):
@@ -100,12 +100,15 @@ def find_starts(
 def _plans(
     spec: NetworkSpec, ground: Ground, settings: Pretraining
 ) -> tuple[NewtonPlan, NewtonPlan | None]:
-    """Return what Levenberg-Marquardt does before starts are chosen, and after that on all rows or None."""
+    """Return the plans of Levenberg-Marquardt before the choice of starts, and after it on all rows.
+
+    The second is None if no further iterations are needed.
+    """
     if ground.sample is not None:
         plan = plan_newton(spec, int(ground.sample.num_rows), settings)
         return plan, plan_on_all_rows(spec, int(ground.data.num_rows))
     plan = plan_newton(spec, int(ground.data.num_rows), settings)
-    # Training rows that were held out come back.
+    # The second plan brings back the training rows that were held out.
     return (plan, None) if ground.sought_on is ground.data else parted(plan)
 
 
@@ -117,7 +120,7 @@ def _candidates(
     sampling: Sampling,
     notify: Notifier,
 ) -> Starts:
-    """Return what ADAM finds, after the networks of an earlier posterior that can be judged beside it."""
+    """Return the candidates: networks of an earlier posterior, if comparable, then ADAM's results."""
     num_starts = settings.num_starts or sampling.num_chains
 
     def drawn(number: int) -> Array:
@@ -137,7 +140,7 @@ def _candidates(
         networks = drawn(min(len(spec.earlier.networks.values), sampling.num_chains))
         theta, text = np.concatenate([networks, found.theta]), f"{_first(spec)}; {found.text}"
         superchains = found.superchains
-        if superchains is not None:  # each network is one of its own
+        if superchains is not None:  # each network is a superchain of its own
             own = superchains.max() + 1 + np.arange(len(networks))
             superchains = np.concatenate([own, superchains])
         found = found._replace(theta=theta, text=text, superchains=superchains)
@@ -147,7 +150,11 @@ def _candidates(
 def _following(
     spec: NetworkSpec, data: Data, adam: Starts, limit: float, sampling: Sampling, notify: Notifier
 ) -> Starts:
-    """Return ADAM's starts, or those of populations if fewer than the chains follow the rows."""
+    """Return ADAM's starts, or those of populations if too few of ADAM's starts fit the rows.
+
+    A start fits the rows if its misfit is at most `limit`. There are too few if fewer of them than
+    chains fit.
+    """
     num_chains = sampling.num_chains
     num_particles = max(_FEW_PARTICLES, ceil(num_chains / 2))
     costs = num_operations(spec, int(data.num_rows), num_particles)
@@ -173,12 +180,12 @@ def _following(
 
 
 def _alone(spec: NetworkSpec) -> NetworkSpec:
-    """Return the spec of the rows that the search sees: all of them."""
+    """Return the spec for all rows that the search sees, those of earlier fits included."""
     return spec if spec.earlier is None else spec.of_earlier()
 
 
 def _first(spec: NetworkSpec) -> str:
-    """Return a line on what `draw_prior` gives."""
+    """Describe the result of `draw_prior` in a few words."""
     return "draws of the prior" if spec.earlier is None else "networks of the earlier posterior"
 
 
@@ -191,12 +198,12 @@ def _polished(
     num_chains: int,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
-    """Return the best starts after Levenberg-Marquardt, as many as chains, and the numbers of the polished."""
+    """Polish the candidates, keep the best, one per chain, and return them with the polished indices."""
     began, holdout, found = time.perf_counter(), ground.holdout, adam
     kept: tuple[int, ...] = ()
     if plan.num_iterations and not (adam.interrupted or notify.stopped):
         notify.announce("newton")
-        # What begins at draws, or asks for no number of iterations, has no use for less.
+        # A smaller gain is of no use if the starts are posterior draws or the count is automatic.
         needs_gain = settings.newton_iterations == "auto" or settings.num_particles is not None
         least = spec.layout.num_parameters if needs_gain and holdout is None else -np.inf
         found, kept = polish_all(spec, ground, adam, plan, least, notify)
@@ -221,8 +228,8 @@ def _polished(
 
 
 def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
-    """Log densities [C] at theta [C, P], one after the other."""
-    # With the gradients, as the search for step sizes needs that program anyway.
+    """Compute the log densities [C] at theta [C, P], one chain after the other."""
+    # This program also computes gradients; the search for step sizes needs it anyway.
     function = compiled_value_and_gradient(density_of(spec))
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
 
@@ -230,9 +237,9 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
 def _ground(
     spec: NetworkSpec, rows: TransformedRows, data: Data, settings: Pretraining, seed: int
 ) -> tuple[Ground, Data | None]:
-    """Return what starts are found on, and validation Data for ADAM or None.
+    """Return the rows that starts are searched on, and validation Data for ADAM or None.
 
-    Where a share of the rows is to judge, validation rows do so in their stead.
+    If a share of the rows should be held out and there are validation rows, these replace them.
     """
     share, table = settings.validation_split, WeightedRows(*rows.train)
     if spec.earlier is not None:
@@ -251,9 +258,10 @@ def _ground(
 
 
 def _sample(rows: WeightedRows, count: int | None, seed: int, dtype: str) -> Data | None:
-    """Return so many of the rows, each for several, or None where there are no more than these.
+    """Draw a weighted sample of `count` rows; return None if there are no more rows than that.
 
-    Their log density is on average that of all rows, so that priors and gains count as much as there.
+    The log likelihood of the sample is on average that of all rows, so that priors and gains have
+    the same importance as with all rows.
     """
     if count is None or len(rows.x) <= count:
         return None
@@ -265,10 +273,10 @@ def _sample(rows: WeightedRows, count: int | None, seed: int, dtype: str) -> Dat
 def _sides(
     spec: NetworkSpec, new: TransformedRows, table: WeightedRows, share: float, seed: int
 ) -> tuple[WeightedRows, WeightedRows | None]:
-    """Return (rows to fit, rows to judge by or None) out of a table of new rows and earlier ones."""
+    """Split a table of new and earlier rows into (rows to fit, held-out rows or None)."""
     groups = new.groups
     if spec.earlier is None or not spec.earlier.is_condensed:
-        if groups is not None:  # rows of earlier fits stand for themselves
+        if groups is not None:  # each row of earlier fits is a group of its own
             others = groups.max() + 1 + np.arange(len(table.x) - len(groups))
             groups = np.concatenate([groups, others])
         return split_rows(table, share, seed, groups)
@@ -277,7 +285,7 @@ def _sides(
 
 
 def starts_at_maximum(spec: InfiniteSpec, data: Data, sampling: Sampling) -> Starts:
-    """Draws of the normal distribution at the maximum of the posterior density of the scales, one per chain.
+    """Draw one start per chain from the normal approximation at the maximum of the scales' posterior.
 
     Args:
         spec: InfiniteSpec.

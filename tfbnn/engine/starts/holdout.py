@@ -1,8 +1,8 @@
-"""Held-out rows judge the starts of chains: how good they are, and how small their noise may be.
+"""Score of chain starts on held-out rows, and a lower limit on their noise scales.
 
-By log density a start with many weights is the better the closer it follows its rows, and its noise
-scale goes to zero with the residuals: chains that begin there stay for thousands of transitions where
-predictions are worse than a straight line's. Rows that took no part do not follow.
+By log density, a start with many weights is the better the closer it fits its rows, and its noise
+scale goes to zero with the residuals. Chains from such starts stay for thousands of transitions where
+predictions are worse than those of a straight line. Held-out rows are not fitted and reveal this.
 """
 
 import numpy as np
@@ -16,20 +16,20 @@ from tfbnn.engine.starts.check import with_residual_noise
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
-# A noise scale may be this share of what held-out rows show: the rest may be misfit that more rows,
-# or the average over many networks, take away.
+# Smallest noise scale, as a share of the residual scale of held-out rows. The rest may be misfit
+# that more rows, or the average over many networks, would remove.
 _LEAST_SHARE = 0.5
-# Fewer held-out rows than these say too little; groups of rows may leave too few to fit.
+# Fewer held-out rows say too little; a larger share, possible with groups, leaves too few to fit.
 _FEWEST_ROWS = 4
 _LARGEST_SHARE = 0.5
 
 
 class HoldoutScore:
-    """Scores networks by held-out rows.
+    """Score of networks on held-out rows.
 
     Args:
         spec: NetworkSpec.
-        rows: WeightedRows that are held out.
+        rows: Held-out WeightedRows.
     """
 
     def __init__(self, spec: NetworkSpec, rows: WeightedRows) -> None:
@@ -38,19 +38,19 @@ class HoldoutScore:
         self._log_likelihoods = compiled_log_likelihoods(Potential(spec))
 
     def score(self, theta: Array) -> float:
-        """Return the mean log likelihood per row at theta [P], with the noise scale that these rows ask for."""
+        """Compute the mean log likelihood per row at theta [P], with noise scales from these rows."""
         theta = self.settled(np.asarray(theta, np.float64)[None])
         found = self._log_likelihoods(tf.constant(theta[None]), tf.constant(1), self._rows)
         value = float(found[0, 0])
         return value / self._rows.total_weight if np.isfinite(value) else -np.inf
 
     def settled(self, theta: Array) -> Array:
-        """Return starts [C, P] with their noise scales at what these rows ask for, in their dtype."""
+        """Return starts [C, P] with noise scales set from the residuals of these rows; keep the dtype."""
         rows = self._rows if theta.dtype == np.float64 else self.data
         return with_residual_noise(self._spec, theta, rows)
 
     def noise_floor(self, theta: Array) -> Array:
-        """Return the smallest log noise scales [K] that the rows leave a start theta [P]."""
+        """Return the smallest log noise scales [K] that these rows allow at a start theta [P]."""
         noise = self._spec.layout.log_noise_scale
         return self.settled(np.asarray(theta, np.float64)[None])[0, noise] + np.log(_LEAST_SHARE)
 
@@ -58,13 +58,13 @@ class HoldoutScore:
 def split_rows(
     rows: WeightedRows, share: float, seed: int, groups: Array | None = None
 ) -> tuple[WeightedRows, WeightedRows | None]:
-    """Return (rows to fit, rows to judge by), None for the latter where they are too few.
+    """Split rows into (rows to fit, held-out rows); the latter are None if they would be too few.
 
     Args:
         rows: WeightedRows.
-        share: How many of them are held out, from 0 to below 1.
-        seed: Of the run; the same rows are held out whenever it is the same.
-        groups: Which rows belong together [N], numbered from 0, and so are on one side; or None.
+        share: Share of the rows that is held out, from 0 to below 1.
+        seed: Seed of the run; equal seeds hold out the same rows.
+        groups: Group number of each row [N], from 0, or None. Rows of a group stay together.
     """
     count = round(share * len(rows.x))
     if count < _FEWEST_ROWS:

@@ -1,19 +1,21 @@
-"""Levenberg-Marquardt on the potential: polishes the starts that ADAM leaves far from a mode.
+"""Levenberg-Marquardt on the potential, which polishes starts that ADAM leaves far from a mode.
 
-With H the Gauss-Newton matrix and g the gradient of the log density, each iteration solves
-(H + mu I) d = g for all parameters but scales, takes the step d - a / 2 when the log density rises, and
-moves mu by the outcome. There (H + mu I) a = J^T Lambda f'', with f'' the second derivative of the
-outputs along d: a follows the bend of ravines (geodesic acceleration), and is made no longer than d.
-Each scale then takes one Newton step on the log density with the weights averaged over their
-Gaussian approximation: a learned noise scale is explained by N - gamma degrees of freedom, gamma the
-effective number of parameters (MacKay 1992, Neural Computation 4, 415), and a sampled prior scale by
-the weights' squares plus their variances diag(H^-1). Without these terms a network with about as
-many parameters as rows would drive the noise to zero, and a prior scale and its weights would vanish
-together. This makes a good start, not a maximum.
+Let H be the Gauss-Newton matrix and g the gradient of the log density. Each iteration solves
+(H + mu I) d = g for all parameters except scales. It takes the step d - a / 2 if the log density
+rises, and adapts mu to the outcome. The acceleration a solves (H + mu I) a = J^T Lambda f'', with f''
+the second derivative of the outputs along d. It follows the bend of ravines (geodesic acceleration)
+and is limited to the length of d.
 
-H is solved with in one of two ways, whichever is cheaper. Each offers, for the parameters `free`,
-`damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1), and for all
-parameters `diagonal`. NumPy, float64.
+Each scale then takes one Newton step on the log density, averaged over a Gaussian approximation of
+the weights. A learned noise scale is determined by N - gamma degrees of freedom, with gamma the
+effective number of parameters (MacKay 1992, Neural Computation 4, 415). A sampled prior scale is
+determined by the weights' squares plus their variances diag(H^-1). Without these terms a network
+with about as many parameters as rows would drive the noise to zero, and a prior scale and its
+weights would vanish together. The result is a good start, not a maximum.
+
+Linear systems in H are solved by the cheaper of two methods. Each has, for the parameters `free`,
+`damped(damping)`, a function g -> (H + damping I)^-1 g, and `inverse_diagonal()` = diag(H^-1). For
+all parameters it has `diagonal`. NumPy, float64.
 
 References:
     Marquardt 1963, J. SIAM 11, 431. Transtrum and Sethna 2012, arXiv:1201.5885, acceleration.
@@ -47,13 +49,13 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
-# Scales move with the spread of the weights. It costs as much as a step and changes slowly, so that it is
-# computed once in so many iterations.
+# Scales depend on the spread of the weights. It costs as much as a step and changes slowly, so it is
+# computed only once in so many iterations.
 _SPREAD_EVERY = 4
-# Iterations after which a better score is not waited for any longer: ravines are left in fewer.
+# Stop after this many iterations without a better score: a ravine is left in fewer.
 _HOLDOUT_PATIENCE = 20
-# So many iterations tell whether a gain will be reached: what has less than this share of it by then
-# does not. Measured in units of P, after 20 iterations and at the end, of two starts each. Never
+# After so many iterations a start with less than this share of the required gain is given up: it
+# does not reach it. Gains in units of P, of two starts each, after 20 iterations and at the end. Never
 # reached: demo .29 .33, then .36 .47; yacht after long ADAM .25 .16, then .47 .44; red wine .18 .32,
 # then .41 .51; concrete .79 .74, then .95 .99. Reached: demo after default ADAM .88 .85, then 1.02
 # 1.00; yacht in ntk .80 .87, then 1.35 1.54; yacht 1.58 1.81, then 1.90 2.27; airfoil .93 1.22, then
@@ -61,24 +63,25 @@ _HOLDOUT_PATIENCE = 20
 # had .37 then, and the demo .26.
 _TRIAL_ITERATIONS, _TRIAL_SHARE = 20, 0.5
 
-# Theta [P] -> the smallest log noise scales [K] there.
+# Function from theta [P] to the smallest log noise scales [K] there.
 NoiseFloor: TypeAlias = Callable[[Array], Array]
-# Right-hand side [free] -> solution.
+# Function from a right-hand side [free] to the solution.
 Solve: TypeAlias = Callable[[Array], Array]
 # Theta [P], its log density and gradient there, and the damping of the next iteration.
 Step: TypeAlias = tuple[Array, float, Array, float]
 
 
 class NewtonState(NamedTuple):
-    """State of the polish of one start.
+    """State of the optimisation of one start.
 
     Attributes:
-        theta: [P], float64.
-        gradient: Of the log density there [P].
-        damping: That of the next step.
+        theta: Parameters [P], float64.
+        gradient: Gradient of the log density at theta [P].
+        damping: Damping of the next step.
         log_prob: Log density at the start and after every iteration.
-        best: The theta with the best score so far; without scores the last one.
-        scores: Scores of held-out rows at the start and after every iteration; without such rows none.
+        best: Theta with the best score so far; without scores the last theta.
+        scores: Scores of held-out rows at the start and after every iteration; empty without such
+            rows.
     """
 
     theta: Array
@@ -90,7 +93,7 @@ class NewtonState(NamedTuple):
 
 
 def _is_over(state: NewtonState, num_iterations: int, least: float) -> bool:
-    """Return whether a state is that after the last iteration, see `polish`."""
+    """Check whether no further iteration should follow this state, see `polish`."""
     history, scores, done = state.log_prob, state.scores, len(state.log_prob) - 1
     stalled = done >= _PATIENCE and history[-1] - history[-1 - _PATIENCE] < _TOLERANCE
     in_vain = done == _TRIAL_ITERATIONS and history[-1] - history[0] < _TRIAL_SHARE * least
@@ -115,13 +118,12 @@ def polish(
         spec: NetworkSpec.
         theta: Start [P].
         data: Data.
-        num_iterations: At most so many.
-        method: How to solve with the Gauss-Newton matrix: "dense" or "rows".
-        least: Gain of log density below which the result is of no use: ends where it is plain that
-            it will not be reached.
-        holdout: HoldoutScore of held-out rows, whose scores choose the best state and end the search; or
-            None.
-        noise_floor: Function theta [P] -> the smallest log noise scales [K] there, or None.
+        num_iterations: Largest number of iterations.
+        method: Method that solves linear systems in the Gauss-Newton matrix, "dense" or "rows".
+        least: Smallest useful gain of log density. The search ends early if it is clear that this
+            gain will not be reached.
+        holdout: HoldoutScore, whose scores select the best state and end the search; or None.
+        noise_floor: Function from theta [P] to the smallest log noise scales [K] there, or None.
     """
     problem = _Problem(spec, data, CURVATURES[method], noise_floor)
     theta = np.asarray(theta, np.float64)
@@ -143,9 +145,9 @@ def polish(
 
 
 class _Problem:
-    """One model on its data in float64, with the scales held apart from the rest.
+    """Optimisation problem of one model on its data in float64, with scales treated separately.
 
-    In ntk a sampled prior scale sits in the network and moves with the weights.
+    In ntk a sampled prior scale is part of the network and moves with the weights.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ class _Problem:
         return self._curvature(self.spec, theta, self.data, self.free)
 
     def step(self, state: NewtonState) -> Step | None:
-        """Return what one iteration comes to, None at the top and where it cannot be computed."""
+        """Make one iteration; return None at the maximum or if it cannot be computed."""
         curvature = self.curvature(state.theta)
         step = self.damped_step(state, curvature)
         if step is None or not len(self.scales):
@@ -177,14 +179,16 @@ class _Problem:
         theta, _, gradient, damping = step
         theta = self.scale_step(theta, gradient + self._pull, curvature)
         value, gradient = self.value_and_gradient(theta)
-        # With noise of a millionth float64 no longer factorises the matrix: the last state is as good as any.
+        # With a noise scale of 1e-6 the matrix can no longer be factorised in float64. The last state
+        # is then as good as any other.
         return (theta, value, gradient, damping) if np.isfinite(value) else None
 
     def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:
-        """Return what a step uphill comes to, or None.
+        """Try steps with rising damping until the log density rises; return None if it never does.
 
-        It is sought until damping is above the stiffest curvature: then a step is shorter than every
-        scale. It goes along the gradient, but for an acceleration of half its length at most.
+        The search ends when the damping exceeds the stiffest curvature: a step is then shorter than
+        every length scale, and along the gradient except for the acceleration, which is at most
+        half as long.
         """
         damping, slope = state.damping, state.gradient[self.free]
         hardest = max(np.max(curvature.diagonal[self.free]), damping * _HARDEN**_FEWEST_TRIES)
@@ -201,7 +205,7 @@ class _Problem:
         return None
 
     def bend(self, theta: Array, step: Array, solve: Solve) -> Array:
-        """Return the acceleration along a step, no longer than that."""
+        """Compute the geodesic acceleration along a step, limited to the length of the step."""
         bend = solve(outputs_bend(self.spec, theta, step, self.data)[self.free])
         longest, length = np.linalg.norm(step), np.linalg.norm(bend)
         if not np.isfinite(length):
@@ -219,7 +223,7 @@ class _Problem:
         return theta
 
     def _expected_pull(self, theta: Array, curvature: Curvature) -> Array:
-        """Return what the spread of the weights adds to the gradient in the scales: [P]."""
+        """Compute the term [P] that the spread of the weights adds to the gradient of the scales."""
         layout = self.spec.layout
         # Per parameter, the share of its variance that the prior alone explains, from 0 to 1.
         prior_share = np.zeros(layout.num_parameters)
@@ -237,7 +241,7 @@ class _Problem:
 
 
 class DenseCurvature:
-    """Cholesky factorisation of the whole matrix: about N K P^2 + P^3 operations."""
+    """Solver by Cholesky factorisation of the whole matrix: about N K P^2 + P^3 operations."""
 
     def __init__(self, spec: NetworkSpec, theta: Array, data: Data, free: Array) -> None:
         matrix = gauss_newton_matrix(spec, theta, data)
@@ -254,7 +258,7 @@ class DenseCurvature:
 
 
 class RowCurvature:
-    """Woodbury's identity for fewer rows than parameters: about (N K)^2 P + (N K)^3 operations.
+    """Solver by Woodbury's identity, for N K < P: about (N K)^2 P + (N K)^3 operations.
 
     With A = Lambda^(1/2) J [N K, P], D the prior's curvature plus damping and B = A D^(-1/2),
     (A^T A + D)^-1 = D^(-1/2) (I - B^T (I + B B^T)^-1 B) D^(-1/2).
@@ -279,7 +283,7 @@ class RowCurvature:
         return (1.0 - _squares_of_columns(factor, lines)) / roots**2
 
     def _inner(self, damping: float) -> tuple[Array, Array, Tensor]:
-        """(Roots of D, B, Cholesky factor of I + B B^T)."""
+        """Return (square roots of D, B, Cholesky factor of I + B B^T)."""
         roots = np.sqrt(self._prior + damping)
         lines = self._lines / roots
         return roots, lines, _factor(np.eye(len(lines)) + lines @ lines.T)
@@ -290,7 +294,7 @@ CURVATURES: dict[str, type[Curvature]] = {"dense": DenseCurvature, "rows": RowCu
 
 
 def _factor(matrix: Array) -> Tensor:
-    # TensorFlow's Cholesky: the threads of LAPACK's wait for each other on a busy machine.
+    # TensorFlow's Cholesky, because LAPACK's threads wait for each other on a busy machine.
     return tf.linalg.cholesky(matrix)
 
 
@@ -299,7 +303,7 @@ def _solve(factor: Tensor, right: Array) -> Array:
 
 
 def _squares_of_columns(factor: Tensor, right: Array) -> Array:
-    """Squared lengths [n] of the columns of L^-1 right [m, n]."""
+    """Compute the squared lengths [n] of the columns of L^-1 right [m, n]."""
     from scipy.linalg import solve_triangular
 
     columns = solve_triangular(factor.numpy(), right, lower=True, check_finite=False)

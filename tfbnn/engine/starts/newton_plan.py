@@ -1,4 +1,4 @@
-"""Plan of Levenberg-Marquardt: iterations of a start, and the way to solve."""
+"""Plan of Levenberg-Marquardt: the number of iterations per start and the linear solver."""
 
 from math import inf
 from typing import NamedTuple
@@ -8,33 +8,33 @@ from tfbnn.spec.settings_json import Pretraining
 
 # "auto" spends about so many operations per chain, half a minute on two cores.
 _BUDGET = 2.4e12
-# And two minutes on a sample of many rows: there a start that is far from the mode stays there, as no
-# chain crosses so narrow a posterior. On 65536 rows of the leading-order cross section, whose noise is
+# On a sample of many rows it spends two minutes. The posterior is then so narrow that a chain which
+# starts far from the mode stays there. On 65536 rows of the leading-order cross section, whose noise is
 # .087 decades, a 5-20-20-1 network missed the function by .038 decades after 20 iterations, by .019
 # after 140, in 198 s of a processor.
 _BUDGET_OF_A_SAMPLE = 9.6e12
 _MOST_ITERATIONS = 200
-# Fewer gain less than ADAM does in their time: on two splits of concrete 20 of 50-50 scored -2.52 and -2.36 per
-# row, ADAM -2.47 and -2.24, in 15 s less.
+# Fewer iterations gain less than ADAM does in the same time. On two splits of concrete, 20 iterations
+# for 50-50 scored -2.52 and -2.36 per row, ADAM -2.47 and -2.24 in 15 s less.
 FEWEST_ITERATIONS = 25
-# After those on a sample of the rows so many on all of them: the mode of all is next to that of the
-# sample, and Newton's method doubles the digits.
+# Iterations on all rows after those on a sample of the rows. Few suffice: the mode of all rows is next
+# to that of the sample, and Newton's method doubles the digits.
 _MOST_ON_ALL_ROWS = 5
-# Held-out rows end a start after about so many: on yacht after 22 to 40.
+# Held-out rows end the search after about so many iterations: on yacht after 22 to 40.
 USUAL_ITERATIONS = 40
 _LARGEST_ARRAY = 2e9  # bytes
-# What calls cost in each iteration, however few rows there are: 25 ms of two cores.
+# Fixed cost of the calls in each iteration, however few rows there are: 25 ms of two cores.
 _FLOPS_BESIDE = 2e9
 _NAMES = {"dense": "the P x P matrix", "rows": "the N x N form"}
 
 
 class NewtonPlan(NamedTuple):
-    """At most so many iterations for one start.
+    """Plan of the iterations for one start.
 
     Attributes:
-        num_iterations: 0 for none.
+        num_iterations: Largest number of iterations; 0 for none.
         method: "dense", "rows", or "" for none.
-        reason: Why, in words.
+        reason: Reason for this choice, as a phrase.
         flops: Operations of one iteration.
     """
 
@@ -50,11 +50,11 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
     Args:
         spec: The model.
         num_rows: Training rows N.
-        settings: How it is pretrained.
+        settings: tfbnn.Pretraining.
 
     Returns:
-        NewtonPlan; "auto" chooses no iterations where fewer than 25 are affordable, and leaves
-        alone the points that early stopping chose.
+        NewtonPlan. "auto" plans no iterations if fewer than 25 are affordable, or if early stopping
+        has chosen the points.
     """
     size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
     if spec.gauss_newton_obstacle is not None:
@@ -78,7 +78,7 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
 
 
 def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
-    """Return the plan for a start that is polished on a sample of the rows: what half a minute affords.
+    """Return the plan on all rows, for starts polished on a sample: at most half a minute each.
 
     Args:
         spec: The model.
@@ -90,10 +90,11 @@ def plan_on_all_rows(spec: NetworkSpec, num_rows: int) -> NewtonPlan:
 
 
 def _cheapest(size: int, lines: int) -> tuple[str, float]:
-    """Return (method, operations of an iteration) of the methods whose arrays fit in memory; ("", inf) of none.
+    """Return (method, operations per iteration) of the cheapest method that fits in memory.
 
-    Fitted to seconds of two cores, with the steps that are tried in vain; on another machine right within a
-    factor of 2.6 (benchmarks/results/levenberg_marquardt.md).
+    Return ("", inf) if none fits. The costs are fitted to seconds on two cores and include rejected
+    steps. On another machine they were right within a factor of 2.6
+    (benchmarks/results/levenberg_marquardt.md).
     """
     gradients, costs = _FLOPS_BESIDE + 1e3 * lines * size, {"": inf}
     if 8.0 * size**2 <= _LARGEST_ARRAY:

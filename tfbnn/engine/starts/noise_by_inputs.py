@@ -1,8 +1,8 @@
-"""Starts of networks that also give the noise: from networks with one noise scale for all rows.
+"""Starts of networks that also predict the noise, from networks with one noise scale for all rows.
 
-A network that learns mean and noise together from the prior explains rows that it does not follow yet by
-noise, and stays there (Seitzer et al. 2022, arXiv:2203.09168): on airfoil it missed new rows by 1.46,
-and by 1.11 with one noise scale.
+A network that learns mean and noise together from the prior explains rows that it does not fit yet
+as noise, and stays there (Seitzer et al. 2022, arXiv:2203.09168). On airfoil it missed new rows by
+1.46, and by 1.11 when it started with one noise scale.
 """
 
 from dataclasses import replace
@@ -17,9 +17,10 @@ from tfbnn.system.arrays import Array
 
 
 def one_noise(spec: NetworkSpec) -> ModelSpec | None:
-    """Return the network with one learned noise scale per target in place of outputs for it; or None.
+    """Replace the noise outputs of a network by one learned noise scale per target.
 
-    None for other likelihoods, Keras models, and priors that are of the last layer's very shape.
+    Return None for other likelihoods, for Keras models, and for earlier posteriors or priors whose
+    shape is tied to the last layer.
     """
     if not isinstance(spec, ModelSpec) or not isinstance(spec.likelihood, HeteroscedasticGaussian):
         return None
@@ -31,9 +32,9 @@ def one_noise(spec: NetworkSpec) -> ModelSpec | None:
 
 
 def with_noise_by_inputs(spec: ModelSpec, there: ModelSpec, theta: Array) -> Array:
-    """Return networks [..., P] of a spec that compute what those of `one_noise` [..., P'] do.
+    """Return networks [..., P] of `spec` equivalent to the networks [..., P'] of `one_noise`.
 
-    Weights of the noise are 0 but for the bias, by which it is the same for all rows.
+    The weights of the noise outputs are 0 except for the bias, so the noise is the same for all rows.
     """
     layout, count = there.layout, there.num_targets
     found = np.zeros((*theta.shape[:-1], spec.num_parameters), theta.dtype)

@@ -1,4 +1,4 @@
-"""Polish starts one by one by Levenberg-Marquardt: on rows that are not held out, then on all rows."""
+"""Levenberg-Marquardt on each start: first on the rows that are not held out, then on all rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tfbnn.run.progress import Notifier
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
-# The rows that come back change a network little: so many iterations, and of what a start may cost
-# at most this share.
+# The held-out rows that come back change a network little. These limit the iterations on all rows,
+# and their share of the iterations of a start.
 _MOST_ITERATIONS, _SHARE = 30, 0.25
 
 
@@ -29,11 +29,11 @@ class Ground(NamedTuple):
 
     Attributes:
         data: Data of all training rows.
-        sought_on: Data of those that ADAM sees, and Levenberg-Marquardt at first: the sample, or
-            else all that are not held out.
-        holdout: HoldoutScore of the others, or with validation rows; or None.
-        sample: Data of a sample of those that are not held out, in which each row stands for
-            several, where starts are sought on no others; else None.
+        sought_on: Data that ADAM uses, and Levenberg-Marquardt at first: the sample, or else all
+            rows that are not held out.
+        holdout: HoldoutScore of the held-out or validation rows, or None.
+        sample: Data of a weighted sample of the rows that are not held out, if the search uses only
+            a sample; else None.
     """
 
     data: Data
@@ -45,7 +45,7 @@ class Ground(NamedTuple):
 def _event(
     done: int, total: int, num_chains: int, seconds: float, state: NewtonState
 ) -> NewtonEvent:
-    """Return the event after so many iterations of all starts."""
+    """Return the event after `done` of `total` iterations of all starts."""
     return NewtonEvent(
         phase="newton",
         transition=done,
@@ -65,9 +65,10 @@ def _reached(
     notify: Notifier,
     settings_of: Callable[[Array], dict[str, Any]],
 ) -> tuple[list[NewtonState], bool]:
-    """Return the last state of each start [n, P] that was tried, and whether the user interrupted.
+    """Polish starts [n, P] in turn; return the last state of each, and whether the user interrupted.
 
-    Starts share what is left of a limit. `settings_of` returns those of `polish` for a start.
+    Starts share the remaining time. `settings_of` returns the keyword arguments of `polish` for a
+    start.
     """
     reached: list[NewtonState] = []
     count, most, began = len(starts), plan.num_iterations, time.perf_counter()
@@ -95,12 +96,12 @@ def polish_all(
     least: float,
     notify: Notifier,
 ) -> tuple[Starts, tuple[int, ...]]:
-    """Return starts after Levenberg-Marquardt where that made them better, and the numbers of those.
+    """Polish all starts, keep the results that are better, and return the indices of those.
 
-    With held-out rows those are better that predict these rows better. Without them it has to gain at
-    least so much log density: a Gaussian posterior's is typically P / 2 below its maximum. A start
-    that is closer to the maximum than P is as good as polished: further up, it would only fit the
-    noise.
+    With held-out rows, a result is better if it predicts these rows better. Without them, it must
+    gain at least `least` in log density. The log density of a draw from a Gaussian posterior is
+    typically P / 2 below the maximum. A start within P of the maximum therefore needs no polishing:
+    further up, it would only fit the noise.
     """
     holdout = ground.holdout
     settings: dict[str, Any] = {"least": least, "holdout": holdout}
@@ -120,14 +121,14 @@ def polish_all(
 def _chosen(
     results: Sequence[NewtonState], plan: NewtonPlan, least: float, judged: bool
 ) -> tuple[tuple[int, ...], str]:
-    """Numbers of the polished starts that are better than they were, and a line on all."""
+    """Return the indices of the starts that polishing improved, and a text about all of them."""
     if not results:
         return (), "Levenberg-Marquardt was stopped"
     counts = [len(result.log_prob) - 1 for result in results]
     gains = np.array([_gain(result, judged) for result in results])
     kept = np.flatnonzero(gains > 0.0 if judged else gains >= least)
     text = f"Levenberg-Marquardt ({plan.reason})"
-    if not max(counts):  # where the log density is not finite there is no gain to speak of
+    if not max(counts):  # without a finite log density there is no gain to report
         text += " found no step that raises the log density"
     elif len(kept):
         what = "score of held-out rows" if judged else "log density"
@@ -141,14 +142,14 @@ def _chosen(
 
 
 def _gain(state: NewtonState, judged: bool) -> float:
-    """Return by how much the log density, or the best score, is above that of the start."""
+    """Return the gain of log density, or of the best score if `judged`, since the start."""
     if not judged:
         return state.log_prob[-1] - state.log_prob[0]
     return max(state.scores) - state.scores[0] if np.isfinite(state.scores[0]) else np.inf
 
 
 def parted(plan: NewtonPlan) -> tuple[NewtonPlan, NewtonPlan]:
-    """Return a plan as what is made before, and after the starts are chosen."""
+    """Split a plan into the iterations before and those after the starts are chosen."""
     after = min(_MOST_ITERATIONS, round(_SHARE * plan.num_iterations))
     before = plan._replace(num_iterations=plan.num_iterations - after)
     return before, plan._replace(num_iterations=after)
@@ -162,15 +163,15 @@ def refine_all(
     plan: NewtonPlan,
     notify: Notifier,
 ) -> Starts:
-    """Polish some starts a little more, on all rows.
+    """Polish the chosen starts a little more, on all rows.
 
-    Their noise scales do not fall: on rows that were held out they were judged already.
+    Their noise scales do not fall, because the held-out rows have already set them.
 
     Args:
         spec: NetworkSpec.
         data: Data of all training rows.
         found: Starts.
-        polished: Numbers of those that are polished already, on a part of the rows.
+        polished: Indices of the starts that are already polished on a part of the rows.
         plan: NewtonPlan.
         notify: As in `find_starts`.
     """

@@ -1,4 +1,4 @@
-"""ADAM on the density that is sampled: one independent optimisation per chain, all at once."""
+"""ADAM on the density that is sampled, with one independent optimisation per chain."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, each_in_background, num_cores
 
-# Multiplications per step and chain from which chains gain more by a thread each than by sharing
-# one program's overhead.
+# Multiplications per step and chain above which a thread per chain is faster than one program for
+# all chains with a shared overhead.
 _LARGE_STEP = 1e6
-# Epochs that early stopping looks at after one call, and values of parameters kept for them at most:
-# of a small table an epoch takes microseconds, and a call for each of thousands takes seconds.
+# Most epochs that early stopping checks after one call, and most parameter values kept for them. On a
+# small table an epoch takes microseconds, and thousands of calls, one per epoch, take seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
 
 
 class PretrainingResult(NamedTuple):
-    """Starts of the chains, and how ADAM reached each of them.
+    """Starts of the chains, with the epochs and validation scores of ADAM.
 
     Attributes:
-        theta: [C, P].
-        epochs: Epochs whose result each chain kept [C].
+        theta: Starts [C, P].
+        epochs: Epoch whose result each chain kept [C].
         scores: Validation log likelihood per row [C], NaN without validation rows.
-        seconds: Of compilation and pretraining.
-        interrupted: Whether the user asked to stop meanwhile.
+        seconds: Seconds of compilation and pretraining.
+        interrupted: Whether the user interrupted the pretraining.
     """
 
     theta: Array
@@ -60,7 +60,7 @@ class PretrainingResult(NamedTuple):
     interrupted: bool
 
     def as_starts(self) -> Starts:
-        """Return them with a line on all."""
+        """Return the starts with a text that describes them."""
         text = f"ADAM, {span(self.epochs, '')} epochs"
         if np.isfinite(self.scores).any():
             low, high = self.scores.min(), self.scores.max()
@@ -76,7 +76,7 @@ def pretrain(
     validation: Data | None,
     notify: Notifier,
 ) -> PretrainingResult:
-    """Optimises one start per chain.
+    """Optimise one start per chain.
 
     Args:
         spec: NetworkSpec.
@@ -84,10 +84,11 @@ def pretrain(
         settings: tfbnn.Pretraining.
         sampling: The seed, the number C of starts, and whether XLA compiles the steps.
         validation: Validation Data, or None.
-        notify: Called with an Event now and then; true stops.
+        notify: Called with an Event now and then; a true result ends the pretraining.
 
     Raises:
-        KeyboardInterrupt: Before the first steps are made; later ones count.
+        KeyboardInterrupt: If the user interrupts before the first steps are made. A later interrupt
+            keeps the result so far.
     """
     notify.announce("compile")
     began = time.perf_counter()
@@ -165,7 +166,10 @@ def pretrain(
 def _epochs_of_calls(
     settings: Pretraining, num_values: int, affordable: int
 ) -> tuple[list[int], int]:
-    """Return (the epochs of each call, how often early stopping may look in one: at every epoch)."""
+    """Return (number of epochs of each call, most checks of early stopping per call).
+
+    Early stopping checks every epoch.
+    """
     most_looks = 1
     if settings.early_stopping:
         most_looks = max(1, min(_MOST_LOOKS, _MOST_VALUES // num_values))
@@ -175,21 +179,21 @@ def _epochs_of_calls(
     return [epochs] * whole + [rest] * bool(rest), most_looks
 
 
-# Parameters [M, C, P] that ADAM came by, and how many of them count: one per epoch where chains may stop.
+# Parameters [M, C, P] at the checks, and the number of valid ones: one per epoch with early stopping.
 Looks: TypeAlias = tuple[Array, int]
-# Looks -> log likelihood per validation row of each that counts [m, C]; None without such rows.
+# Function from Looks to the log likelihood per validation row of the valid ones [m, C], or None.
 Score: TypeAlias = Callable[[Array, int], Array] | None
 
 
 class _Progress(NamedTuple):
-    """State of pretraining; a new one after each call, so that an interrupt finds it whole.
+    """State of pretraining; each call creates a new one, so that an interrupt leaves it consistent.
 
     Attributes:
-        epoch: Epochs that are over.
-        states: AdamState of each group of chains.
+        epoch: Number of finished epochs.
+        states: AdamState of each chain group.
         best: Parameters with the best validation score so far [C, P].
-        score, last: That score, and the last one [C].
-        epochs: The epoch of that score [C].
+        score, last: The best score and the last score [C].
+        epochs: Epoch of the best score [C].
     """
 
     epoch: int
@@ -203,7 +207,7 @@ class _Progress(NamedTuple):
 def _looked(
     progress: _Progress, epoch: int, looks: Looks, score: Score, patience: int | None
 ) -> _Progress:
-    """Return the progress after the looks of a call that brought ADAM to this epoch."""
+    """Update the progress with the checks of a call that ended at this epoch."""
     if score is None:
         return progress._replace(epoch=epoch)
     seen, num_looks = looks
@@ -224,7 +228,7 @@ def _looked(
 
 
 def _has_waited(progress: _Progress, patience: int | None) -> Array:
-    """Return whether chains have waited long enough for a better score [C]."""
+    """Check which chains [C] had no better score for `patience` epochs."""
     return progress.epoch - progress.epochs >= (patience or np.inf)
 
 

@@ -1,1 +1,1 @@
-"""Choose settings that are "auto" at a fit, and say why."""
+"""Choose the settings that are "auto" when a model is fitted, and give the reasons."""

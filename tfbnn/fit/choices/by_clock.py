@@ -1,6 +1,6 @@
-"""Plan a fit with a limit in seconds, by the speed of a gradient on this machine or by an estimate.
+"""Plan a fit with a time limit, from the speed of a gradient on this machine or from an estimate.
 
-These choices are stored with the run as all others are, and a resumed run takes them from there.
+These choices are stored with the run like all others, and a resumed run takes them from there.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ from tfbnn.spec.rows import NetworkRows, rows_of_chains
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.threads import num_cores
 
-# Compilation of the sampling program, after which warm-up begins.
+# Seconds to compile the sampling program, before warm-up begins.
 _COMPILE_SECONDS = 3.0
 # Fewer leapfrog steps hardly move a chain, and fewer transitions tune neither step size nor scales.
 _FEWEST_STEPS, _ENOUGH_WARMUP, _LEAST_WARMUP = 8, 200, 30
-# Seconds that a plan needs, and those of sampling with warm-up, warm-up and search where there are fewer.
+# Fewest seconds for a plan. With less time, _PLANNED has the seconds of warm-up with sampling, of warm-up
+# and of the search.
 _LEAST_LEFT, _PLANNED = 3.0, (10.0, 5.0, 5.0)
 # Share of the search that Levenberg-Marquardt may take: ADAM before it takes 3 of 60 s.
 _SHARE_OF_POLISH = 0.9
-# Share of the planned time, as machines slow down; and draws per chain to aim at, at most.
+# Share of the planned time to use, because machines slow down; and the most draws per chain to aim at.
 _MARGIN, _MOST_DRAWS = 0.85, 5000
 
 
 def estimated_seconds_of_all(spec: NetworkSpec, sizes: FitSizes) -> float:
-    """About how long every chain takes for a gradient on the cores of a budget, from settings alone."""
+    """Estimate the seconds for one gradient of every chain on the cores of a budget, from settings alone."""
     at_once = min(sizes.num_chains, rules.BUDGET_CORES)
     return _estimated_gradient(spec, sizes.num_rows) * sizes.num_chains / at_once
 
@@ -61,7 +62,7 @@ def _estimated_gradient(spec: NetworkSpec, num_rows: int) -> float:
 
 
 def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) -> float:
-    """Wall-clock seconds in which every chain of a run makes a gradient."""
+    """Measure the wall-clock seconds in which every chain of a run computes one gradient."""
     settings, _ = resolve_kernel(options.kernel).resolve(spec, len(rows.x))
     groups = chain_groups(options.num_chains)
     data = make_data(*rows_of_chains(spec, rows), spec.dtype)
@@ -76,7 +77,7 @@ def measured_seconds(spec: NetworkSpec, rows: NetworkRows, options: FitOptions) 
 def search_seconds(
     spec: NetworkSpec, pretraining: Pretraining, num_rows: int, num_chains: int, cores: int
 ) -> float:
-    """About how long the search for starts takes on so many cores."""
+    """Estimate the seconds of the search for starts on `cores` cores."""
     spec = one_noise(spec) or spec
     num_starts = pretraining.num_starts or num_chains
     rows_at_first = min(num_rows, pretraining.search_rows or num_rows)
@@ -86,13 +87,13 @@ def search_seconds(
         adam, num_starts = seconds_of(operations) / cores, num_chains
     polish = plan_newton(spec, rows_at_first, pretraining)
     num_iterations = polish.num_iterations
-    if pretraining.validation_split:  # held-out rows end most starts before
+    if pretraining.validation_split:  # held-out rows stop most starts earlier
         num_iterations = min(num_iterations, USUAL_ITERATIONS)
     flops = num_starts * num_iterations * polish.flops
     if polish.num_iterations and rows_at_first < num_rows:
         last = plan_on_all_rows(spec, num_rows)
         flops += num_chains * last.num_iterations * last.flops
-    # One start after the other has all cores.
+    # Starts are polished one after the other, each on all cores.
     return adam * max(1.0, num_starts / cores) + seconds_of(flops) / cores
 
 
@@ -106,22 +107,22 @@ def plan_by_clock(
     deadline: Deadline,
     limit: str,
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
-    """(Options that fit into a limit, what was chosen), where they were "auto".
+    """Return (options that fit into a time limit, choices); only settings that were "auto" change.
 
     Args:
         options: FitOptions, as the rules settled them.
-        choices: What was chosen so far.
-        sizes, spec: Of the fit.
-        gradient: Seconds in which every chain makes a gradient.
-        cores: Cores that the search for starts has.
-        deadline: The limit.
-        limit: How reasons call it: "max_seconds=60 leaves".
+        choices: The choices made so far.
+        sizes, spec: Sizes and spec of the fit.
+        gradient: Seconds in which every chain computes one gradient.
+        cores: Cores available to the search for starts.
+        deadline: The time limit.
+        limit: Text for the limit in reasons: "max_seconds=60 leaves".
     """
     chosen = {choice.what: choice for choice in choices}
     search = 0.0 if options.settled_pretraining is None else deadline.for_search()
     left = deadline.left() - _COMPILE_SECONDS - search
     warmup = deadline.for_warmup(left)
-    if left < _LEAST_LEFT:  # no plan fits, and whoever goes on with the run needs one
+    if left < _LEAST_LEFT:  # no plan fits, but a resumed run needs one
         left, warmup, search = _PLANNED
         limit = f"{limit} too little time; the smallest plan has"
     settled: dict[str, Any] = {}
@@ -170,11 +171,11 @@ def plan_by_clock(
 
 
 def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> bool:
-    """Return whether a fit has time for as much of Levenberg-Marquardt as gains more than ADAM does.
+    """Return whether a fit has time for enough of Levenberg-Marquardt to gain more than ADAM does.
 
-    Without it a network of more weights is ahead in brief fits, and behind in the end: sampled with noise by
-    the inputs, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo, 20-20 -2.61,
-    -1.12 and 2.53 (medians of three seeds, of 50-50 one or two).
+    Without it, a network of more weights is better in brief fits and worse in the end. Sampled with
+    input-dependent noise, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo,
+    20-20 -2.61, -1.12 and 2.53 (medians of three seeds, for 50-50 of one or two).
     """
     if spec.gauss_newton_obstacle is not None:
         return True
@@ -188,7 +189,7 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
 
 
 def _affordable(polish: NewtonPlan, num_chains: int, core_seconds: float) -> int:
-    """Return iterations of Levenberg-Marquardt for each chain, in a search of so many seconds of a core."""
+    """Return the Levenberg-Marquardt iterations per chain that a search of `core_seconds` affords."""
     return int(_SHARE_OF_POLISH * core_seconds / (num_chains * seconds_of(polish.flops)))
 
 
@@ -200,7 +201,7 @@ def _in_time(
     cores: int,
     seconds: float,
 ) -> tuple[Pretraining, str]:
-    """Return (settings of a search that is over in so many seconds, what differs)."""
+    """Return (settings of a search that takes at most `seconds`, text on what was changed)."""
     num_rows, num_chains = sizes.num_rows, sizes.num_chains
     at_once = num_chains / min(num_chains, cores)
     slowness = gradient / (_estimated_gradient(spec, num_rows) * at_once)
@@ -226,7 +227,7 @@ def _in_time(
         pretraining = replace(pretraining, newton_iterations=most)
         differs.append(f"{most} iterations of Levenberg-Marquardt")
     if pretraining.newton_iterations == 0 and (needed := time_needed()) > seconds:
-        # ADAM that is stopped before its schedule ends stays where its rate is large.
+        # If ADAM were stopped before its schedule ends, its learning rate would still be large.
         epochs = max(1, int(pretraining.epochs * seconds / needed))
         pretraining = replace(pretraining, epochs=epochs)
         differs.append(f"{epochs} epochs")

@@ -1,4 +1,4 @@
-"""Settles all that a model and a fit have left open, or takes what a run that goes on was begun with."""
+"""Settle all open settings of a model and a fit, or take them from the run that is resumed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tfbnn.system.threads import num_cores
 
 
 class Chosen(NamedTuple):
-    """A fit with nothing left open.
+    """A fit with all settings settled.
 
     Attributes:
         spec: NetworkSpec.
         options: FitOptions.
         transformed: The rows on the scale the network sees.
-        choices: What was open in model and options.
-        is_begun: Whether they are those of a run that goes on.
+        choices: The choices made for open settings of model and options.
+        is_begun: Whether the settings are those of a run that is resumed.
     """
 
     spec: NetworkSpec
@@ -59,17 +59,18 @@ def choose(
     *,
     is_sampled: bool = True,
 ) -> Chosen:
-    """Settle what is open, as the run in the folder has it where the fit goes on with one.
+    """Settle all open settings. A resumed run keeps the settings of its folder.
 
     Args:
-        spec: NetworkSpec, as the user asked for it; the power of its likelihood is that of the options.
+        spec: NetworkSpec as requested by the user. Its likelihood power is replaced by that of the
+            options.
         options: FitOptions.
         rows, validation: Rows; the latter may be None.
-        is_sampled: Whether chains follow the search for starts, which may then begin at draws.
+        is_sampled: Whether chains follow the search for starts. If so, the starts may be draws.
 
     Raises:
-        TypeError, ValueError: For rows that the transforms do not exist for, for early stopping without
-            rows to stop by, and for own classes that could not be sampled.
+        TypeError, ValueError: For rows to which the transforms cannot be applied, for early stopping
+            without validation rows, and for user-defined classes that cannot be sampled.
         RunFolderError: When the folder does not describe a run.
     """
     check_early_stopping(options.pretraining, validation)
@@ -91,16 +92,16 @@ def choose(
     options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
         choices = (*spec.choices, *choices, *of_bars)
-    else:  # what it says of itself, which is all there is where nothing is open here
+    else:  # the recorded choices: nothing is open any more in a run that is resumed
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices, begun is not None)
 
 
 def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
-    """Refuse early stopping without rows to stop by, of settings that are not "auto".
+    """Refuse early stopping without validation rows, for pretraining settings that are not "auto".
 
     Raises:
-        ValueError: Says so.
+        ValueError: In that case.
     """
     if validation is not None or not isinstance(pretraining, Pretraining):
         return
@@ -112,11 +113,11 @@ def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows
 
 
 def plan(chosen: Chosen, has_clock: bool) -> Chosen:
-    """Return what was chosen for a fit that is not begun yet, planned by its limit in seconds or its budget.
+    """Return a new fit planned by its time limit or its budget; others are returned unchanged.
 
     Args:
         chosen: Chosen.
-        has_clock: Whether gradients are made here, so that their speed is known.
+        has_clock: Whether gradients are computed in this process, so that their speed can be measured.
     """
     spec, options, transformed, choices, is_begun = chosen
     sizes = sizes_of(spec, len(transformed.train.x), options)
@@ -139,7 +140,7 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
 
 
 def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:
-    """Return the spec with a transform of the targets that exists for all of the rows."""
+    """Return the spec with an open target transform replaced by one that is defined for all rows."""
     if not spec.is_open:
         return spec
     if rows.transforms is not None:
@@ -156,7 +157,7 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
 
 
 def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
-    """Refuse rows without which the targets [N, K] would be modelled by their logarithms."""
+    """Refuse rows that are the only reason not to model the targets [N, K] by their logarithms."""
     row = int(np.argmax(failed))
     column, is_training = int(np.argmin(targets[row])), row < num_training
     name = "y" if is_training else "validation y"
@@ -175,13 +176,13 @@ def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
 def settle_options(
     options: FitOptions, sizes: FitSizes, fly: Callable[[], Array | None] = lambda: None
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
-    """(Options with nothing open, what was chosen).
+    """Return (options with all settings settled, the choices made).
 
     Args:
         options: FitOptions.
         sizes: Sizes of the fit.
-        fly: Gives the noise that a pilot finds where anything is open; by default None, as for
-            classes, which will do for an estimate.
+        fly: Function that returns the noise found by a pilot, called if a setting is open. The default
+            returns None, as for classes, which is enough for an estimate.
     """
     if not any(map(is_auto, (options.kernel, options.num_burnin_steps, options.pretraining))):
         return options, ()
@@ -207,10 +208,10 @@ def settle_options(
 def settle_calibration(
     options: FitOptions, spec: NetworkSpec, num_rows: int
 ) -> tuple[FitOptions, tuple[Choice, ...]]:
-    """(Options that say whether the fit ends with a calibration, what was chosen).
+    """Return (options with `calibrate` settled, the choice made).
 
     Raises:
-        ValueError: Where one is asked for and targets are class labels or counts.
+        ValueError: When a calibration is requested for class labels or counts.
     """
     if not spec.has_additive_noise:
         if options.calibrate is True:
@@ -228,7 +229,7 @@ def settle_calibration(
 
 
 def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> FitSizes:
-    """Return the sizes of a fit of so many rows."""
+    """Return the sizes of a fit to `num_rows` rows."""
     return FitSizes(
         num_rows=spec.num_rows_of_chains(num_rows) + spec.num_earlier,
         num_parameters=spec.layout.num_parameters,
@@ -240,9 +241,9 @@ def sizes_of(spec: NetworkSpec, num_rows: int, options: FitOptions) -> FitSizes:
 
 
 def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
-    """Return the noise [K] that a pilot finds in training rows, or what is known where that is less.
+    """Return the noise [K] that a pilot finds in training rows, or the known noise if it is smaller.
 
-    In standard deviations of the targets; None of class labels and counts, which have none.
+    The noise is in standard deviations of the targets. None for class labels and counts.
     """
     if not spec.has_additive_noise:
         return None
@@ -256,10 +257,10 @@ def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
 def as_begun(
     spec: NetworkSpec, options: FitOptions, begun: FitConfig
 ) -> tuple[NetworkSpec, FitOptions]:
-    """Model and options in which that is settled which is open here, and was chosen for the run.
+    """Return model and options with the open settings taken from the run that is resumed.
 
-    A release that chooses otherwise goes on with the run all the same. What the run was told stays
-    open, and is compared with what is chosen here.
+    A release that would choose differently can therefore still resume the run. Settings that the user
+    gave to the run stay open here, and are compared with the choices made here.
     """
     chosen = {choice.what for choice in begun.provenance.choices or ()}
     there = begun.spec
@@ -300,7 +301,7 @@ def _same_network(spec: NetworkSpec, there: NetworkSpec) -> bool:
 
 
 def _begun_run(spec: NetworkSpec, options: FitOptions) -> FitConfig | None:
-    """Return the RunConfig that a fit is to go on with, or None where it begins one."""
+    """Return the FitConfig of the run to resume, or None for a new run."""
     from tfbnn.storage.run.folder import RunFolder
 
     if not options.resume or options.output is None:

@@ -1,4 +1,4 @@
-"""Infinite width: as one of the networks that rows choose from, and the options of its fits."""
+"""Infinite width: its trial when networks are compared, and the options of its fits."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Most rows with which infinite width is compared with others, so that a fit of it takes a few minutes; and the
-# seconds that a fit with a limit must have.
+# Most rows for which infinite width is compared with other networks, so that its fit takes a few minutes;
+# and the fewest seconds of a fit with a time limit.
 _MOST_COMPARED, _FEWEST_SECONDS = 1500, 60.0
 
 
 def can_be_infinite(spec: ModelSpec, options: FitOptions, num_rows: int) -> bool:
-    """Tell whether a fit that begins with the network `spec` may have infinite width instead.
+    """Return whether a fit may choose infinite width in place of the network `spec`.
 
-    Its rows are no more than the weights, and nothing was asked for that needs weights or less work. With more rows than weights
-    and next to no noise sampled networks get far beyond their trials: with 80 rows per input the errors of
-    buckling were 7e-7 of the spread, those of infinite width 4e-5 (benchmarks/results/infinite.md).
+    There must be at most as many rows as weights, and no option that needs weights or less work. With
+    more rows than weights and next to no noise, sampled networks are far better than their trials: with
+    80 rows per input the errors of buckling were 7e-7 of the spread, those of infinite width 4e-5
+    (benchmarks/results/infinite.md).
     """
     return (
         num_rows <= min(_MOST_COMPARED, spec.layout.num_weights)
@@ -45,7 +46,7 @@ def can_be_infinite(spec: ModelSpec, options: FitOptions, num_rows: int) -> bool
 
 
 def infinite_trial(spec: InfiniteSpec, rows: NetworkRows, folds: Array) -> Trial:
-    """Judge infinite width by the rows of each fold, at the maximum of the evidence of the others.
+    """Score infinite width on the rows of each fold, at the maximum of the evidence of the other rows.
 
     Args:
         spec: InfiniteSpec.
@@ -64,7 +65,7 @@ def infinite_trial(spec: InfiniteSpec, rows: NetworkRows, folds: Array) -> Trial
 def _held_out(
     spec: InfiniteSpec, rows: NetworkRows, folds: Array, first: Array, fold: int
 ) -> tuple[Array, Array]:
-    """Return (scales [P] given the rows outside a fold, outputs at those inside [n, num_outputs])."""
+    """Return (scales [P] given the rows outside a fold, outputs at the rows inside [n, num_outputs])."""
     fitted = rows.taken(np.flatnonzero(folds != fold))
     theta, given = maximum_near(spec, rows_of_chains(spec, fitted), first), GivenRows(*fitted)
     draw = conditioned(spec, theta, given)
@@ -72,10 +73,12 @@ def _held_out(
 
 
 def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) -> FitOptions:
-    """Return options with which the chains of infinite width end when they agree, as their draws are cheap.
+    """Return options for a network of infinite width.
+
+    The chains stop when they agree, because their draws are cheap.
 
     Raises:
-        ValueError: For options that need weights, and for more rows than memory is for.
+        ValueError: For options that need weights, and for more rows than fit into memory.
     """
     if not spec.num_parameters:
         raise ValueError(
@@ -86,7 +89,7 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
         raise ValueError(
             f"Infinite width needs likelihood_power=1, received {options.likelihood_power:g}."
         )
-    # A run that goes on has the settings that it was begun with, which train nothing.
+    # A resumed run has the Pretraining it was begun with, which trains nothing.
     asked = options.pretraining
     if isinstance(asked, Pretraining) and (asked.epochs or asked.newton_iterations):
         raise ValueError(

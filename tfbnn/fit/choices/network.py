@@ -24,31 +24,33 @@ from tfbnn.spec.rows import NetworkRows, TransformedRows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
-# Rows that trials see at most, and fewest that can be compared by; every row is held out once.
+# Most rows used in trials, and fewest rows for a comparison. Every row is held out once.
 _MOST_ROWS, _FEWEST_ROWS, _NUM_FOLDS = 5000, 20, 5
 _NUM_STEPS, _FEWEST_STEPS = 4000, 400
-# Seconds of a fit from which trials have all their steps, and below which there are none.
+# Seconds of a fit above which trials have all their steps, and below which there are no trials.
 _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
-# Errors of a brief fit have heavy tails, too, which go as it goes on: on concrete and airfoil Student-t
-# noise gained .08 and .07 per row in trials, and lost .2 and .06 when sampled.
+# Least gain in log density per row for Student-t noise. Errors of a brief fit have heavy tails, too, which
+# disappear with more steps: on concrete and airfoil Student-t noise gained .08 and .07 per row in trials,
+# and lost .2 and .06 when sampled.
 _LEAST_OF_TAILS = 0.1
-# Networks gain more over their trials when they are sampled than infinite width does: .5, .3 and .65 more per
-# row on concrete, wine and yacht. Where infinite width is best, it gained 1 (grid) to 3.6 (buckling) in trials.
+# Least gain for infinite width. Sampling improves networks over their trials more than infinite width: by .5,
+# .3 and .65 more per row on concrete, wine and yacht. Where infinite width is best, it gained 1 (grid) to
+# 3.6 (buckling) in trials.
 _LEAST_OF_INFINITE = 0.5
-# A mean is worse with larger squared errors than so many times those with one noise scale.
+# Other noise is refused if its squared errors exceed those with one noise scale by this factor.
 _MOST_OF_SQUARES = 1.2
 
 
 def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) -> NetworkSpec:
-    """Return the network out of `spec` and its others that rows favour, with the choice.
+    """Return the network that held-out rows favour, out of `spec` and its others, with the choice.
 
     Args:
         spec: ModelSpec with others, of the same transforms.
-        rows: TransformedRows; those for validation take no part.
+        rows: TransformedRows. Validation rows are not used.
         options: FitOptions.
 
     Raises:
-        TypeError, ValueError: Where the kernel can sample none of them.
+        TypeError, ValueError: When the kernel can sample none of them.
     """
     others = [one for one in spec.others if isinstance(one, ModelSpec)]
     candidates = _possible([spec, *others], rows.train, options)
@@ -84,7 +86,7 @@ def _chosen(spec: NetworkSpec, why: str) -> NetworkSpec:
 def _possible(
     candidates: Sequence[ModelSpec], rows: NetworkRows, options: FitOptions
 ) -> list[ModelSpec]:
-    """Return the candidates that the kernel can sample and the budget affords."""
+    """Return the candidates that the kernel can sample and the time budget affords."""
     kernel = None if is_auto(options.kernel) else resolve_kernel(options.kernel)
     refusals: list[Exception] = []
     found: list[ModelSpec] = []
@@ -95,9 +97,9 @@ def _possible(
         except (TypeError, ValueError) as error:
             refusals.append(error)
             continue
-        # With the logarithm of the targets a mean of theirs would not exist.
+        # With Student-t noise on the logarithm of the targets, their mean does not exist.
         has_mean = not isinstance(spec.likelihood, StudentT) or "log10" not in spec.y_transform
-        # Other noise is tried with the best layers alone.
+        # Other noise is tried only with the best layers, so the time for its polish is not checked here.
         is_other = bool(found) and spec.likelihood != found[0].likelihood
         if not found or has_mean and (is_other or affords_polish(spec, len(rows.x), options)):
             found.append(spec)
@@ -107,7 +109,7 @@ def _possible(
 
 
 def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
-    """Return (rows to compare by, numbers [N] of those that stay together: of one group, or equal inputs)."""
+    """Return (rows to compare by, labels [N] of rows that stay together: one group, or equal inputs)."""
     taken = evenly_spaced_groups(rows.groups, len(rows.train.x), _MOST_ROWS)
     part = rows.train.taken(taken)
     if rows.groups is None:
@@ -116,7 +118,7 @@ def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
 
 
 def _obstacle(num_candidates: int, labels: Array, options: FitOptions) -> str | None:
-    """Return why the first candidate is taken without a comparison, or None."""
+    """Return the reason to take the first candidate without a comparison, or None."""
     if num_candidates == 1:
         return f"no other suits kernel {options.kernel!r} and the time planned for the fit"
     if options.limit is not None and options.limit < _FEWEST_SECONDS:
@@ -128,7 +130,7 @@ def _obstacle(num_candidates: int, labels: Array, options: FitOptions) -> str | 
 
 
 def _num_steps(sizes: FitSizes, options: FitOptions) -> int:
-    """Return the steps of a trial: twice as many where a fit has twice the time or more."""
+    """Return the steps of a trial: up to twice as many if the fit has twice the time or more."""
     budget = rules.budget(sizes)
     share = options.effort * (2.0 if budget is None else min(2.0, budget.seconds / _SECONDS))
     if options.limit is not None:
@@ -143,10 +145,10 @@ def _compare(
     num_steps: int,
     options: FitOptions,
 ) -> tuple[Trial, list[str]]:
-    """Return (the best of the layers with the first noise, and then of the noises; what each scored)."""
+    """Return (the best trial, scores as texts): first the best layers, then the best noise for them."""
 
     def trials_of(specs: list[ModelSpec], steps: int, before: Trial | None = None) -> list[Trial]:
-        # Most of their time they are compiled, each by one thread.
+        # Most of the time is spent on compilation, which uses one thread each.
         return on_all_cores(
             lambda spec: fit_trial(spec, rows, folds, steps, options.jit_compile, before), specs
         )
@@ -154,7 +156,7 @@ def _compare(
     first = candidates[0].likelihood
     trials = trials_of([spec for spec in candidates if spec.likelihood == first], num_steps)
     best = max(trials, key=lambda one: one.log_density.mean())
-    # The rule of one standard error (Breiman et al. 1984): with few units starts and chains get further.
+    # One-standard-error rule (Breiman et al. 1984): with fewer units, starts and chains get further.
     level = [one for one in trials if _gain(one.log_density - best.log_density) > -1.0]
     best = min(level, key=lambda one: sum(one.spec.layer_sizes[1:-1]))
     told = [f"{_hidden(one.spec)} {one.log_density.mean():.3g}" for one in trials]
@@ -164,7 +166,7 @@ def _compare(
         if spec.likelihood != first and _hidden(spec) == _hidden(best.spec)
     ]
     rest: list[Trial] = []
-    if others:  # which go on from there, so that this one does as well
+    if others:  # they continue from the best trial, so that trial is continued as well
         best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
     found = best
     for other in rest:
@@ -177,17 +179,17 @@ def _compare(
 
 
 def _is_better(other: Trial, found: Trial, least: float) -> bool:
-    """Tell whether the mean log density of a trial is higher by more than its standard error, and by `least`."""
+    """Return whether the mean log density is higher by more than its standard error, and by `least`."""
     gains = other.log_density - found.log_density
     return _gain(gains) > 1.0 and float(gains.mean()) >= least
 
 
 def _hidden(spec: ModelSpec) -> str:
-    """Widths of the hidden layers, "20-20"."""
+    """Return the widths of the hidden layers as text, such as "20-20"."""
     return "-".join(map(str, spec.layer_sizes[1:-1]))
 
 
 def _gain(differences: Array) -> float:
-    """Mean of the differences over rows, in its standard errors."""
+    """Return the mean of the differences over rows, in units of its standard error."""
     error = float(np.std(differences)) / np.sqrt(len(differences))
     return float(np.mean(differences)) / max(error, np.finfo(float).tiny)

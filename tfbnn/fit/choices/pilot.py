@@ -1,4 +1,4 @@
-"""Estimate noise by a pilot of linear algebra, and choose the scale of targets by it."""
+"""Estimate noise with a pilot regression in closed form, and use it to choose the scale of targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.threads import single_threaded_blas
 
 _MOST_ROWS, _MOST_FEATURES = 2000, 300
-# Fewer rows tell next to nothing, not even of a line.
+# Fewer rows contain next to no information, even on a linear function.
 _FEWEST_ROWS = 8
 # Scales of the weights of the features, for smooth functions and for wiggly ones.
 _SCALES = (0.5, 1.0, 2.0, 4.0)
@@ -23,15 +23,15 @@ _RIDGES = np.logspace(-12.0, 0.0, 25)
 
 
 def pilot_noise(rows: NetworkRows) -> Array:
-    """Estimate the noise of training rows of a regression; the same for the same rows.
+    """Estimate the noise of the training rows of a regression; deterministic.
 
     Returns:
-        Residual standard deviation of held-out rows [K], of ridge regression on random features: about
-        that of the noise, or more where the features cannot follow the function. It is in standard
-        deviations of the targets, whatever their unit, and 1 where a target is constant: there is
-        nothing to find.
+        Leave-one-out residual standard deviation [K] of a ridge regression on random features. This is
+        about that of the noise, or more if the features cannot follow the function. It is in standard
+        deviations of the targets, whatever their unit, and 1 for a constant target, which has nothing to
+        predict.
     """
-    with single_threaded_blas():  # bits that no other thread decides
+    with single_threaded_blas():  # so that the bits do not depend on the number of threads
         x, y = _taken(rows)
         y = y / _largest(y)
         spread = y.std(axis=0)
@@ -51,7 +51,7 @@ def pilot_misses(rows: NetworkRows) -> Array:
 
 
 def _taken(rows: NetworkRows) -> tuple[Array, Array]:
-    """Return inputs, of mean 0 and variance 1, and targets of up to so many rows, drawn at random."""
+    """Return inputs with mean 0 and variance 1, and targets, of a random sample of limited size."""
     x, y = rows.x, rows.y
     if len(x) > _MOST_ROWS:
         taken = np.sort(np.random.default_rng(0).choice(len(x), _MOST_ROWS, replace=False))
@@ -63,13 +63,16 @@ def _taken(rows: NetworkRows) -> tuple[Array, Array]:
 
 
 def _largest(values: Array) -> Array:
-    """Return the largest size in each column, or 1 of zeros: squares of 1e200 or 1e-200 are out of range."""
+    """Return the largest absolute value of each column, or 1 for zeros.
+
+    Dividing by it avoids squares of 1e200 or 1e-200, which are out of range.
+    """
     largest = np.abs(values).max(axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
 def _features(x: Array, scale: float) -> Array:
-    """Return the inputs [n, D] and tanh of random projections, whose slopes are of this size: [n, D + M]."""
+    """Return the inputs and tanh of random projections with slopes of size `scale`: [n, D + M]."""
     count = min(len(x) // 2, _MOST_FEATURES)
     generator = np.random.default_rng(1)
     directions = generator.standard_normal((x.shape[1], count)) / np.sqrt(x.shape[1])
@@ -79,12 +82,12 @@ def _features(x: Array, scale: float) -> Array:
 
 
 def _held_out_error(features: Array, y: Array) -> Array:
-    """Residual standard deviation [K] of leave-one-out, of the ridge for which it is least."""
+    """Return the leave-one-out residual standard deviation [K] for the best ridge."""
     centre = y.mean(axis=0)
     u, s, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     projections, largest = u.T @ (y - centre), max(float(s[0]) ** 2, np.finfo(float).tiny)
-    # What no ridge reaches. With as many features as rows both are 0, and what a small ridge leaves is
-    # far below the rounding of sums of what it takes.
+    # The part of the targets outside the span of the features. With as many features as rows it is 0; for a
+    # small ridge the remaining residual is far below the rounding of the sums that it is computed from.
     out_of_reach = y - centre - u @ projections
     room_beyond = 1.0 - 1.0 / len(y) - np.sum(u**2, axis=1)
     errors = []
@@ -98,16 +101,16 @@ def _held_out_error(features: Array, y: Array) -> Array:
 
 # Targets that span more than this factor are modelled on a log scale.
 _WIDE = 100.0
-# Fewer different targets than these may be multiples of something by chance.
+# Fewer distinct targets than these may be multiples of a step by chance.
 _ENOUGH_TARGETS = 20
-# Where numbers are rounded to so much of a step, every one is as good as a multiple.
+# If the floating-point error is a larger part of a step than this, every number looks like a multiple.
 _MOST_BLUR = 0.05
-# Calculations fail in a few rows; where more are 0, as of rain by the day, zeros belong to the targets.
+# Calculations fail in a few rows. If more rows are 0, as for daily rainfall, zeros belong to the targets.
 _MOST_FAILED = 0.05
 
 
 class Misfits(NamedTuple):
-    """Standard deviations [K] by which a pilot misses targets, and log10 of them, in their units."""
+    """Standard deviations [K] of a pilot's residuals for targets, and for log10 of them, in their units."""
 
     plain: Array
     decades: Array
@@ -119,17 +122,20 @@ def misfits_of(x: Array, y: Array) -> Misfits:
 
 
 def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, ...], str]:
-    """Transform of targets that are numbers, by all rows that there are.
+    """Choose the transform of numeric targets from all rows.
 
-    Rounded targets keep their scale where rounding moves the logarithms of the smallest of them by
-    more than a regression misses: those few rows would decide the noise of all. (Yacht, rounded to
-    0.01 from 0.01 on: a Gaussian process scores -0.06 per row so, -1.05 with the logarithm.) So do
-    others that a regression predicts better as they are: of a smooth function that comes close to
-    zero in places, the logarithm has pits there that few rows show.
+    Rounded targets keep their scale if rounding changes the logarithms of the smallest of them by more
+    than the error of a regression: those few rows would determine the noise of all rows. (Yacht, rounded
+    to 0.01 from 0.01 on: a Gaussian process scores -0.06 per row without the logarithm, -1.05 with it.)
+    Targets also keep their scale if a regression predicts them better on it. For a smooth function that
+    comes close to zero in places, the logarithm has pits there that few rows show.
 
     Args:
         targets: [N, K].
-        fly: Gives the Misfits of a pilot.
+        fly: Function that returns the Misfits of a pilot.
+
+    Returns:
+        (Names of the transforms, reason).
     """
     low, high = targets.min(axis=0), targets.max(axis=0)
     if np.any(low <= 0):
@@ -156,10 +162,11 @@ def y_transform(targets: Array, fly: Callable[[], Misfits]) -> tuple[tuple[str, 
 
 
 def failed_rows(targets: Array) -> Array:
-    """Find rows of targets [N, K] with 0, -1 or a code for missing values where all others are positive.
+    """Find rows of targets [N, K] with 0, -1 or a code for missing values if all others are positive.
 
     Returns:
-        A mask [N]. It is empty if they are more than one row in twenty, or if other targets are negative.
+        A mask [N]. No row is marked if they are more than one row in twenty, or if other targets are
+        negative.
     """
     is_code = np.isin(targets, (0.0, -1.0, -9.0)) | are_codes(targets)
     failed: Array = np.any(targets <= 0, axis=1)
@@ -169,7 +176,7 @@ def failed_rows(targets: Array) -> Array:
 
 
 def _loss_by_logarithms(targets: Array, misfits: Misfits) -> float:
-    """Log density per row of normal errors of the targets, less that of normal errors of their log10."""
+    """Return the loss of log density per row by modelling log10 of the targets with normal errors."""
     rounding = np.finfo(float).eps
     plain = np.log(np.maximum(misfits.plain, rounding * targets.max(axis=0)))
     decades = np.log(np.maximum(misfits.decades, rounding))
@@ -178,17 +185,17 @@ def _loss_by_logarithms(targets: Array, misfits: Misfits) -> float:
 
 
 def _rounding_of(values: Array) -> float:
-    """Return the number that all values are multiples of, as rounded numbers are, or 0."""
+    """Return the step of which all values are multiples, as for rounded numbers, or 0."""
     distinct = np.unique(values)
     if len(distinct) < _ENOUGH_TARGETS:
         return 0.0
     step = float(np.min(np.diff(distinct)))
     multiples = distinct / step
-    # What a number of this precision, and the difference of two of them, may be off.
+    # Bound on the error of a number of this precision, and of the difference of two of them.
     blur = 4.0 * np.finfo(values.dtype).eps * multiples[-1]
     if blur > _MOST_BLUR:
         return 0.0
-    # The step is better known from the largest multiple of it.
+    # The largest multiple determines the step more precisely.
     step = float(distinct[-1] / np.round(multiples[-1]))
     multiples = distinct / step
     return step if np.abs(multiples - np.round(multiples)).max() <= max(blur, 1e-6) else 0.0

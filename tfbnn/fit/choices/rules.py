@@ -1,7 +1,8 @@
-"""The rules of what is "auto", one table: pure functions that return (setting, why).
+"""Rules for settings that are "auto": pure functions that return (setting, reason).
 
-They see sizes, the targets and what a pilot found, never a clock: the same rows have the same
-choices on every machine. `pilot` is the noise of every target that one found, None of class labels.
+They use sizes, the targets and the result of a pilot, never a clock: the same rows give the same
+choices on every machine. `pilot` is the noise of every target that a pilot found, or None for class
+labels.
 """
 
 from __future__ import annotations
@@ -20,94 +21,98 @@ from tfbnn.run.until import FIRST_LOOK
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
-# Up to so many parameters trees are short, and a fixed length would be too long or too short.
+# Up to this number of parameters NUTS trees are short, and no fixed length suits all transitions.
 _FEW_PARAMETERS = 30
-# Leapfrog steps: of noisy rows, of others, and above this N P. With little noise the posterior is
-# long and narrow, a draw of 64 steps is nearly the one before, and four times as many of them are
-# kept for nothing.
+# Leapfrog steps for noisy rows, for others, and above this N P. With little noise the posterior is
+# long and narrow. A draw of 64 steps is then close to the previous one, and four times as many of them
+# would be kept for nothing.
 _NOISY_STEPS, _STEPS_OF_HMC, _FEW_STEPS, _LONG_WORK = 64, 256, 32, 5e6
-# N P times gradients that chains of more rows than starts are sought on may take in warm-up and draws, the
-# fewest of each, together: 40 minutes of a core, 20 of two, by the estimate of `tfbnn.run.cost`. Fewer
-# leapfrog steps than these hardly move a chain. Whitening may take half as many operations, of which the
-# matrix of all rows needs 2 N P^2, at the start and after each of two windows of so short a warm-up.
+# For more rows than the search for starts uses: limit on N P times gradients of the shortest warm-up and as
+# many draws, all chains together. It is 40 minutes of a core, 20 of two, by the estimate of
+# `tfbnn.run.cost`. Fewer leapfrog steps than _FEWEST_STEPS hardly move a chain. Whitening may take half as
+# many operations. The matrix of all rows needs 2 N P^2, at the start and after each of the two windows of
+# such a short warm-up.
 _WORK_OF_CHAINS, _FEWEST_STEPS, _WHITENING_WORK, _MATRICES = 1.6e13, 8, 4.8e13, 3
-# For warm-up: transitions of a chain, and N P times gradients that it may take at most.
+# For warm-up: transitions of a chain, usual and fewest, and the limit on N P times gradients.
 _WARMUP, _LEAST_WARMUP, _WARMUP_WORK = 1000, 100, 1.6e11
 # Warm-up, acceptance and most draws per chain of the scales of a network of infinite width.
 _WARMUP_OF_SCALES, _ACCEPT_OF_SCALES, _MOST_OF_SCALES = 100, 0.65, 1200
-# Rows above which starts are sought on a sample of so many: below, the search is as it was measured, and
-# above its time is that of these rows. For each weight there are ten at least.
+# Most rows of the search for starts; with more rows it uses a sample of this size, but at least ten rows per
+# weight. This limits its time. With fewer rows it is as it was measured.
 _MOST_ROWS_OF_SEARCH = 2**16
-# For ADAM: steps of a chain, and rows in each; and times as many where it is not stopped and nothing follows.
+# For ADAM: steps of a chain, limits on the rows per step, and aimed steps per epoch. _MORE_STEPS multiplies
+# the steps if neither early stopping nor Levenberg-Marquardt follows.
 _STEPS, _SMALLEST_BATCH, _LARGEST_BATCH, _BATCHES = 12_000, 32, 512, 64
 _MORE_STEPS = 8
 
-# Share of the rows that judges starts, at least eight rows where that is no more than the largest
-# share, at most 2000; and of all epochs, those after which ADAM waits no longer for them.
+# Share of the rows that is held out to score starts. It is at least eight rows, unless that exceeds the
+# largest share, and at most 2000 rows. _PATIENCE is the patience of early stopping as a share of all epochs.
 _HELD_OUT, _LARGEST_SHARE, _FEWEST_HELD_OUT, _MOST_HELD_OUT = 0.15, 0.4, 8, 2000
 _PATIENCE = 0.2
-# Fewer rows than these cannot spare any: ADAM makes few steps on them, and there is no polish.
+# With fewer rows than these none is held out: ADAM makes few steps, and Levenberg-Marquardt is not used.
 _FEW_ROWS, _FEW_STEPS_OF_ADAM = 10, 500
-# Residuals of held-out rows from which Levenberg-Marquardt is not tried: where there is so much noise,
-# what ADAM leaves is as good, and a polish follows single rows.
+# Noise of the pilot from which Levenberg-Marquardt is not tried. With so much noise the result of ADAM is
+# as good, and Levenberg-Marquardt would follow single rows.
 _MOSTLY_NOISE = 0.5
-# And up to which so many starts are tried for each chain, as where rows are many, up to this N P above
-# which their polish takes minutes more: without noise to cross on, chains stay where they start.
+# Noise below which several starts are tried for each chain, as with many rows per weight. Above this N P
+# their polish takes minutes more. With so little noise chains stay where they start.
 _NEARLY_NO_NOISE, _STARTS_PER_CHAIN, _MOST_WORK_OF_MANY = 0.1, 2, 2e7
-# With so little noise populations are cooled in place of ADAM where there are so many rows to a weight, and no
-# more than particles see. There the rows determine a network, and ADAM ends in basins hundreds of nats below it
-# (benchmarks/results/starts.md). With 1.3 rows to a weight populations ended 500 nats below, too. On yacht, with
-# .7, chains from them scored .76 per row, and chains from ADAM with held-out rows .88.
+# With so little noise, populations are cooled in place of ADAM if there are enough rows per weight, and no
+# more rows than particles can afford. The rows then determine a network, and ADAM ends in basins hundreds of
+# nats below it (benchmarks/results/starts.md). With 1.3 rows per weight populations ended 500 nats below, too.
+# On yacht, with .7 rows per weight, chains from populations scored .76 per row, and chains from ADAM with
+# held-out rows .88.
 _PARTICLES, _ROWS_OF_PARTICLES, _ROWS_PER_WEIGHT_OF_PARTICLES = 16, 1500, 2
-# ADAM has failed where a start misses rows by so many times what the pilot does, and by no less than this: it
-# did not begin to follow. Where it does, it ends near what the pilot misses.
+# ADAM has failed if the misfit of a start is more than _FAILED_BY times that of the pilot, and more than
+# _FAILED: it did not begin to follow the rows. Otherwise it ends near the misfit of the pilot.
 _FAILED_BY, _FAILED = 2.0, 0.5
-# Below this effort starts are not polished: of 30 rows without noise that took 15 s of a processor, three
-# times as long as a tenth of warm-up and draws. Without it the mean of such a run missed new rows of
-# Friedman's function, 300 of which with a noise of 0.1 it had seen, by 0.117 all the same.
+# Below this effort starts are not polished. For 30 rows without noise the polish took 15 s of a processor,
+# three times as long as a tenth of warm-up and draws. Without it, a run on 300 rows of Friedman's function
+# with a noise of 0.1 still predicted new rows with an error of 0.117.
 _EFFORT_OF_POLISH = 0.5
-# Longer steps are rejected where the chains are at last, which is steeper than where they were tuned:
-# aimed at the usual 0.65, a quarter of the transitions diverged on concrete and yacht.
+# Longer steps are rejected where the chains end up, which is steeper than where they were tuned: with the
+# usual target of 0.65, a quarter of the transitions diverged on concrete and yacht.
 _ACCEPT = 0.8
-# With much noise sampled scales of layers are wide, and some corners of the posterior far steeper than its
-# middle: aimed at 0.8, in two of ten fits to red wine 1.0 and 1.6 % of the transitions diverged, with 0.9
-# 0.12 and 0.38 %.
+# With much noise the sampled scales of layers vary widely, and some corners of the posterior are far steeper
+# than its middle. With a target of 0.8, 1.0 and 1.6 % of the transitions diverged in two of ten fits to red
+# wine, with 0.9 0.12 and 0.38 %.
 _ACCEPT_OF_NOISE = 0.9
 
-# From so many rows per weight on, Levenberg-Marquardt cannot follow single rows, and none is held out
-# to judge it: on 11746 rows of neutralinos (P = 572) the judge ended it after 36 to 84 iterations at a
-# noise of .019 to .045, where 181 reach .013. So narrow a posterior looks from its middle as it is:
-# whitened chains scored 2.73 per row there, others 2.61. Elsewhere sampled prior scales move away from
-# the curvature: on the demo (N = 1600, P = 361) whitened draws cost 1.5 times as much and mixed no
-# better, on 2500 noisy rows they had a sixth of the effective sample size.
+# From this number of rows per weight on, Levenberg-Marquardt cannot follow single rows, and none are held out
+# to stop it. On 11746 rows of neutralinos (P = 572) the holdout score ended it after 36 to 84 iterations at
+# a noise of .019 to .045, while 181 iterations reach .013. Such a narrow posterior is well described by the
+# curvature at its middle: whitened chains scored 2.73 per row there, others 2.61. Elsewhere sampled prior
+# scales move away from the curvature: on the demo (N = 1600, P = 361) whitened draws cost 1.5 times as much
+# and mixed no better, on 2500 noisy rows they had a sixth of the effective sample size.
 _ROWS_PER_WEIGHT = 10
 
-# Seconds of two cores that a fit is planned for with up to so many rows, choice of the network and calibration
-# included. Scores after two minutes were within .05 of those after five on 13 of 14
+# Pairs of most rows and planned seconds of a fit on two cores, including the choice of the network and the
+# calibration. Scores after two minutes were within .05 of those after five on 13 of 14
 # tables (benchmarks/results/default.md).
 _BUDGETS, BUDGET_CORES = ((1500, 60.0), (15_000, 150.0)), 2
-# Shares of the search for starts and of the chains; with ten rows to a weight chains stay about where they
-# start, and Levenberg-Marquardt gains more than they do. It takes less time than is planned there, which
-# leaves some to the choice of the network.
+# Shares of the search for starts and of the chains. With ten rows per weight chains stay about where they
+# start, and Levenberg-Marquardt gains more than they do. It takes less time than planned, which leaves
+# some for the choice of the network.
 _SHARES, _SHARES_OF_NARROW = (1 / 3, 0.6), (0.65, 0.35)
 
-# Fewest rows by which a fit ends with a calibration: these say how long bars of 1 and 2 standard
-# deviations are. Log densities of held-out rows rose or stayed on nine of nine tables of 900 to
-# 14000 rows, by up to .7 and .96 where the misfit of a deterministic function passes for noise
+# Fewest rows with which a fit ends with a calibration: enough to determine bars of 1 and 2 standard
+# deviations. Log densities of held-out rows rose or stayed on nine of nine tables of 900 to
+# 14000 rows, by up to .7 and .96 where the misfit of a deterministic function is taken for noise
 # (benchmarks/results/calibration.md).
 _FEWEST_CALIBRATING = 150
 
 
 class FitSizes(NamedTuple):
-    """Sizes of a fit, which rules know besides a pilot.
+    """Sizes of a fit, the input of the rules besides a pilot.
 
     Attributes:
-        num_rows: N, with those that are kept of earlier fits.
-        num_parameters: P, which D and K are part of.
+        num_rows: N, including the rows kept of earlier fits.
+        num_parameters: P, which includes the effect of D and K.
         num_chains: C.
         effort: Share of the usual steps of warm-up and of ADAM, and of starts.
         is_infinite: Whether the network has infinite width, and so no weights.
-        can_cool: Whether there are a Gauss-Newton matrix, and independent draws of the prior.
+        can_cool: Whether a population can be cooled: this needs a Gauss-Newton matrix and independent
+            draws of the prior.
     """
 
     num_rows: int
@@ -119,49 +124,49 @@ class FitSizes(NamedTuple):
 
     @property
     def work(self) -> float:
-        """N P, about what a gradient costs."""
+        """N P, approximately proportional to the cost of a gradient."""
         return float(self.num_rows) * self.num_parameters
 
     @property
     def rows_of_search(self) -> int:
-        """The rows that starts are sought on."""
+        """Number of rows that the search for starts uses."""
         most = max(_MOST_ROWS_OF_SEARCH, _ROWS_PER_WEIGHT * self.num_parameters)
         return min(self.num_rows, most)
 
     @property
     def is_large(self) -> bool:
-        """True with more rows than starts are sought on."""
+        """True if the search for starts uses only a sample of the rows."""
         return self.num_rows > self.rows_of_search
 
     @property
     def affords_whitening(self) -> bool:
-        """True where chains may be whitened by the matrix of all rows."""
+        """True if the chains can afford whitening by the matrix of all rows."""
         flops = 2.0 * self.work * self.num_parameters * _MATRICES * self.num_chains
         return not self.is_large or flops <= _WHITENING_WORK
 
     @property
     def effort_note(self) -> str:
-        """A part of a reason where less than usual is done."""
+        """Text on the effort for a reason; empty for the full effort."""
         return "" if self.effort == 1.0 else f", effort {self.effort:g}"
 
     @property
     def has_many_rows(self) -> bool:
-        """True with ten rows to a weight."""
+        """True if there are at least ten rows per weight."""
         return self.num_rows >= _ROWS_PER_WEIGHT * self.num_parameters
 
     @property
     def has_particles(self) -> bool:
-        """True where a population affords the rows, which determine the weights."""
+        """True if the rows determine the weights and are few enough for a population."""
         least = _ROWS_PER_WEIGHT_OF_PARTICLES * self.num_parameters
         return self.can_cool and least <= self.num_rows <= _ROWS_OF_PARTICLES
 
     def are_narrow(self, noise: float) -> bool:
-        """Return whether so many rows with so little noise leave the weights next to no room."""
+        """Return whether the number of rows and this noise make the posterior very narrow."""
         return noise < _MOSTLY_NOISE and self.has_many_rows
 
 
 def kernel(sizes: FitSizes, pilot: Array | None) -> tuple[Any, str]:
-    """Return the settings of the kernel."""
+    """Return (settings of the kernel, reason)."""
     if sizes.is_infinite:
         whitened = NUTS(target_accept_prob=_ACCEPT_OF_SCALES, preconditioner="gauss_newton")
         return whitened, "the curvature at the maximum whitens the scales, so NUTS trees are short"
@@ -190,10 +195,10 @@ def kernel(sizes: FitSizes, pilot: Array | None) -> tuple[Any, str]:
 
 
 class Budget(NamedTuple):
-    """What a fit is planned for that ends when more draws no longer change predictions.
+    """Planned time of a fit that ends when more draws no longer change predictions.
 
     Attributes:
-        seconds: Seconds of two cores, with the whole effort.
+        seconds: Seconds on two cores, with the full effort.
         search, chains: Shares of the search for starts, and of warm-up and draws.
     """
 
@@ -203,12 +208,15 @@ class Budget(NamedTuple):
 
     @property
     def chain_seconds(self) -> float:
-        """Seconds of a core that warm-up and draws of all chains may take."""
+        """Core seconds that warm-up and draws of all chains may take."""
         return BUDGET_CORES * self.chains * self.seconds
 
 
 def budget(sizes: FitSizes, is_short: bool = True) -> Budget | None:
-    """Return the Budget of a fit; None where it is not `FitOptions.is_short`, and of more rows than are planned."""
+    """Return the Budget of a fit, or None.
+
+    None if the fit is not `FitOptions.is_short`, or has more rows than budgets are defined for.
+    """
     for most, seconds in _BUDGETS if is_short and not sizes.is_infinite else ():
         if sizes.num_rows <= most:
             return Budget(seconds, *(_SHARES_OF_NARROW if sizes.has_many_rows else _SHARES))
@@ -216,7 +224,7 @@ def budget(sizes: FitSizes, is_short: bool = True) -> Budget | None:
 
 
 def num_burnin_steps(sizes: FitSizes, gradients: int) -> tuple[int, str]:
-    """Transitions of warm-up, for a kernel that takes so many gradients per transition."""
+    """Return (number of warm-up transitions, reason) for a kernel with `gradients` per transition."""
     if sizes.is_infinite:
         return _WARMUP_OF_SCALES, "chains start at the maximum, whitened by the curvature there"
     affordable = sizes.effort * _WARMUP_WORK / (sizes.work * gradients)
@@ -229,12 +237,12 @@ def num_burnin_steps(sizes: FitSizes, gradients: int) -> tuple[int, str]:
 
 
 def most_of_scales(effort: float) -> int:
-    """Draws per chain of the scales of a network of infinite width, at most."""
+    """Return the most draws per chain of the scales of a network of infinite width."""
     return max(FIRST_LOOK, round(effort * _MOST_OF_SCALES))
 
 
 def pretraining(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
-    """Return settings of the search for starts."""
+    """Return (settings of the search for starts, reason)."""
     settings, why = _adam(sizes, pilot)
     noise = _noise_of(pilot)
     if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
@@ -246,7 +254,7 @@ def pretraining(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]
 
 
 def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
-    """Return settings of a search by ADAM and Levenberg-Marquardt."""
+    """Return (settings of a search by ADAM and Levenberg-Marquardt, reason)."""
     if sizes.is_infinite:
         why = "there are no weights to train; chains start at the maximum of the evidence"
         return Pretraining(epochs=0, newton_iterations=0), why
@@ -291,7 +299,7 @@ def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
         why = f"{num_starts} starts, {why}"
     if settings.newton_iterations == 0:
         return settings, why
-    if sizes.is_large:  # of ten rows per weight it follows none
+    if sizes.is_large:  # at ten rows per weight it does not follow single rows
         return settings, f"{why}; then Levenberg-Marquardt, finally on all rows"
     if noise < _MOSTLY_NOISE:
         return settings, f"{why}; then Levenberg-Marquardt, as {told}"
@@ -299,10 +307,11 @@ def _adam(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]:
 
 
 def long_adam(settings: Pretraining) -> Pretraining:
-    """Return settings of ADAM that goes on to its end, where no polish follows.
+    """Return settings of ADAM for a full schedule that no Levenberg-Marquardt follows.
 
-    Compared with a constant rate that held-out rows stop, networks of 50-50 missed new rows of airfoil by .95,
-    not 1.26, and 50 units with noise by the inputs scored -4.46 per row on bikes, not -4.56.
+    Compared with a constant rate and early stopping, the error of networks of 50-50 on new rows of
+    airfoil was .95, not 1.26, and 50 units with input-dependent noise scored -4.46 per row on bikes, not
+    -4.56.
     """
     return replace(
         settings,
@@ -315,18 +324,18 @@ def long_adam(settings: Pretraining) -> Pretraining:
 
 
 def _noise_of(pilot: Array | None) -> float:
-    """Return the largest of the targets; class labels are as good as noisy."""
+    """Return the largest noise of the targets; class labels count as noisy."""
     return 1.0 if pilot is None else float(np.max(pilot))
 
 
 def _held_out_share(num_rows: int) -> float:
-    """Return the share of rows that judge starts, to three digits."""
+    """Return the share of rows held out to score starts, to three digits."""
     share = max(_HELD_OUT, min(_FEWEST_HELD_OUT / num_rows, _LARGEST_SHARE))
     return float(f"{min(share, _MOST_HELD_OUT / num_rows):.3g}")
 
 
 def calibrate(learns_noise: bool, num_rows: int) -> tuple[bool, str]:
-    """Choose whether a fit to targets that are numbers ends with a calibration by its own rows."""
+    """Choose whether a fit to numeric targets ends with a calibration by its own rows."""
     if not learns_noise:
         return False, "the noise was given, and the error bars follow from it"
     if num_rows < _FEWEST_CALIBRATING:

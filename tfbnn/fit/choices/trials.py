@@ -1,4 +1,4 @@
-"""Short fits by ADAM to parts of the rows, by which networks are compared before one is sampled."""
+"""Brief fits by ADAM to parts of the rows, used to compare networks before one is sampled."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited
 
-# The seed is not that of the fit: refits of the same rows choose the same.
+# The seed does not depend on that of the fit, so that refits of the same rows make the same choice.
 _LEARNING_RATE, _NUM_LOOKS, _SEED = 0.01, 4, 0
-# Rows of a step: an epoch has so many steps, within these limits.
+# Steps per epoch, and limits on the rows per step.
 _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 32, 32, 256
 _WORST = -1e6
-# Factors that noise scales are tried with.
+# Factors by which noise scales are multiplied; the best is used.
 _FACTORS = np.exp(np.linspace(-2.0, 2.0, 81))
 
 
 class Trial(NamedTuple):
-    """Networks of one spec, and what rows say that they were not fitted to.
+    """Networks of one spec, and their scores on rows to which they were not fitted.
 
     Attributes:
         spec: NetworkSpec.
         theta: Parameters [F, P]: a network for each of F folds.
-        log_density: Of every row that was held out [n], on the scale the network sees.
-        squares: Squared error of these [n], the mean over targets; 0 of classes.
+        log_density: Log density of each held-out row [n], on the scale the network sees.
+        squares: Squared error of each row [n], averaged over targets; 0 for classes.
     """
 
     spec: Any
@@ -52,7 +52,9 @@ def fit_trial(
     jit_compile: bool,
     before: Trial | None = None,
 ) -> Trial:
-    """Fit a network to the rows outside each fold, and judge it by those inside, at the best of four looks.
+    """Fit a network to the rows outside each fold, and score it on the rows inside.
+
+    The best of four checkpoints on the way is kept.
 
     Args:
         spec: ModelSpec.
@@ -60,8 +62,8 @@ def fit_trial(
         folds: The fold in which each row is held out [N], numbered from 0.
         num_steps: Steps of ADAM, a multiple of four.
         jit_compile: Whether XLA compiles the steps.
-        before: A trial of the same layers and twice as many steps, and of the same noise or one scale for all
-            rows, to go on from; by default from draws of the prior.
+        before: A trial to continue, with the same layers, twice as many steps, and the same noise or one
+            scale for all rows. Default: start from draws of the prior.
     """
     num_folds, data = folds.max() + 1, make_data(*rows, spec.dtype)
     if before is None:
@@ -71,7 +73,7 @@ def fit_trial(
         if there is not None and before.spec.likelihood == there.likelihood:
             theta = with_noise_by_inputs(spec, there, theta)
     batch = np.clip(len(rows.x) // _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH)
-    # With room for as many steps as the trial before it made, twice as many, its program serves again.
+    # The arrays have room for the steps of the earlier trial, twice as many, so its program is reused.
     room = num_steps if before is None else 2 * num_steps
     indices = np.zeros((room, num_folds, batch), np.int32)
     for fold in range(num_folds):
@@ -101,14 +103,14 @@ def fit_trial(
 def judged(
     spec: NetworkSpec, theta: Array, outputs: Array, rows: NetworkRows, folds: Array
 ) -> Trial:
-    """Return what the rows of each fold say of the network that has not seen them.
+    """Return the Trial of networks, scored on the rows of the folds they were not fitted to.
 
     Args:
         spec: NetworkSpec.
         theta: Networks of the folds [F, P].
-        outputs: At each row, of the network of its fold [n, num_outputs], float64.
+        outputs: Outputs at each row, of the network of its fold [n, num_outputs], float64.
         rows: NetworkRows.
-        folds: Of each row [n].
+        folds: Fold of each row [n].
     """
     log_scales = theta[folds, spec.layout.log_noise_scale].astype(np.float64)
     if spec.has_classes:
@@ -116,15 +118,16 @@ def judged(
         return Trial(spec, theta, density, np.zeros(len(density)))
     noise = spec.regression_likelihood
     location = noise.location(outputs, rows.noise)
-    # A network for each row, which has its own scale.
+    # Each row is treated as a network of its own, as each has its own scale.
     row_noise = None if rows.noise is None else rows.noise[:, None]
     scale = noise.scale(outputs[:, None], log_scales, row_noise)
     scale = np.broadcast_to(scale, location[:, None].shape)[:, 0]
-    # What follows its rows closely has too small a noise; sampled networks do not, and are calibrated.
+    # An optimised network follows its rows closely, so its noise is too small. A common factor corrects
+    # this; sampled networks do not need it, and are calibrated.
     factors = _FACTORS if noise.learns_noise else np.ones(1)
     densities = [noise.log_densities(rows.y, location, factor * scale) for factor in factors]
     density = max(densities, key=np.sum)
-    # Single rows, and networks that have overflowed, are bad enough.
+    # A lower bound limits the effect of single rows and of networks that have overflowed.
     density = np.maximum(np.nan_to_num(density, nan=-np.inf), _WORST).sum(axis=1)
     return Trial(spec, theta, density, np.mean((rows.y - location) ** 2, axis=1))
 

@@ -1,1 +1,1 @@
-"""A report as one HTML page, which needs nothing but itself; by Matplotlib and Jinja2 (`plots`)."""
+"""Report of a model as a self-contained HTML page; needs Matplotlib and Jinja2 (`plots`)."""

@@ -1,4 +1,4 @@
-"""The parts of a page before they are HTML. Their text is plain; the template escapes it."""
+"""Parts of a report page before they become HTML. Their text is plain; the template escapes it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
 from tfbnn.plots.canvas import DOUBLE, styled_figure
 from tfbnn.plots.page.subject import Subject
 
-# Width of a figure with one column, which a phone shows at about its own size, in inches.
+# Width of a figure with one column in inches, about the width of a phone.
 WIDTH = 4.2
 # Resolution of images inside a figure, in dots per inch.
 _DOTS = 200
 
 
 class Drawing(NamedTuple):
-    """A figure.
+    """Figure of a page.
 
     Attributes:
         svg: The figure in SVG, as base64.
-        caption: What is to be seen, and what would be good; screen readers say it as well.
+        caption: Description of the figure and of a good result, also read by screen readers.
     """
 
     svg: str
@@ -33,12 +33,12 @@ class Drawing(NamedTuple):
 
 
 class PageTable(NamedTuple):
-    """Cells with a header; the first cell of a row is its name.
+    """Table of a page; the first cell of a row is the row's name.
 
     Attributes:
-        caption: What it is.
-        header, rows: Its cells.
-        is_prose: Whether cells are sentences, which stand one below the other on a narrow screen.
+        caption: Title of the table.
+        header, rows: Cells of the table.
+        is_prose: Whether cells are sentences, which are stacked on a narrow screen.
     """
 
     caption: str
@@ -48,14 +48,14 @@ class PageTable(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One part of a page.
+    """Section of a page.
 
     Attributes:
-        anchor: Its name in links.
-        title: Its heading.
-        notes: Sentences, among them why something is not there.
+        anchor: Name of the section in links.
+        title: Heading.
+        notes: Sentences, including reasons why something is missing.
         facts: Labels, each with its lines.
-        tables, drawings: What else there is.
+        tables, drawings: Tables and figures.
     """
 
     anchor: str
@@ -70,10 +70,10 @@ class Verdict(NamedTuple):
     """Verdict on the predictions.
 
     Attributes:
-        headline: One of the VERDICTS, or in some words that nothing can be said yet.
-        meaning: In a sentence or two.
-        answers: The verdicts on chains and predictions, with their labels.
-        findings: What is wrong, what it means, and what to do next, of each.
+        headline: One of the VERDICTS, or a text that there is no verdict yet.
+        meaning: Meaning of the verdict, in a sentence or two.
+        answers: Labels and verdicts on chains and predictions.
+        findings: Problems, each with its meaning and the next step.
     """
 
     headline: str
@@ -83,13 +83,13 @@ class Verdict(NamedTuple):
 
     @property
     def tone(self) -> str:
-        """The look of it; the words say the same, for those who see no colours."""
+        """Style of the verdict; its words carry the same information without colours."""
         tones = {USABLE: "good", CALIBRATED: "fair", FOR_MEANS: "fair", NOT_YET: "poor"}
         return tones.get(self.headline, "open")
 
 
 class Page(NamedTuple):
-    """A whole page: its title, what that is, the verdict, and all other sections in their order."""
+    """Whole page: title, subtitle, verdict, and all other sections in order."""
 
     title: str
     subtitle: str
@@ -97,19 +97,19 @@ class Page(NamedTuple):
     sections: Sequence[Section]
 
 
-# What a section yields, in any order: notes, labelled lines, tables and drawings. A line without a label
-# goes on with the one above.
+# Parts that a section yields, in any order: notes, (label, line) pairs, tables and drawings. A line
+# with an empty label continues the entry above.
 Part: TypeAlias = str | tuple[str, str] | PageTable | Drawing
 Parts: TypeAlias = Iterator[Part]
 
 
-# What makes the sections of a page, in their order.
+# Functions that make the sections of a page, in their order.
 Maker: TypeAlias = Callable[[Subject], Section]
 SECTIONS: list[Maker] = []
 
 
 def section(anchor: str, title: str) -> Callable[[Callable[[Subject], Parts]], Maker]:
-    """Decorate a function that yields the parts of a section: every page has it from then on."""
+    """Decorate a function that yields the parts of a section, and add the section to every page."""
 
     def decorated(parts: Callable[[Subject], Parts]) -> Maker:
         def made(subject: Subject) -> Section:
@@ -140,9 +140,10 @@ def drawing(
 
     Args:
         caption: As in `Drawing`.
-        height: In inches.
-        draw: Called with the axes, or with two, one above the other, and with content.
-        *content: What is drawn.
+        height: Height in inches.
+        draw: Function that is called with the axes, or with two axes, one above the other, and with
+            the content.
+        *content: Further arguments of `draw`.
         is_double: Whether there are two axes.
     """
     options = DOUBLE if is_double else {}
@@ -150,7 +151,7 @@ def drawing(
     with styled_figure(num_rows, 1, (WIDTH, height / num_rows), **options) as (figure, axes):
         draw(np.squeeze(axes)[()], *content)
         with warnings.catch_warnings():
-            # The fonts of the reader's browser are others than those that measure the text here.
+            # The fonts of the reader's browser differ from those that measure the text here.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             figure.savefig(stream, format="svg", dpi=_DOTS, metadata={"Date": None})
     return Drawing(base64.b64encode(stream.getvalue()).decode(), caption)

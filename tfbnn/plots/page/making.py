@@ -1,4 +1,4 @@
-"""Makes reports of models: the page, its HTML, and the file."""
+"""Writing of reports of models: the page, its HTML, and the file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save_report(
     y: ArrayLike | None,
     known: ArrayLike | None,
 ) -> None:
-    """See `BayesianMLP.save_report`."""
+    """Write a report of a model; see `BayesianMLP.save_report`."""
     rows = KnownRows(x, y, known) if given_together("save_report", x, y) else None
     check_place(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
@@ -35,14 +35,14 @@ def save_report(
 
 
 def write_report(subject: Subject, path: StrPath, title: str) -> None:
-    """Write the page of a model, replacing an older one only when it is complete."""
-    # Halves of characters, which have no UTF-8, were made plain with the control characters.
+    """Write the page of a model; an older page is replaced once the new one is complete."""
+    # Surrogates, which have no UTF-8, were replaced together with the control characters.
     text = page_text(page_of_model(subject, title))
     write_file(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def page_of_model(subject: Subject, title: str) -> Page:
-    """Make the page of a fitted model, which is called by the title.
+    """Make the page of a fitted model.
 
     Raises:
         ImportError: Where Matplotlib is not installed.
@@ -51,9 +51,10 @@ def page_of_model(subject: Subject, title: str) -> Page:
     required("matplotlib", "Plots need Matplotlib", "plots")
     from matplotlib import style
 
-    # A matplotlibrc of the reader's, or in the folder where the command runs, is about other figures.
+    # A matplotlibrc of the user, or in the current folder, is meant for other figures.
     with style.context("default"), warnings.catch_warnings():
-        # What a model warns of at each use, such as draws of a run that goes on, the page says once.
+        # The page states once what a model warns about at each use, such as draws of an unfinished
+        # run.
         warnings.simplefilter("ignore", UserWarning)
         return Page(
             title,
@@ -64,10 +65,10 @@ def page_of_model(subject: Subject, title: str) -> Page:
 
 
 def page_text(page: Page) -> str:
-    """Return the page as HTML.
+    """Render a page as HTML.
 
-    It refers to nothing outside itself, runs no script, and says so in a Content-Security-Policy,
-    whose only style is that of the page, by its SHA-256.
+    The page refers to nothing outside itself and runs no script. Its Content-Security-Policy
+    enforces this, and allows only the page's own style sheet, by its SHA-256.
 
     Raises:
         ImportError: Where Jinja2 is not installed.
@@ -75,7 +76,7 @@ def page_text(page: Page) -> str:
     jinja2 = required("jinja2", "Reports need Jinja2", "plots")
     environment = jinja2.Environment(
         autoescape=True,
-        # Names in files may hold characters that turn or hide what stands around them.
+        # Names in files may hold characters that reverse or hide the text around them.
         finalize=lambda value: without_controls(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,

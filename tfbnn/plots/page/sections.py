@@ -1,4 +1,4 @@
-"""The sections of a page: what was fitted, whether chains agree, predictions, and where it is from."""
+"""Sections of a page: the fit, convergence, predictions, error bars, inputs, and settings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tfbnn.posterior import facts as known
 from tfbnn.spec.rows import as_argument
 from tfbnn.spec.summary import spec_facts, weight_table
 
-# Figures of further targets, and inputs in a figure that names them, are left out.
+# Limits of the numbers of targets with figures, and of inputs in a figure with their names.
 MOST_TARGETS, _MOST_INPUTS = 6, 40
-# The least share of a slice outside the training inputs that its caption tells.
+# Smallest share of a slice outside the training inputs that its caption mentions.
 _LEAST_OUTSIDE = 0.1
 _NO_DRAWS = "The run ended before its first draw: its networks have no error bars."
 
 
 def verdict(subject: Subject) -> Verdict:
-    """Return the verdict on the predictions, and what to do next."""
+    """Return the verdict on the predictions, with remedies for the problems found."""
     diagnosis, ensemble = subject.diagnosis, subject.ensemble
     if diagnosis is None:
         is_sampled = ensemble.provenance.not_sampled is None
@@ -47,7 +47,7 @@ def verdict(subject: Subject) -> Verdict:
 
 @section("fitted", "What was fitted")
 def fitted(subject: Subject) -> Parts:
-    """Layers, prior, likelihood, transforms, rows, and what was chosen."""
+    """Yield layers, prior, likelihood, transforms, rows, and the settings that were chosen."""
     ensemble, provenance = subject.ensemble, subject.ensemble.provenance
     if provenance.num_training_rows is not None:
         yield "Rows of the fit", str(provenance.num_training_rows)
@@ -65,7 +65,7 @@ def fitted(subject: Subject) -> Parts:
 
 @section("convergence", "Convergence")
 def convergence(subject: Subject) -> Parts:
-    """R-hat and effective sample sizes, of the function first."""
+    """Yield R-hat and effective sample sizes, those of the function first."""
     diagnosis = subject.diagnosis
     if diagnosis is None:
         yield f"{subject.ensemble.no_chains}, so there is no convergence to check."
@@ -79,7 +79,7 @@ def convergence(subject: Subject) -> Parts:
 
 @section("predictions", "Predictions against targets")
 def predictions(subject: Subject) -> Parts:
-    """Scores, and predictions against targets."""
+    """Yield scores, and figures of predictions against targets."""
     ensemble, rows = subject.ensemble, subject.rows
     if ensemble.provenance.is_unfinished or rows is None:
         yield _NO_DRAWS if ensemble.provenance.is_unfinished else _no_rows(subject)
@@ -108,7 +108,7 @@ def predictions(subject: Subject) -> Parts:
 
 @section("pulls", "Do error bars and probabilities hold?")
 def pulls(subject: Subject) -> Parts:
-    """Yield pulls and coverage, or the reliability of probabilities."""
+    """Yield pulls and coverage, or for classes the reliability of the probabilities."""
     if subject.rows is None:
         yield _no_rows(subject)
         return
@@ -140,14 +140,14 @@ def pulls(subject: Subject) -> Parts:
 
 @section("calibration", "Calibration of the error bars")
 def calibration(subject: Subject) -> Parts:
-    """Yield the rows that calibrated the error bars."""
+    """Yield facts on the calibration of the error bars."""
     lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
     yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
 
 
 @section("slices", "Predictions along the inputs")
 def slices(subject: Subject) -> Parts:
-    """Predictions along one input at a time."""
+    """Yield predictions along one input at a time."""
     ensemble, rows, ranges = subject.ensemble, subject.rows, subject.ensemble.training_inputs
     if ensemble.provenance.is_unfinished:
         yield _NO_DRAWS
@@ -193,7 +193,7 @@ def _draw(axis: Axes, piece: Slice) -> None:
 
 @section("relevance", "Relevance of the inputs")
 def relevance(subject: Subject) -> Parts:
-    """Yield the scales of the inputs."""
+    """Yield a figure of the scales of the inputs."""
     found = known.known_relevance(subject.ensemble)
     if found is None:
         yield "The prior of this model has no scale for each input (ARD), so nothing ranks them."
@@ -210,7 +210,7 @@ def relevance(subject: Subject) -> Parts:
 
 @section("basins", "Basins")
 def basins(subject: Subject) -> Parts:
-    """Basins of the chains."""
+    """Yield facts on the basins of the chains."""
     finds = "" if subject.interface.is_command_line else "; model.basins() finds them"
     lines: list[Part] = [*known.basin_facts(subject.ensemble)]
     yield from lines or [f"Nothing on basins is stored with the model{finds}."]
@@ -218,7 +218,7 @@ def basins(subject: Subject) -> Parts:
 
 @section("settings", "Settings and versions")
 def settings(subject: Subject) -> Parts:
-    """Seeds, settings, versions and hashes."""
+    """Yield seeds, settings, versions and hashes."""
     lines: list[Part] = [*known.origin_facts(subject.ensemble)]
     yield from lines or ["The model does not say where it comes from."]
 

@@ -1,4 +1,4 @@
-"""Subject of a page, and what its sections ask of it more than once."""
+"""Subject of a page: a fitted model, known rows, and results that several sections use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tfbnn.posterior.metrics import RowScores
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.rows import num_known
 
-# Share of rows that may be those of the fit, as tables hold a row twice, where rows count as held out.
+# Rows count as held out if at most this share of them took part in the fit: tables may hold a row
+# twice.
 _FEW_KNOWN = 0.05
 
 
@@ -26,8 +27,8 @@ class KnownRows(NamedTuple):
 
     Attributes:
         x, y: As in `BayesianMLP.evaluate`.
-        known: Their noise_scale, or offset of counts.
-        source: Where they are from, in words.
+        known: Their noise_scale, or their offset for counts.
+        source: Origin of the rows, in words.
     """
 
     x: Any
@@ -38,13 +39,13 @@ class KnownRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model, and what is known besides.
+    """Fitted model, with rows to compare its predictions with.
 
     Attributes:
         model: The model.
-        rows: Rows to hold its predictions against, or None.
-        interface: In whose words advice is given.
-        without_rows: What to do to get what needs rows.
+        rows: Rows with known targets, or None.
+        interface: Interface whose commands are used in advice.
+        without_rows: Advice for sections that need rows.
     """
 
     model: SampledModel
@@ -54,19 +55,19 @@ class Subject:
 
     @property
     def advice(self) -> Interface:
-        """Words of advice about this run."""
+        """Interface that words advice about this run."""
         origin = self.ensemble.provenance
-        not_sampled = origin.not_sampled  # which says why, of a run without draws
+        not_sampled = origin.not_sampled  # the reason why a run has no draws
         return self.interface.of_run(origin.until or not_sampled, origin.ended or not_sampled)
 
     @property
     def ensemble(self) -> Ensemble:
-        """The sampled networks."""
+        """Sampled networks of the model."""
         return self.model.posterior
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """The diagnosis of the chains, or None where there are none."""
+        """Diagnosis of the chains, or None without chains."""
         if self.ensemble.no_chains is not None:
             return None
         diagnosis, held_out = self.model.diagnose(), self.held_out
@@ -74,7 +75,7 @@ class Subject:
 
     @cached_property
     def held_out(self) -> Predictions:
-        """The verdict on error bars by the rows, where the fit has not seen them."""
+        """Verdict on the error bars by rows that the fit has not seen."""
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
         rows, _ = checked_rows(self.ensemble, self.rows.x, self.rows.y, self.rows.known, "evaluate")
@@ -85,6 +86,6 @@ class Subject:
 
     @cached_property
     def scores(self) -> RowScores:
-        """Scores of the rows by the predictive distribution; of targets that are numbers."""
+        """Scores of the rows by the predictive distribution, for numeric targets."""
         rows = cast(KnownRows, self.rows)
         return canvas.scored_rows(self.model, rows.x, rows.y, rows.known)

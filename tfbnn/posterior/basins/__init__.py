@@ -1,1 +1,1 @@
-"""Basins of chains: which represent the same functions, and how much of the posterior is there."""
+"""Basins of chains: groups that represent the same functions, and the posterior mass of each group."""

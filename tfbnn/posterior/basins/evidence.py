@@ -1,4 +1,4 @@
-"""Group chains by the functions that they represent, and find the mass of the posterior there."""
+"""Groups of chains by the functions that they represent, and the posterior mass of a group."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.spec.symmetries import aligned
 from tfbnn.system.arrays import Array, row_slices
 
-# Two equal normal distributions have two peaks, and next to nothing between them, from this distance
-# of their means on, in standard deviations.
+# From this distance of their means on, in standard deviations, two equal normal distributions have
+# two peaks, and next to nothing between them.
 FAR = 2.0
-# Draws of a chain that are looked at, half of them for the proposal; and the fewest of which anything
-# can be said.
+# Most draws of a chain that are used, half of them for the proposal; and the fewest that are enough.
 MOST_DRAWS, FEWEST_DRAWS = 800, 8
-# Fewer draws than these in the overlap of both densities tell no error, not even their own.
+# With fewer draws in the overlap of both densities even the error is not reliable.
 FEWEST_IN_OVERLAP = 20.0
 _MOST_STEPS, _TOLERANCE = 1000, 1e-10
 _NETWORKS_AT_ONCE = 64
 
 
 def group_chains(function: Array) -> Array:
-    """Return the numbers of the groups that chains belong to, in the order of their first chains: [C].
+    """Return the group of each chain [C], numbered in the order of their first chains.
 
-    Chains that are nearer to each other than FAR are in one group, and so are those that others
+    Chains that are nearer to each other than FAR are in one group, and so are chains that others
     connect.
 
     Args:
@@ -44,10 +43,10 @@ def group_chains(function: Array) -> Array:
 
 
 def distances(function: Array) -> Array:
-    """Return the distances of the mean functions of chains, in their own standard deviations [C, C].
+    """Compute the distances of the mean functions of chains, in their own standard deviations [C, C].
 
-    Root mean square over the reference inputs; infinite where a value is not finite, and where
-    constant functions differ.
+    A distance is the root mean square over the reference inputs. It is infinite if a value is not
+    finite, and if constant functions differ.
 
     Args:
         function: Function values at reference inputs [C, S, N_ref, K].
@@ -62,18 +61,18 @@ def distances(function: Array) -> Array:
 
 
 class RowsTarget:
-    """The density of a model given rows, in float64: at nearly no noise float32 errs by whole units."""
+    """Density of a model given rows, in float64: with nearly no noise float32 errs by whole units."""
 
     def __init__(self, spec: NetworkSpec, rows: NetworkRows) -> None:
         self._spec, self._rows = replace(spec, dtype="float64"), rows
 
     def log_prob(self, theta: Array) -> Array:
-        """Log densities [M] at theta [M, P], float64."""
+        """Compute the log densities [M] at theta [M, P], float64."""
         from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
         result = np.empty(len(theta))
         for part in row_slices(len(theta), _NETWORKS_AT_ONCE):
-            # Always as many, or the density would be traced anew for each number.
+            # Always the same number of networks, or the density would be traced anew for each number.
             full = np.resize(theta[part], (_NETWORKS_AT_ONCE, theta.shape[1]))
             terms = log_prob_terms(self._spec, full, *self._rows)
             found = terms["log_prior"] + terms["log_likelihood"]
@@ -81,7 +80,7 @@ class RowsTarget:
         return np.where(np.isnan(result), -np.inf, result)
 
     def factor(self, theta: Array) -> Array:
-        """Lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network [P]."""
+        """Compute the lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network [P]."""
         if self._spec.gauss_newton_obstacle is not None:
             raise ValueError(
                 f"basins needs derivatives: {self._spec.gauss_newton_obstacle}. Use stack_chains."
@@ -98,7 +97,7 @@ class RowsTarget:
         return factor
 
     def aligned(self, theta: Array, reference: Array) -> tuple[Array, Array]:
-        """Networks [M, P] in the copies nearest to a reference [P], and which had to move [M]."""
+        """Return networks [M, P] as the copies nearest to a reference [P], and which had to move [M]."""
         return aligned(self._spec, theta, reference)
 
 
@@ -106,9 +105,9 @@ class Evidence(NamedTuple):
     """A log evidence.
 
     Attributes:
-        value: Natural logarithm, of one of the H! 2^H copies of a basin.
-        stderr: Its standard error; infinite where bridge sampling fails, and `value` is then a bound
-            from above.
+        value: Natural logarithm of the mass of one of the H! 2^H copies of a basin.
+        stderr: Its standard error; infinite if bridge sampling fails. `value` is then an upper
+            bound.
     """
 
     value: float
@@ -116,20 +115,23 @@ class Evidence(NamedTuple):
 
 
 def log_evidence(target: RowsTarget, chains: Sequence[Array]) -> Evidence:
-    """Return the Evidence of the basin in which chains are.
+    """Compute the Evidence of the basin that some chains are in.
 
-    Every chain is brought into one copy of its networks, and says by itself what the mass of that
-    copy is: so the masses of all copies are equal, and what chains of one basin disagree about is
-    part of the error. A normal distribution with the mean of half of a chain's draws, and their
-    covariance shrunk to the inverse of the Gauss-Newton matrix at the best of its draws and their
-    mean, is held against the other half by bridge sampling, and then the other way about.
+    Every chain is brought into one copy of its networks and gives an estimate of the mass of that
+    copy. The masses of all copies are equal, so that the disagreement of the chains of one basin is
+    part of the error. An estimate is by bridge sampling between half of a chain's draws and a
+    normal distribution with the mean of the other half; then the halves change roles. The
+    covariance of the normal distribution is that of its half, shrunk to the inverse of the
+    Gauss-Newton matrix. This matrix is taken at the best draw or at the mean of the draws,
+    whichever has the larger density.
 
-    Where they hardly overlap a bound remains, by Jensen's inequality, with p the posterior in
-    the basin, Z its mass, and q a normalised density: log Z <= E_p[log p Z - log q].
+    If draws and normal distribution hardly overlap, a bound remains by Jensen's inequality. With p
+    the posterior in the basin, Z its mass, and q a normalised density: log Z <=
+    E_p[log p Z - log q].
 
     Args:
         target: The density of the model given its rows.
-        chains: Draws [S, P] of each, at least 8.
+        chains: Draws [S, P] of each chain, at least 8.
     """
     parts: list[Bridge] = []
     for number, draws in enumerate(chains):
@@ -146,11 +148,11 @@ def log_evidence(target: RowsTarget, chains: Sequence[Array]) -> Evidence:
 
 
 def _of_chain(target: RowsTarget, draws: Array, number: int) -> list[Bridge]:
-    """Return what each half of the draws [S, P] of a chain says, by a proposal from the other."""
+    """Compute the mass from each half of the draws [S, P] of a chain, with a proposal from the other."""
     log_prob = target.log_prob(draws)
     best = draws[np.argmax(log_prob)]
     draws, _ = target.aligned(draws, best)
-    # In many dimensions every draw is far below the mode, and the mean near it unless the basin bends.
+    # In many dimensions every draw is far below the mode. The mean is near it unless the basin bends.
     centre = max(best, draws.mean(axis=0), key=lambda theta: target.log_prob(theta[None])[0])
     factor, generator = target.factor(centre), np.random.default_rng([number, 17])
     half = len(draws) // 2
@@ -169,12 +171,12 @@ def _of_chain(target: RowsTarget, draws: Array, number: int) -> list[Bridge]:
 
 
 class FittedNormal(NamedTuple):
-    """A normal distribution of theta, in coordinates z = L^T (theta - centre).
+    """Normal distribution of theta, in coordinates z = L^T (theta - centre).
 
     Attributes:
         centre: [P].
         factor: Lower Cholesky factor L [P, P].
-        mean, spread: Of z: its mean [P], and the lower Cholesky factor of its covariance [P, P].
+        mean, spread: Mean [P] of z, and the lower Cholesky factor of its covariance [P, P].
     """
 
     centre: Array
@@ -184,15 +186,15 @@ class FittedNormal(NamedTuple):
 
     @classmethod
     def fitted(cls, centre: Array, factor: Array, draws: Array, size: float) -> FittedNormal:
-        """Return the one with the mean of draws, and their covariance as far as so few can tell it from 1.
+        """Fit the distribution to draws, with a covariance that is shrunk towards 1 in z.
 
-        It is that of so many draws and P more whose covariance is 1 in z: with far fewer draws than
-        parameters no other has an inverse.
+        The covariance is that of `size` draws and P more whose covariance is 1 in z: with far fewer
+        draws than parameters no other has an inverse.
 
         Args:
-            centre, factor: Of the coordinates.
+            centre, factor: Coordinates, as in the attributes.
             draws: [M, P].
-            size: Their effective number.
+            size: Effective number of these draws.
         """
         z, count = (draws - centre) @ factor, len(centre)
         covariance = size * np.cov(z, rowvar=False, bias=True).reshape(count, count)
@@ -200,13 +202,13 @@ class FittedNormal(NamedTuple):
         return cls(centre, factor, z.mean(axis=0), np.linalg.cholesky(covariance))
 
     def sample(self, generator: np.random.Generator, count: int) -> Array:
-        """Return draws [count, P]."""
+        """Draw theta [count, P]."""
         standard = generator.standard_normal((count, len(self.mean)))
         z = self.mean + standard @ self.spread.T
         return self.centre + np.linalg.solve(self.factor.T, z.T).T
 
     def log_density(self, theta: Array) -> Array:
-        """Return the log densities [M] at theta [M, P]."""
+        """Compute the log densities [M] at theta [M, P]."""
         z = (theta - self.centre) @ self.factor - self.mean
         standard = np.linalg.solve(self.spread, z.T)
         log_det = np.log(np.diag(self.spread)).sum() - np.log(np.diag(self.factor)).sum()
@@ -215,13 +217,13 @@ class FittedNormal(NamedTuple):
 
 
 class Bridge(NamedTuple):
-    """A log mass.
+    """A log mass from bridge sampling.
 
     Attributes:
         value: Natural logarithm.
         stderr: Its standard error.
         overlap: Effective number of draws in the overlap of the two densities, the smaller of both.
-        upper: The bound from above by Jensen's inequality.
+        upper: The upper bound by Jensen's inequality.
     """
 
     value: float
@@ -231,17 +233,17 @@ class Bridge(NamedTuple):
 
     @property
     def is_reliable(self) -> bool:
-        """True where value and standard error mean something."""
+        """True if value and standard error are reliable."""
         is_finite = np.isfinite(self.value) and np.isfinite(self.stderr)
         return bool(is_finite and self.overlap >= FEWEST_IN_OVERLAP)
 
 
 def bridge(of_target: Array, of_proposal: Array) -> Bridge:
-    """Return the log mass under a target density, by draws of it and of a normalised proposal.
+    """Compute the log mass of a target density from draws of it and of a normalised proposal.
 
-    The optimal bridge function of Meng and Wong 1996, Statistica Sinica 6, 831, found by iteration;
-    the error is the relative mean square error of Fruehwirth-Schnatter 2004, Econometrics Journal 7,
-    143, with the autocorrelation of the target's draws in it.
+    The optimal bridge function of Meng and Wong 1996, Statistica Sinica 6, 831, is found by
+    iteration. The error is the relative mean square error of Fruehwirth-Schnatter 2004,
+    Econometrics Journal 7, 143, and includes the autocorrelation of the target's draws.
 
     Args:
         of_target: Log target less log proposal density at draws of the target [S], in their order.
@@ -250,7 +252,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
     """
     size, upper = effective_size(of_target), float(of_target.mean())
     share = size / (size + len(of_proposal))
-    # Differences are taken from one place, or they would overflow.
+    # Relative to a common origin, or the differences would overflow.
     origin = float(np.median(of_target))
     target, proposal = of_target - origin, of_proposal - origin
     value = 0.0
@@ -262,7 +264,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
             return Bridge(np.nan, np.inf, 0.0, upper)
         if abs(value - last) < _TOLERANCE:
             break
-    # Their sizes do not matter, but the largest must not be rounded to zero.
+    # A common factor does not matter, but the largest value must not be rounded to zero.
     above, below = (np.exp(terms - terms.max()) for terms in _terms(target, proposal, value, share))
     error = _relative_variance(above) / len(above)
     error += _relative_variance(below) / effective_size(below)
@@ -271,13 +273,13 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
 
 
 def _terms(target: Array, proposal: Array, value: float, share: float) -> tuple[Array, Array]:
-    """Logarithms of target over mixture at the proposal's draws, of proposal over it at the target's."""
+    """Return log(target / mixture) at the proposal's draws, and log(proposal / mixture) at the target's."""
     above = proposal - value - _log_mixture(proposal - value, share)
     return above, -_log_mixture(target - value, share)
 
 
 def _log_mixture(ratio: Array, share: float) -> Array:
-    """log(share r + 1 - share) of log r."""
+    """Compute log(share r + 1 - share) from log r."""
     return np.logaddexp(np.log(share) + ratio, np.log1p(-share))
 
 
@@ -290,11 +292,11 @@ def _relative_variance(values: Array) -> float:
 
 
 def _weight(values: Array) -> float:
-    """Return how many equal values have the same mean and variance of the mean."""
+    """Return the number of equal values that have the same mean and variance of the mean."""
     return float(np.square(values.sum()) / np.square(values).sum())
 
 
 def effective_size(values: Array) -> float:
-    """Effective number of draws that a chain of numbers [S] stands for: 1 to S, 1 where it stands."""
+    """Compute the effective number of draws, 1 to S, of a chain of numbers [S]; 1 if it stands still."""
     found = float(geyer_ess(values[None]))
     return float(np.clip(found, 1.0, len(values))) if np.isfinite(found) else 1.0

@@ -1,4 +1,4 @@
-"""Find `Basins`: group chains by their functions, and weigh the groups by their evidence."""
+"""The search for `Basins`: chains are grouped by their functions, and groups weighted by evidence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def basins_of_model(
     y: ArrayLike | None,
     noise_scale: ArrayLike | None,
 ) -> Basins:
-    """Return the Basins of a model; arguments and errors as of `SampledModel.basins`.
+    """Return the Basins of a model; other arguments and errors as in `SampledModel.basins`.
 
     Args:
         ensemble: Ensemble of the model.
@@ -59,16 +59,16 @@ def basins_of_model(
 
 
 def find_basins(draws: Array, function: Array, target: RowsTarget) -> Basins:
-    """Return the Basins of chains of equal weights.
+    """Find the Basins of chains of equal weights.
 
     Args:
         draws: [C, S, P].
-        function: What they are compared by, at reference inputs [C, S, N_ref, K].
+        function: Function values for comparing chains, at reference inputs [C, S, N_ref, K].
         target: The density of the model given its rows.
 
     Raises:
-        ValueError: For fewer than eight draws per chain; with several basins for too many parameters,
-            and where the Gauss-Newton matrix has no factor.
+        ValueError: For fewer than eight draws per chain; with several basins for too many
+            parameters, and if the Gauss-Newton matrix has no factor.
     """
     if draws.shape[1] < FEWEST_DRAWS:
         raise ValueError(

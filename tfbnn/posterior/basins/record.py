@@ -1,4 +1,4 @@
-"""`Basins`: the places of the chains of a model, and the mass of the posterior there."""
+"""`Basins`: groups of the chains of a model, and the posterior mass of each group."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, eq=False)
 class Basins(ReadOnlyArrays):
-    """Findings of `BayesianMLP.basins`. Basins are in the order of their weights, the largest first.
+    """Findings of `BayesianMLP.basins`, with the basins in the order of their weights, largest first.
 
     A network has H! 2^H copies per hidden layer of H units (without the 2 where its activation is
-    not odd) that are the same function; all basins have as many, so that copies are left out of all
-    evidences, and cancel in the weights.
+    not odd) that are the same function. All basins have the same number of copies, so that copies
+    are left out of all evidences and cancel in the weights.
 
     Attributes:
         labels: Number of the basin that each chain is in [C].
         log_evidence: Natural logarithm of the mass of one copy of each basin [B]: the integral of
-            likelihood times prior, transformed targets, as `log_prob` has them. 0 with B = 1, where
-            nobody asks.
-        log_evidence_stderr: Its standard errors [B]; infinite where only an upper bound is known, as
-            the draws and the normal distribution beside them hardly overlap.
-        rhat_within: R-hat of the function over the chains of each basin, of a single chain over its
-            halves, at the reference inputs of the model [B, N_ref, K].
+            likelihood times prior, transformed targets, as in `log_prob`. 0 with B = 1, where it is
+            not needed.
+        log_evidence_stderr: Its standard errors [B]; infinite if only an upper bound is known
+            because the draws and the normal distribution hardly overlap.
+        rhat_within: R-hat of the function over the chains of each basin, for a single chain over
+            its halves, at the reference inputs of the model [B, N_ref, K].
         chain_weights: Weights of the chains in averages [C].
     """
 
@@ -51,12 +51,12 @@ class Basins(ReadOnlyArrays):
     chain_weights: Array
 
     def __repr__(self) -> str:
-        """Return the report: R-hat of every reference input would fill pages."""
+        """Return the report, as R-hat at every reference input would fill pages."""
         return self.report()
 
     @classmethod
     def from_json(cls, entries: Any, rhat_within: Array, chain_weights: Array) -> Basins:
-        """Read what `to_json` gave.
+        """Read the record that `to_json` returned.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -73,8 +73,8 @@ class Basins(ReadOnlyArrays):
         )
         if {len(values), len(errors), len(bridged)} != {count}:
             raise ValueError(f"basins must have evidences of {counted(count, 'basin')}.")
-        # An earlier release had two bounds where nothing is bridged, and half of their distance here; a
-        # single basin is not weighed, and has no error.
+        # If nothing is bridged, an earlier release stored half the distance of two bounds here. A
+        # single basin is not weighted and has no error.
         errors = [
             np.inf if e is None or e and not known else e for e, known in zip(errors, bridged)
         ]
@@ -82,7 +82,7 @@ class Basins(ReadOnlyArrays):
         return cls(labels, *evidence, rhat_within, chain_weights)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold, all but `rhat_within` and `chain_weights`."""
+        """Return the entries that JSON can hold, all but `rhat_within` and `chain_weights`."""
         errors = self.log_evidence_stderr.tolist()
         return {
             "labels": self.labels.tolist(),
@@ -98,10 +98,10 @@ class Basins(ReadOnlyArrays):
 
     @property
     def log_weight_stderr(self) -> Array:
-        """Their standard errors [B], infinite where an evidence has an infinite one.
+        """Standard errors of `log_weights` [B], infinite if an evidence has an infinite error.
 
         Each evidence is moved by its error, up and down, and the larger changes of the weights are
-        added in quadrature: with errors of many units a linear rule would say that there are none.
+        added in quadrature. With errors of many units a linear rule would give no error at all.
         """
         if not np.isfinite(self.log_evidence_stderr).all():
             return np.full(len(self.log_evidence), np.inf)
@@ -114,7 +114,7 @@ class Basins(ReadOnlyArrays):
 
     @property
     def averaged_weights(self) -> Array:
-        """Weights that the basins have in averages over the chains [B], their number decides."""
+        """Weights of the basins in averages over the chains [B]: the sums of their chain weights."""
         return np.bincount(self.labels, self.chain_weights, len(self.log_evidence))
 
     def report(self, width: int | None = None) -> str:
@@ -160,6 +160,6 @@ class Basins(ReadOnlyArrays):
 
 
 def _log_weights(log_evidence: Array) -> Array:
-    """Return the logarithms of the shares of evidences [..., B]."""
+    """Return the logarithms of normalised evidences [..., B]."""
     total = np.logaddexp.reduce(log_evidence, axis=-1, keepdims=True)
     return log_evidence - total

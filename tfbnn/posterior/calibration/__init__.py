@@ -1,1 +1,1 @@
-"""Error bars held to rows that the fit has not seen, or that are left out of it."""
+"""Calibration of error bars, by rows that the fit has not seen or that are left out of it."""

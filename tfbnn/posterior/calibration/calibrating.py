@@ -1,4 +1,4 @@
-"""Calibrates a model: scores of rows, their groups, and what that changes on rows left out."""
+"""Calibration of a model: scores of rows, their groups, and the coverage for rows left out."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from tfbnn.spec.rows import NetworkRows, Rows, num_known
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
-# From this share of rows of the fit on, scores tell of the fit and not of new rows.
+# From this share of rows of the fit on, scores describe the fit and not new rows.
 _MOST_OF_THE_FIT = 0.5
-# Fewer rows in a group tell the ends of its intervals no better than all rows do.
+# With fewer rows a group determines the ends of its intervals no better than all rows do.
 FEWEST_OF_A_GROUP = 150
-# So near to an edge between groups, as a share of it, rounding may carry a prediction over, and the
-# most rows of a group that may be there.
+# Distance from an edge between groups, as a share of it, within which rounding may move a prediction
+# across; and the largest share of a group's rows that may be there.
 _ROUNDING, _MOST_AT_EDGE = 1e-6, 0.01
 _NUM_FOLDS = 5
-# What reports call the rows that calibrated, by the method.
+# Names of the calibrating rows in reports, by method.
 SOURCES = {"split": "held-out rows, by halves", "loo": LEFT_OUT}
 
 
@@ -66,7 +66,7 @@ def calibration_of_model(
     scale: str,
     groups: Any,
 ) -> Calibration:
-    """Return the Calibration of a model; arguments and errors as of `SampledModel.calibrate`.
+    """Return the Calibration of a model; other arguments and errors as in `SampledModel.calibrate`.
 
     Args:
         ensemble: Ensemble of the model.
@@ -122,7 +122,7 @@ def calibration_of_model(
 
 
 def _row_groups(labels: Any, rows: Rows) -> Array | None:
-    """Return which rows belong together, by labels or as the fit was told."""
+    """Return the groups of rows that belong together, from labels, by default those of the fit."""
     return rows.groups if labels is None else group_numbers(labels, len(rows.x))
 
 
@@ -145,18 +145,19 @@ def calibrate_by_leaving_out(
     scale: str = "stddev",
     row_groups: Array | None = None,
 ) -> Calibration:
-    """Return the Calibration by the rows of the fit, each left out in turn; see `left_out_moments`.
+    """Calibrate by the rows of the fit, each left out in turn; see `left_out_moments`.
 
     Args:
         ensemble: Ensemble of a regression.
         transformed: The rows of the fit on the scale the network sees.
-        by: None, "stddev", "trust", or "auto": "stddev" where there are rows enough for groups.
+        by: None, "stddev", "trust", or "auto": "stddev" if there are enough rows for groups.
         scale: "stddev" or "misfit".
-        row_groups: Which rows are left out together [N], numbered from 0; None: each by itself.
+        row_groups: Groups of rows that are left out together [N], numbered from 0; None: each row
+            by itself.
 
     Raises:
-        ValueError: For too few rows, for a misfit of rows in groups, and where more than half of the rows
-            have so much leverage that nothing can be said of what they would have been without themselves.
+        ValueError: For too few rows, for a misfit of rows in groups, and if more than half of the
+            rows have too much leverage to be predicted without themselves.
     """
     if row_groups is not None and scale == "misfit":
         raise ValueError(
@@ -184,7 +185,7 @@ def calibrate_by_leaving_out(
 def _misfit(
     ensemble: Ensemble, rows: NetworkRows, mean: Array, stddev: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """Return the Misfit, and its factors at the rows of the fit [N, K], each without its own part in it."""
+    """Return the Misfit, and its factors at the rows of the fit [N, K], each without the row's own part."""
     size = num_features(ensemble.spec)
     if size > MOST_FEATURES:
         raise ValueError(
@@ -206,7 +207,7 @@ class _Scored(NamedTuple):
 
     Attributes:
         scores: [n, K].
-        spread: What deviations were divided by for them [n, K].
+        spread: Divisors of the scores [n, K].
         trust: Trust levels [n].
         labels: Numbers of the groups of rows that belong together [n].
     """
@@ -230,17 +231,17 @@ def calibration_of_moments(
     scaling: tuple[Misfit, Array] | None = None,
     row_groups: Array | None = None,
 ) -> Calibration:
-    """Return the Calibration by rows of which the predictions are known.
+    """Compute the Calibration by rows whose predictions are known.
 
     Args:
         ensemble: Ensemble of a regression.
         rows: The rows on the scale the network sees.
-        mean, stddev: Predictions of them with noise, transformed [N, K].
+        mean, stddev: Predictions for the rows with noise, transformed [N, K].
         by: As in `calibrate_by_leaving_out`.
-        method: What they are by, "split" or "loo".
+        method: Method of these predictions, "split" or "loo".
         scaling: A Misfit and its factors at the rows [N, K], or None.
-        row_groups: Which rows belong together [N]: a group counts as one row where there have to be
-            so many; None: each by itself.
+        row_groups: Groups of rows that belong together [N]; a group counts as one row where a least
+            number of rows is required. None: each row by itself.
 
     Raises:
         ValueError: For too few rows.
@@ -249,7 +250,7 @@ def calibration_of_moments(
     misfit, factors = scaling or (None, np.ones(stddev.shape))
     plain = (rows.y - mean) / stddev
     labels = np.arange(len(plain)) if row_groups is None else row_groups
-    # Outside nothing is calibrated, so those rows say nothing of where it is.
+    # Nothing is calibrated outside the training inputs, so rows from there are not used.
     used = trust > OUTSIDE
     known = _Scored(plain / factors, stddev * factors, trust, labels).taken(used)
     names, labels = np.unique(known.labels, return_inverse=True)
@@ -278,7 +279,7 @@ def calibration_of_moments(
 
 
 def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) -> Predictions:
-    """Return the Predictions by the rows in two halves, each judged by the calibration of the other."""
+    """Judge the rows in two halves, each by the calibration of the other."""
     half, pit = halves(len(known.scores), known.labels), np.empty(known.scores.shape)
     for number in (0, 1):
         others, rows = known.taken(half != number), known.taken(half == number)
@@ -298,7 +299,7 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
 
 
 def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
-    """Return by what, without "auto", the group of each row and target [n, K], edges [B - 1, K]."""
+    """Return the grouping without "auto", the group of each row and target [n, K], and edges [B - 1, K]."""
     edges = np.empty((0, rows.spread.shape[1]))
     if by == "stddev" or is_auto(by):
         first, ordered = first_rows(rows.spread), np.sort(rows.spread, axis=0)
@@ -316,10 +317,11 @@ def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
 
 
 def first_rows(stddev: Array) -> Array:
-    """Ranks of the rows that groups by "stddev" begin with, but the first [B - 1]; none: no groups.
+    """Return the ranks of the first rows of the groups by "stddev", but the first group [B - 1].
 
-    Groups are about as large as each other. Predictions are told apart by their standard deviations
-    [n, K] alone, so that equal ones are in one group, in whatever target.
+    It is empty if there are no groups. Groups have about the same size. Predictions are
+    distinguished by their standard deviations [n, K] alone, so that equal ones are in one group,
+    for every target.
     """
     num_rows = len(stddev)
     count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)
@@ -360,10 +362,10 @@ def _distributions(scores: Array, groups: Array) -> tuple[tuple[ScoreDistributio
 
 
 def _coverage_of_folds(rows: _Scored, groups: Array) -> Array:
-    """Return the coverage [3, K] of each fifth of the rows under a calibration by the others.
+    """Compute the coverage [3, K] of each fifth of the rows under a calibration by the others.
 
-    In a group of hardly enough rows it is one by all of them. Rows of one label, numbered from 0, are
-    in one fifth.
+    In a group of hardly enough rows the calibration is by all of them. Rows of one label, numbered
+    from 0, are in one fifth.
     """
     scores, labels = rows.scores, rows.labels
     fold = (np.random.default_rng(0).permutation(labels.max() + 1) % _NUM_FOLDS)[labels]

@@ -1,4 +1,4 @@
-"""Constants of a calibration for a graph: arrays in columns, as rows are innermost there."""
+"""Constants of a calibration for a graph, as columns, since rows are innermost there."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from tfbnn.system.words import warn
 
 @dataclass(frozen=True, eq=False)
 class BarConstants:
-    """Constants; of the groups the first one, and what each further one adds.
+    """Constants of calibrated error bars; for groups the value of the first and the increments.
 
     Attributes:
         names: Names of the outputs of a graph, besides mean and spread of the function.
-        plain: Scores of the bars where they are those of the posterior, of a normal distribution
-            [3, 1, 1].
+        plain: Scores of the ends and the middle of uncalibrated error bars, of a normal
+            distribution [3, 1, 1].
         noise: Standard deviation of the noise [K, 1].
         scores: Ends and middle of the central 68.27 % of each group's scores [B, 3, K, 1].
-        narrower: 1 where they are closer than those of the posterior, else 0 [B, K, 1].
+        narrower: 1 if calibrated error bars are narrower than those of the posterior, else 0
+            [B, K, 1].
         edges: Standard deviations from which on a further group begins [B - 1, K, 1].
         is_by_trust: Whether the second group is that at the edge of the training inputs.
         inputs: TrainingInputs, not in columns.
@@ -47,8 +48,8 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
     """Return the BarConstants of a calibrated ensemble; None without a calibration.
 
     Warns:
-        UserWarning: Where a graph has no bars: the noise is no constant but differs from row to row,
-            or they are scaled by the misfit.
+        UserWarning: If a graph has no calibrated error bars, as the noise differs from row to row,
+            or as they are scaled by the misfit.
     """
     calibration = ensemble.calibration
     if calibration is None:

@@ -1,4 +1,4 @@
-"""Predict rows of the fit as if they had been left out, by their leverage."""
+"""Predictions of rows of the fit as if they had been left out, by their leverage."""
 
 from __future__ import annotations
 
@@ -26,40 +26,41 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Rows whose variance of the function is more than this of that of the noise decide their own
-# prediction, and nothing is known of them without themselves.
+# Leverage is the variance of the function over that of the noise. Rows with more than this dominate
+# their own prediction, so that the prediction without them is not known.
 _LARGEST_LEVERAGE = 0.9
-# Rows that are left out together move the posterior further. Weights of draws that leave them out have
-# this eigenvalue for their Pareto k, of a Gaussian posterior, and tell nothing above it (Vehtari et
-# al. 2024, arXiv:1507.02646).
+# Rows that are left out together move the posterior further. For a Gaussian posterior the largest
+# eigenvalue of the leverage is the Pareto k of the importance weights that leave the rows out. Above
+# this value the weights are not reliable (Vehtari et al. 2024, arXiv:1507.02646).
 _LARGEST_EIGENVALUE = 0.7
-# A variance out of n independent draws is too small by 1 / n of it, on average; with so many rows per
+# A variance from n independent draws is too small by 1 / n of it, on average. With this many rows per
 # weight leverage is at most a tenth on average, however small it seems to be.
 _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
 # With more rows per weight leverage is at most a hundredth on average: not worth the time of `Tangents`.
 _MOST_ROWS_PER_FEATURE = 100
 _ROUNDING = 1e-12
-# Rows that are left out together take matrices of so many rows and columns; more of them are not judged.
+# Rows that are left out together take matrices of as many rows and columns. Larger groups are not judged.
 _MOST_TOGETHER = 2000
-# Share of the rows of which something has to be known: fewer are no sample of all.
+# Least share of the rows that has to be judged: a smaller one does not represent all rows.
 FEWEST_JUDGED = 0.5
-# What reports call them.
+# Name of these rows in reports.
 LEFT_OUT = "rows of the fit, each left out"
 
 
 @dataclass(frozen=True)
 class Tangents:
-    """Leverage of rows by the derivatives of a few networks of an ensemble in their weights.
+    """Leverage of rows, from the derivatives of a few networks of an ensemble in their weights.
 
-    Chains that have hardly moved vary less than the posterior does. What derivatives say does not
-    depend on how far chains went: with features Phi [P, N], divided by the noise scale of their row, the
-    variance of the function over that of the noise is the diagonal of
-    Phi^T (power Phi Phi^T + 1)^-1 Phi in the Gauss-Newton approximation (Immer, Korzepa and Bauer 2021,
-    AISTATS, arXiv:2008.08400). It is less where there are too many weights for all to count.
+    Chains that have hardly moved vary less than the posterior does. The derivatives do not depend
+    on how far chains moved. With features Phi [P, N], divided by the noise scale of their row, the
+    variance of the function over that of the noise is the diagonal of Phi^T (power Phi
+    Phi^T + 1)^-1 Phi in the Gauss-Newton approximation (Immer, Korzepa and Bauer 2021, AISTATS,
+    arXiv:2008.08400). It is smaller if there are too many weights to include all of them.
 
     Attributes:
-        networks: Each as an ensemble of its own.
-        whitening: Of each network, what makes features independent of each other [M, P, P].
+        networks: Ensembles of one network each.
+        whitening: For each network the matrix that makes features independent of each other
+            [M, P, P].
         has_all_weights: Whether derivatives are those in all weights.
     """
 
@@ -69,12 +70,12 @@ class Tangents:
 
     @classmethod
     def of(cls, ensemble: Ensemble, rows: NetworkRows) -> Tangents | None:
-        """Return those of an ensemble and all rows of its fit; None where there are none or they tell nothing."""
+        """Compute the Tangents of an ensemble and all rows of its fit; None if they do not apply."""
         spec = ensemble.spec
         if not spec.has_additive_noise or not isinstance(spec, ModelSpec):
             return None
         is_exact = ensemble.mode is not None or ensemble.given is not None
-        # The posterior that is a prior decides more than a penalty of one does.
+        # A prior that is an earlier posterior decides more than a penalty of one does.
         if is_exact or spec.earlier is not None:
             return None
         of_readout = spec.layer_sizes[-2] + 1
@@ -90,7 +91,7 @@ class Tangents:
             for block in row_blocks(len(rows.x)):
                 for features in _scaled(networks[number], rows.taken(block)):
                     precision += spec.likelihood_power * (features @ features.T)
-            # One is the prior's in ntk; next to no noise makes it less than rounding.
+            # One is the precision of the prior in ntk. With nearly no noise it is less than rounding.
             precision += max(1.0, _ROUNDING * float(precision.max())) * np.eye(count)
             whitening[number] = np.linalg.inv(np.linalg.cholesky(precision))
 
@@ -99,7 +100,7 @@ class Tangents:
         return cls(networks, whitening, has_all)
 
     def leverage(self, rows: NetworkRows) -> Array:
-        """Return the variance of the function over that of the noise at rows of the fit [n, K]."""
+        """Compute the variance of the function over that of the noise at rows of the fit [n, K]."""
         blocks = [rows.taken(block) for block in row_blocks(len(rows.x))]
         found = [
             self._mean(block, lambda white: np.square(white).sum(axis=0)).T for block in blocks
@@ -107,7 +108,7 @@ class Tangents:
         return np.concatenate(found)
 
     def covariance(self, rows: NetworkRows) -> Array:
-        """Return the covariances of the function between rows of the fit, noise taken for unit [K, n, n]."""
+        """Compute the covariances of the function between rows of the fit, in units of the noise [K, n, n]."""
         return self._mean(rows, lambda white: white.T @ white)
 
     def _mean(self, rows: NetworkRows, function: Callable[[Array], Array]) -> Array:
@@ -118,7 +119,7 @@ class Tangents:
 
 
 def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
-    """Return derivatives of one network in its weights over the noise scales of rows: per target [P, n].
+    """Compute derivatives of a network in its weights over the noise scales of rows: per target [P, n].
 
     The weights of all readouts come first.
     """
@@ -138,15 +139,16 @@ def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
 def left_out_moments(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Return `left_out` of rows of the fit of an ensemble.
+    """Compute `left_out` for rows of the fit of an ensemble.
 
     Args:
         ensemble: Ensemble of a regression.
         rows: The rows.
-        row_groups: Which of them are left out together [N], numbered from 0; None: each by itself.
+        row_groups: Groups of rows that are left out together [N], numbered from 0; None: each row
+            by itself.
 
     Raises:
-        ValueError: Where the draws do not tell the leverage of rows, and it may be large.
+        ValueError: If the draws do not determine the leverage of rows, and it may be large.
     """
     ensemble = ensemble.for_averages
     function = function_of_chains(ensemble)
@@ -162,9 +164,10 @@ def left_out_moments(
 
 
 def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
-    """Return the mean log density of rows of the fit, each left out, up to a constant; of classes and counts, not left out.
+    """Compute the mean log density of rows of the fit, each left out, up to a constant.
 
-    Where draws tell nothing of a row without itself its leverage counts as the largest that is known.
+    Rows of classes and counts are not left out. If a row's leverage is too large to be determined,
+    the largest one that can be is used.
     """
     ensemble, scores = ensemble.for_averages, np.empty(len(rows.x))
     if not ensemble.spec.has_additive_noise:
@@ -181,7 +184,7 @@ def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
 
 
 def halves(num_rows: int, labels: Array | None = None) -> Array:
-    """Return the number of the half, 0 or 1, of each row [N]; rows of one label [N] are in the same half."""
+    """Return the half, 0 or 1, that each row [N] is in; rows of one label [N] are in the same half."""
     _, places = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
     order: Array = np.random.default_rng(0).permutation(int(places.max(initial=-1)) + 1)
     return order[places] % 2
@@ -198,8 +201,8 @@ def left_out_tiles(
 
     Args:
         ensemble: Ensemble of a regression, all of whose chains have a weight.
-        rows, row_groups: As in `left_out_moments`; a tile is then a group of rows.
-        groups: Number of the group of each chain [C].
+        rows, row_groups: As in `left_out_moments`; with groups, a tile is a group of rows.
+        groups: Group of each chain [C].
         tangents: Tangents of the fit, or None: leverage is that of the draws alone.
     """
     if ensemble.given is not None:
@@ -225,7 +228,7 @@ def left_out_tiles(
 
 
 def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> Iterator[TargetTile]:
-    """Iterate over groups of rows [N], but those of too many."""
+    """Iterate over groups of rows [N] as tiles, but not those of too many rows."""
     order = np.argsort(row_groups, kind="stable")
     _, first = np.unique(row_groups[order], return_index=True)
     for place in np.split(order, first[1:]):
@@ -238,15 +241,16 @@ def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> It
 def require_moving_chains(
     ensemble: Ensemble, function: Array, groups: Array, num_rows: int, tangents: Tangents | None
 ) -> None:
-    """Refuse draws whose variance is not that of the posterior, where it matters and nothing else tells.
+    """Refuse draws whose variance is not that of the posterior, if it matters and `tangents` do not help.
 
-    The leverages of all rows add up to no more than the number of parameters.
+    It does not matter with many rows per weight, as the leverages of all rows add up to no more
+    than the number of parameters.
     """
     if tangents is not None and tangents.has_all_weights:
         return
     if ensemble.mode is not None or num_rows >= _ROWS_PER_WEIGHT * ensemble.draws.shape[-1]:
         return
-    # Nothing is known of what no chain moved, which is next to none.
+    # A function that no chain moved has no effective sample size, which counts as zero.
     sizes = [np.nan_to_num(bulk_ess(function[groups == group])) for group in np.unique(groups)]
     smallest = min(float(np.median(size)) for size in sizes)
     if smallest < _FEWEST_EFFECTIVE:
@@ -267,33 +271,35 @@ def left_out(
     together: bool = False,
     tangent: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """(Mean, standard deviation with noise, whether they can be told) of rows left out, [n, K] each.
+    """Predict rows without themselves: mean, standard deviation with noise, and whether they are known.
 
-    A network with few rows per weight follows each row: its own residual is too small, and its own
-    interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the variance
-    of the function there over that of the noise, takes both back: residual / (1 - h), variance
-    noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, eq. 5.12).
-    Chains that represent the same functions are taken together for such a posterior. Those that do
-    not stay where they are whatever one row says: each group has a mode and a leverage of its own,
-    and groups are mixed by their weights. With the likelihood to a power a row counts for that share
-    of itself: h is as much smaller, and the function has the variance (1 / power) h / (1 - h) noise
-    without the row.
+    All three are [n, K].
 
-    Chains that have hardly moved have a variance that is too small, and residuals that the leverage of
-    `Tangents` takes back. The variance remains theirs, as it does in predictions of new rows.
+    A network with few rows per weight follows each row: the row's own residual is too small, and
+    its own interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the
+    variance of the function there over that of the noise, corrects both: residual / (1 - h),
+    variance noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning,
+    eq. 5.12). Chains that represent the same functions are pooled as one such posterior. Other
+    chains do not move whatever one row is: each group has a mode and a leverage of its own, and
+    groups are mixed by their weights. With the likelihood to a power a row counts for that share of
+    itself: h is as much smaller, and without the row the function has the variance (1 / power)
+    h / (1 - h) noise.
+
+    The variance of chains that have hardly moved is too small. The leverage of `Tangents` corrects
+    their residuals. The variance remains that of the chains, as in predictions of new rows.
 
     Args:
         target: [n, K].
         location: Predictions of all draws, chain by chain [C * S, n, K].
         scale: Noise scales of their likelihood, broadcastable to `location`.
-        weights: Of the chains [C]; each group has some.
-        groups: Number of the group of each chain [C].
-        power: Of the likelihood, in the fit; default 1, the posterior.
-        predicted: Noise scales of a prediction, where they are others; see `TargetTile`.
-        together: Whether all rows are left out at once, and not each in turn: leverage is a matrix
-            then, and its largest eigenvalue tells whether anything is known.
-        tangent: Least variance of the function over that of the noise [n, K], or where rows are left out
-            together covariances [K, n, n].
+        weights: Weights of the chains [C]; each group has some.
+        groups: Group of each chain [C].
+        power: Power of the likelihood in the fit; default 1, the posterior.
+        predicted: Noise scales of a prediction, if they differ; see `TargetTile`.
+        together: Whether all rows are left out at once, and not each in turn. Leverage is then a
+            matrix, and its largest eigenvalue decides whether the predictions are known.
+        tangent: Least variance of the function over that of the noise [n, K], or covariances
+            [K, n, n] if rows are left out together.
     """
     members = np.where(groups == np.unique(groups)[:, None], weights, 0.0)
     of_groups = members.sum(axis=1)
@@ -317,7 +323,7 @@ def left_out(
     else:
         between = np.square(means_of_chains - means[:, None])
         variance = within + np.einsum("gc,gcnk->gnk", members, between)
-        with np.errstate(divide="ignore", invalid="ignore"):  # no noise, no row that can be told
+        with np.errstate(divide="ignore", invalid="ignore"):  # without noise no row is judged
             left = 1.0 - power * variance / noise
         without = left if tangent is None else np.minimum(left, 1.0 - power * tangent)
         judged = without.min(axis=0) >= 1.0 - _LARGEST_LEVERAGE
@@ -341,13 +347,15 @@ def _without_all(
     power: float,
     tangent: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """(Residuals, variances of the function [G, n, K], whether they can be told [n, K]) without all rows.
+    """Return residuals and variances [G, n, K] without all rows, and whether they are known [n, K].
+
+    The variances are those of the function.
 
     Args:
         target, location: As in `left_out`.
-        means, noise: Of each group of chains [G, n, K].
-        weights: Of all draws in each group of chains [G, C * S].
-        power: Of the likelihood.
+        means, noise: Means and noise variances of each group of chains [G, n, K].
+        weights: Weights of all draws in each group of chains [G, C * S].
+        power: Power of the likelihood.
         tangent: As in `left_out`.
     """
     residual, variance = np.empty(means.shape), np.empty(means.shape)
@@ -358,7 +366,7 @@ def _without_all(
         with np.errstate(divide="ignore", invalid="ignore"):
             off = (location[..., target_number] - means[place]) / scale
             matrix = power * (off * weights[group][:, None]).T @ off
-        if not np.isfinite(matrix).all():  # no noise, no row that can be told
+        if not np.isfinite(matrix).all():  # without noise no row is judged
             matrix, scale = np.eye(len(scale)), np.ones_like(scale)
         leverage, vectors = np.linalg.eigh(matrix)
         leverage = np.minimum(leverage, _LARGEST_EIGENVALUE)

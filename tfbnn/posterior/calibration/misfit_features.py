@@ -1,4 +1,4 @@
-"""The features that a `Misfit` is about, of a few networks of an ensemble, and its factors."""
+"""Features of a `Misfit`, from a few networks of an ensemble, and its factors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array, row_slices
 
-# As good as 16, of four chains (benchmarks/results/pops.md).
+# As good as 16, for four chains (benchmarks/results/pops.md).
 NUM_NETWORKS = 4
-# Weights of the last layers, as many layers as have no more together, the last in any case. Features of all weights tell more
-# than those of the readout alone; their matrices have the square of this number of entries.
+# Most features: the weights of the last layers, as many layers as have no more together, the last one
+# in any case. Features of all weights tell more than those of the readout alone; their matrices have
+# the square of this number of entries.
 MOST_FEATURES = 1000
-# Slices of rows whose features are looked at together.
+# Slices of rows whose features are computed together.
 row_blocks = partial(row_slices, step=1024)
 
 
 def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
-    """Return the networks [M, 1, P] whose features are taken: evenly spaced by weight, M at most `count`.
+    """Return the networks [M, 1, P] that give the features: evenly spaced by weight, M at most `count`.
 
-    For four chains of equal weight the last draw of each; for draws around a mode that at the mode.
+    For four chains of equal weight these are the last draws of the chains; for draws around a mode
+    it is the network at the mode.
     """
     if ensemble.mode is not None:
         return ensemble.at_mode
@@ -35,19 +37,19 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
     # A tenth of a draw less, so that rounding decides nothing.
     chosen = np.searchsorted(reached, places - 0.1 * weighted.draw_weights.min())
     flat = weighted.draws.reshape(weighted.num_draws, -1)
-    # They ascend. np.unique would import more of NumPy, which a reader of strangers' files may not.
+    # They ascend. np.unique would import more of NumPy, which a reader of untrusted files must not do.
     chosen = chosen[np.diff(chosen, prepend=-1) > 0]
     networks = flat[chosen][:, None].astype(np.float64)
     return weighted.with_draws(networks)
 
 
 def num_features(spec: NetworkSpec) -> int:
-    """P of a `Misfit`; 0 of a network that there is none of."""
+    """Return the number of features P of a `Misfit`; 0 for a network without features."""
     return _hidden_layers(spec)[1] if isinstance(spec, ModelSpec) else 0
 
 
 def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
-    """Hidden layers whose weights are features, from the last one back, and the number of all features."""
+    """Return the hidden layers whose weights are features, last one first, and the number of all features."""
     sizes, chosen = spec.layer_sizes, []
     count = sizes[-2] + 1
     for index in reversed(range(len(sizes) - 2)):
@@ -60,9 +62,9 @@ def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
 
 
 def misfit_features(network: Ensemble, x: Array) -> list[Array]:
-    """Return derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
+    """Compute derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
 
-    Only what belongs to the target counts in the readout: all else is zero.
+    In the readout only the weights of the target count: all others are zero.
 
     Args:
         network: Ensemble of one network.
@@ -88,14 +90,14 @@ def misfit_features(network: Ensemble, x: Array) -> list[Array]:
 
 
 def single_networks(networks: Ensemble) -> list[Ensemble]:
-    """Return the networks of an ensemble [M, 1, P], each as one of its own."""
+    """Split the networks of an ensemble [M, 1, P] into ensembles of one network each."""
     return [networks.with_draws(draws[None]) for draws in networks.draws]
 
 
 def misfit_factors(
     ensemble: Ensemble, misfit: Misfit, x: Array, own: tuple[Array, Array] | None = None
 ) -> Array:
-    """Return the root mean square of scores around transformed inputs x [n, D]: [n, K].
+    """Compute the root mean square of scores around transformed inputs x [n, D]: [n, K].
 
     Args:
         ensemble: Ensemble of a regression.
@@ -114,7 +116,7 @@ def misfit_factors(
 
 
 def scale_factors(ensemble: Ensemble, x: Array) -> Array:
-    """Return what the calibration of an ensemble multiplies predicted standard deviations with: [n, K]."""
+    """Return the factors by which the calibration multiplies predicted standard deviations: [n, K]."""
     misfit = None if ensemble.calibration is None else ensemble.calibration.misfit
     if misfit is None:
         return np.ones((len(x), ensemble.spec.num_targets))

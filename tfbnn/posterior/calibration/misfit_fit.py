@@ -1,4 +1,4 @@
-"""Find a `Misfit` by the rows of the fit."""
+"""Estimation of a `Misfit` from the rows of the fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
 
-# Relative to the largest: weight along an axis that is rounding.
+# Weight along an axis, relative to the largest, below which it is rounding.
 _LEAST_SHARE = 1e-10
 
 Blocks = Callable[[], Iterator[tuple[slice, Array]]]
@@ -31,13 +31,13 @@ Blocks = Callable[[], Iterator[tuple[slice, Array]]]
 def fit_misfit(
     ensemble: Ensemble, rows: NetworkRows, scores: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """Return the Misfit, and its factors [N, K] at the rows of the fit, each without its own part in it.
+    """Estimate the Misfit, and its factors [N, K] at the rows of the fit, each without the row's own part.
 
     Args:
         ensemble: Ensemble of a regression.
         rows: The rows of the fit on the scale the network sees.
-        scores: Theirs, each row left out [N, K].
-        judged: Which of them are known [N, K].
+        scores: Scores of the rows, each left out [N, K].
+        judged: Mask of the scores that are known [N, K].
     """
     networks = misfit_networks(ensemble)
     noise = np.empty((networks.num_draws, *rows.y.shape))
@@ -55,8 +55,8 @@ def fit_misfit(
             axes, means, leverage, total = misfit_axes(
                 blocks, np.square(scores[:, target]), judged[:, target]
             )
-            # At the rows themselves, whose features are not divided by their noise, the sum below is
-            # then about 1 on average.
+            # At the rows themselves, whose features are not divided by their noise, the denominator
+            # is then about 1 on average.
             unit = np.sqrt(len(scale) / (total * float(np.mean(np.square(scale)))))
             directions[number, target] = unit * axes
             squares[number, target] = means
@@ -69,19 +69,20 @@ def fit_misfit(
 
 
 def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, Array, Array, float]:
-    """Return the two sums of a Misfit as quadratic forms, of one network and target.
+    """Compute both sums of a Misfit as quadratic forms, for one network and target.
 
-    The penalty on weights is one for theta, as the prior has it in ntk; elsewhere it decides little
-    where rows do.
+    The penalty on weights is one for theta, as the prior has it in ntk. In the other
+    parameterisation it has little influence where the rows have some.
 
     Args:
-        blocks: Iterates over (slice of rows, their features over their noise scale [P, n]).
-        squares: Of scores [N].
-        judged: Which rows have one [N].
+        blocks: Function that iterates over (slice of rows, their features over their noise scale
+            [P, n]).
+        squares: Squared scores [N].
+        judged: Mask of the rows that have a score [N].
 
     Returns:
-        (Directions [P, P] and squares [P] as of `Misfit`, but for a factor; leverage of the rows [N]; the
-        denominator of a `Misfit`, added up over all rows.)
+        (Directions [P, P] and squares [P] as in `Misfit`, up to a factor; leverage of the rows [N];
+        the denominator of a `Misfit`, added up over all rows.)
     """
     precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
     precision = precision + np.eye(len(precision))
@@ -96,8 +97,8 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, A
         below += weighted @ weighted.T
         weighted *= np.sqrt(squares[rows])
         above += weighted @ weighted.T
-    # Axes on which the sum below is a plain sum of squares, turned so that the one above has no mixed
-    # terms either.
+    # Axes on which the denominator is a plain sum of squares, rotated so that the numerator has no
+    # mixed terms either.
     lengths, axes = np.linalg.eigh(below)
     known = lengths > _LEAST_SHARE * lengths[-1]
     roots = np.sqrt(np.where(known, lengths, 1.0))

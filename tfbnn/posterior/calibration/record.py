@@ -1,21 +1,22 @@
 """`Calibration`: the map from predicted to calibrated error bars that a model holds.
 
-`Misfit`: how far scores of the rows of the fit lie around each input, by what a network can change.
+`Misfit`: the size of scores around each input, from the rows of the fit.
 
-A row i becomes exact by delta_i = A^-1 phi_i r_i / h_i, the smallest change of the weights in the norm
-of A, where phi_i are the derivatives of the network's output in its weights, A their Gauss-Newton
-precision and h_i = phi_i' A^-1 phi_i the row's leverage: pointwise optimal parameter sets, POPS
-(Swinburne and Perez 2025, Mach. Learn.: Sci. Technol., arXiv:2402.01810). At an input x it moves the
-prediction by phi(x)' delta_i, far where the features of a badly fitted row are active. The mean over
-rows of those squares grows with the leverage of x, which a posterior's standard deviation has in
-it already; so it is divided by what it would be if all rows missed by one standard deviation:
+A row i becomes exact by delta_i = A^-1 phi_i r_i / h_i, the smallest change of the weights in the
+norm of A. Here phi_i are the derivatives of the network's output in its weights, A their
+Gauss-Newton precision and h_i = phi_i' A^-1 phi_i the row's leverage: pointwise optimal parameter
+sets, POPS (Swinburne and Perez 2025, Mach. Learn.: Sci. Technol., arXiv:2402.01810). At an input x
+this change moves the prediction by phi(x)' delta_i, far where the features of a badly fitted row
+are active. The mean over rows of those squares grows with the leverage of x, which a posterior's
+standard deviation contains already. So it is divided by its value if all rows missed by one
+standard deviation:
 
     m(x)^2 = sum_i h_i (phi(x)' delta_i)^2 / sum_i h_i (phi(x)' delta_i / z_i)^2
 
-with scores z_i in place of residuals, each of a row left out, and rows weighted by leverage, as those
-with little of it would take absurd changes to become exact. What remains of the weights,
-(phi(x)' A^-1 phi_i)^2 / h_i, is the squared correlation under the posterior of the function at x and at
-the row, but for a factor of x. benchmarks/results/pops.md compares this with other forms.
+Here residuals are replaced by scores z_i, each of a row left out. Rows are weighted by leverage, as
+those with little leverage would take absurd changes to become exact. The remaining weights,
+(phi(x)' A^-1 phi_i)^2 / h_i, are the squared correlation under the posterior of the function at x
+and at the row, up to a factor of x. benchmarks/results/pops.md compares this with other forms.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ from tfbnn.posterior.record_kinds import NUMBER, POSITIVE, Kind, check_entries, 
 from tfbnn.spec.distributions import normal_cdf
 from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
 
-# Share of the weight that all rows have together at a typical input: what the mean over all rows counts, so
-# that nothing is divided by zero where no row is near.
+# Weight of the mean over all rows, as a share of the weight that all rows have together at a typical
+# input, so that nothing is divided by zero if no row is near.
 _LEAST_WEIGHT = 1e-3
-# Quantiles that stand for a calibrated distribution in its CRPS.
+# Quantiles that represent a calibrated distribution in its CRPS.
 _NUM_LEVELS = 1000
 METHODS = ("split", "loo")
 BY = (None, "stddev", "trust")
 SCALES = ("stddev", "misfit")
-# Numbers of standard deviations to either side of the mean, as far as coverage is told.
+# Numbers of standard deviations to either side of the mean for which coverage is reported.
 LEVELS = (1, 2, 3)
 MOST_GROUPS = 3
 
@@ -67,19 +68,22 @@ _KINDS: Mapping[str, Kind] = {
     "coverage_before": _ROWS_OF_NUMBERS,
     "coverage_after": _ROWS_OF_NUMBERS,
 }
-# Where rows were left out, or judged, in groups.
+# Only if rows were left out, or judged, in groups.
 _OF_GROUPS: Mapping[str, Kind] = {"num_groups": POSITIVE}
 
 
 @dataclass(frozen=True, eq=False)
 class Misfit(ReadOnlyArrays):
-    """Both sums as quadratic forms of the features of x, on common axes, per network and target.
+    """Both sums of m(x)^2 as quadratic forms of the features of x on common axes.
+
+    There are two forms for each network and target.
 
     Attributes:
-        directions: Columns are the axes: [M, K, P, P] in the dtype of the model, for M networks and P
-            features. Squared components of features along them add up to the sum below, 1 at a
+        directions: Columns are the axes: [M, K, P, P] in the dtype of the model, for M networks and
+            P features. Squared components of features along them add up to the denominator, 1 at a
             typical input.
-        squares: Mean squared scores along each axis [M, K, P], which weigh them in the sum above.
+        squares: Mean squared scores along each axis [M, K, P], the weights of these components in
+            the numerator.
     """
 
     directions: Array
@@ -88,12 +92,13 @@ class Misfit(ReadOnlyArrays):
     def mean_square(
         self, features: Array, network: int, target: int, own: Sequence[Array] = ()
     ) -> Array:
-        """Return the mean squared score around inputs [n], above 0.
+        """Compute the mean squared score around inputs [n], above 0.
 
         Args:
-            features: Theirs of one network and target [P, n].
-            network, target: Which.
-            own: For rows of the fit, their own terms in the sums above and below [n], to be left out.
+            features: Features of the inputs for one network and target [P, n].
+            network, target: Their numbers.
+            own: For rows of the fit, their own terms in numerator and denominator [n], to be left
+                out.
         """
         directions, squares = self.directions[network, target], self.squares[network, target]
         # In C order as in `with_ones`, and for the same reason.
@@ -107,13 +112,13 @@ class Misfit(ReadOnlyArrays):
 
 
 def central_levels(k: float) -> tuple[float, float]:
-    """Probabilities below and above which a normal distribution has k standard deviations."""
+    """Return the probabilities of a normal distribution below -k and below k standard deviations."""
     low = float(normal_cdf(np.array([-float(k)]))[0])
     return low, 1.0 - low
 
 
 def groups_of(by: str | None, edges: Array, stddev: Array, trust: Array) -> Array:
-    """Return the group of each prediction [n, K], by the fields of a `Calibration`."""
+    """Return the group of each prediction [n, K], from the fields of a `Calibration`."""
     if by == "trust":
         return np.repeat((trust < INSIDE).astype(int)[:, None], stddev.shape[1], axis=1)
     return np.sum(stddev > edges[:, None], axis=0)
@@ -124,9 +129,9 @@ class Calibrated(NamedTuple):
 
     Attributes:
         calibration: Calibration.
-        centre, spread: What scores are shifted and stretched by [n, K].
-        groups: Those of the calibration [n, K].
-        is_left: Which predictions keep their uncalibrated bars [n, K].
+        centre, spread: Shift and scale of the scores [n, K].
+        groups: Groups of the calibration [n, K].
+        is_left: Mask of the predictions that keep their uncalibrated error bars [n, K].
     """
 
     calibration: Calibration
@@ -136,48 +141,49 @@ class Calibrated(NamedTuple):
     is_left: Array
 
     def at(self, rows: Any) -> Calibrated:
-        """Return the part of some rows."""
+        """Return the predictions of some rows."""
         return Calibrated(self.calibration, *(array[rows] for array in self[1:]))
 
     def quantiles(self, levels: Sequence[float] | Array) -> Array:
-        """Return the t [Q, n, K] with these probabilities below."""
+        """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
         return self.centre + self.spread * self.calibration.quantiles(levels, self.groups)
 
     def points(self) -> Array:
-        """Quantiles that stand for the distribution in its CRPS, all with equal weights [M, n, K]."""
+        """Return equally weighted quantiles [M, n, K] that represent the distribution in its CRPS."""
         return self.quantiles((np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS)
 
     def cdf(self, t: Array) -> Array:
-        """Probability of less than t [n, K]."""
+        """Compute the probability of less than t [n, K]."""
         return self.calibration.probability((t - self.centre) / self.spread, self.groups)
 
     def log_density(self, t: Array) -> Array:
-        """Log density of each target at t [n, K]."""
+        """Compute the log density of each target at t [n, K]."""
         score = (t - self.centre) / self.spread
         return self.calibration.log_density(score, self.groups) - np.log(self.spread)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Findings of `BayesianMLP.calibrate`.
+    """Calibration of a model, the result of `BayesianMLP.calibrate`.
 
     Scores are targets less predicted means over predicted standard deviations, noise included, on
-    the scale the network sees; with a misfit over their products with its factors. Per target K and group B their distribution says how wide intervals
-    have to be, on either side.
+    the scale the network sees. With a misfit the standard deviations are multiplied by its factors.
+    For each of K targets and B groups the distribution of scores determines how wide intervals have
+    to be on either side.
 
     Attributes:
-        method: "split", by rows that the fit has not seen, or "loo", by leaving out its own.
-        by: What groups the rows: None, "stddev" or "trust".
-        num_rows: Rows that calibrated.
-        edges: Of `by="stddev"` the standard deviations between the groups [B - 1, K]; else [0, K].
+        method: "split", by rows that the fit has not seen, or "loo", by leaving out its own rows.
+        by: Grouping of the rows: None, "stddev" or "trust".
+        num_rows: Number of rows that calibrated.
+        edges: For `by="stddev"` the standard deviations between the groups [B - 1, K]; else [0, K].
         groups: Per group, per target the `ScoreDistribution`.
         coverage_before: Share of the rows within 1, 2 and 3 predicted standard deviations [3, K].
-        coverage_after: The same of calibrated intervals, each row judged by a calibration with four
-            fifths of the rows, it not among them.
+        coverage_after: The same for calibrated intervals. Each row is judged by a calibration with
+            four fifths of the rows, without the row itself.
         misfit: The `Misfit` whose factors multiply predicted standard deviations, or None.
         checked: `Predictions` by the rows that calibrated, in two halves, each judged by the
-            calibration of the other; None of a file, whose diagnostics have it.
-        num_groups: How many groups of rows that belong together these were; None: each by itself.
+            calibration of the other; None if read from a file, whose diagnostics hold it.
+        num_groups: Number of groups of rows that belong together; None if each row is by itself.
     """
 
     method: str
@@ -196,7 +202,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, entries: Any, scores: Array, misfit: Misfit | None = None) -> Calibration:
-        """Read what `to_json`, `scores` and `misfit` gave.
+        """Read the record from what `to_json`, `scores` and `misfit` returned.
 
         Raises:
             TypeError: For entries that are no such record.
@@ -241,7 +247,7 @@ class Calibration:
         return cls(method, by, count, edges, groups, before, after, misfit, num_groups=num_groups)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold, all but `scores` and `misfit`."""
+        """Return the entries that JSON can hold, all but `scores` and `misfit`."""
         return {
             "method": self.method,
             "by": self.by,
@@ -257,7 +263,7 @@ class Calibration:
 
     @property
     def scale(self) -> str:
-        """The scale that scores are divided by: "stddev", or with the factors of a misfit "misfit"."""
+        """The divisor of scores: "stddev", or "misfit" with the factors of a misfit."""
         return "stddev" if self.misfit is None else "misfit"
 
     @property
@@ -267,12 +273,12 @@ class Calibration:
         return np.concatenate(columns)
 
     def of(self, centre: Array, stddev: Array, trust: Array, factors: Array) -> Calibrated:
-        """Calibrate predictions with these means and standard deviations [n, K], noise included, transformed.
+        """Calibrate predictions with these means and standard deviations, noise included, transformed.
 
         Args:
             centre, stddev: [n, K].
             trust: Trust levels [n].
-            factors: Those of the misfit, else ones [n, K].
+            factors: Factors of the misfit, else ones [n, K].
         """
         spread = stddev * factors
         groups = self.groups_of(spread, trust)
@@ -283,7 +289,7 @@ class Calibration:
         """Return the group of each prediction [n, K].
 
         Args:
-            stddev: What scores are divided by [n, K]: predicted standard deviations, noise included,
+            stddev: Divisors of the scores [n, K]: predicted standard deviations, noise included,
                 transformed, times the factors of a misfit.
             trust: Trust levels [n].
         """
@@ -295,7 +301,7 @@ class Calibration:
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
 
     def probability(self, scores: Array, groups: Array) -> Array:
-        """Return the probability that a new score is smaller, of scores [n, K] of these groups: [n, K]."""
+        """Return the probability that a new score is smaller, for scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.probability)
 
     def score_at(self, levels: Array, groups: Array) -> Array:
@@ -307,31 +313,31 @@ class Calibration:
         return self._each(scores, groups, ScoreDistribution.log_density)
 
     def is_left(self, groups: Array, trust: Array, factors: Array) -> Array:
-        """Return which predictions keep their uncalibrated bars [n, K].
+        """Return the mask of predictions that keep their uncalibrated error bars [n, K].
 
-        Those outside the training inputs, of which no score told anything: where the calibrated bars
-        are the wider ones they hold there, too, else a bar would shrink on the way out.
+        They lie outside the training inputs, where there are no scores, and their calibrated error
+        bars are narrower. Without this rule error bars would shrink on the way out.
 
         Args:
             groups: [n, K].
             trust: Trust levels [n].
-            factors: Those of the misfit, else ones [n, K].
+            factors: Factors of the misfit, else ones [n, K].
         """
         narrower = self.bars[..., 0][groups, np.arange(groups.shape[1])] * factors < 1.0
         return narrower & (trust == OUTSIDE)[:, None]
 
     @cached_property
     def bars(self) -> Array:
-        """Half of the calibrated intervals over 1, 2 and 3 predicted standard deviations [B, K, 3]."""
+        """Half the calibrated intervals over 1, 2 and 3 predicted standard deviations [B, K, 3]."""
         ends = np.array([central_levels(k) for k in LEVELS])
         intervals = self.table(lambda one: one.quantile(ends))
         return 0.5 * (intervals[..., 1] - intervals[..., 0]) / LEVELS
 
     def summary(self, names: Sequence[str] = ()) -> str:
-        """Return what calibrated, and what it changes, in a few aligned lines.
+        """Return the calibration and its effect in a few aligned lines.
 
         Args:
-            names: Of the targets, where there are several.
+            names: Names of the targets, if there are several.
         """
         lines = labelled("calibration", self.lines(names))
         return "\n".join(f"{label:<13}{text}" for label, text in lines)
@@ -358,7 +364,7 @@ class Calibration:
 
     @property
     def text(self) -> str:
-        """One line on what calibrated."""
+        """One line on the method and the rows of the calibration."""
         each = "each" if self.num_groups is None else f"each of {self.num_groups} groups"
         how = {"split": "held-out rows", "loo": f"rows of the fit, {each} left out in turn"}
         grouped = "" if self.by is None else f", in {len(self.groups)} groups by {self.by}"
@@ -367,7 +373,7 @@ class Calibration:
 
     @property
     def in_short(self) -> str:
-        """`text`, and what becomes of bars of one standard deviation; of several targets the mean."""
+        """`text`, and the coverage of one standard deviation before and after, averaged over targets."""
         before, after = (
             100 * np.mean(shares[0]) for shares in (self.coverage_before, self.coverage_after)
         )
@@ -383,7 +389,7 @@ class Calibration:
         return f"the {part}{' third' * (len(self.groups) == 3)} of the error bars"
 
     def table(self, function: Callable[[ScoreDistribution], Any]) -> Array:
-        """Return the values of a function of each distribution [B, K, ...]."""
+        """Return the values of a function for each distribution [B, K, ...]."""
         return np.array([[function(one) for one in group] for group in self.groups])
 
     def _each(
@@ -402,7 +408,7 @@ class Calibration:
 
 @lru_cache(maxsize=8)  # the same for every tile of rows
 def _quantile_table(calibration: Calibration, levels: tuple[float, ...]) -> Array:
-    """Scores at probabilities [Q] of each distribution [B, K, Q]."""
+    """Return scores at probabilities [Q] of each distribution [B, K, Q]."""
     places = np.array(levels, dtype=float)
     return read_only(calibration.table(lambda one: one.quantile(places)))
 

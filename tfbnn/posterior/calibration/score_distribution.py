@@ -1,9 +1,9 @@
-"""Distribution of the distances of targets from their predictions, in predicted standard deviations.
+"""Distribution of scores: distances of targets from predictions, in predicted standard deviations.
 
-Among n scores and a new one that may change places with them, the new one is below the k-th smallest
-with probability k / (n + 1), whatever the distribution (Vovk, Gammerman and Shafer 2022,
-Algorithmic Learning in a Random World, chapter 7): that is the body. It ends with the ranks; beyond
-them goes on, on either side of the median, the Student's t that fits the scores of that side.
+If a new score is exchangeable with n scores, it is below the k-th smallest with probability
+k / (n + 1), whatever the distribution (Vovk, Gammerman and Shafer 2022, Algorithmic Learning in a
+Random World, chapter 7). This is the body, which ends with the ranks. Beyond them, on either side
+of the median, continues the Student's t that fits the scores of that side.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 from tfbnn.spec.distributions import student_t_cdf, student_t_quantile
 from tfbnn.system.arrays import Array, ReadOnlyArrays
 
-# The rank from either end where the body ends: the outermost scores say where the next ones lie, and
-# nothing of where those beyond do.
+# Rank from either end at which the body ends: the outermost scores show where the next ones lie, but
+# not where those beyond them do.
 _LAST_RANK = 2
 FEWEST_SCORES = 20
-# More scores than these are kept as so many of their quantiles.
+# If there are more scores, this many of their quantiles are kept instead.
 MOST_SCORES = 10_000
-# Degrees of freedom that are tried: where tails are heavier no fit is to be trusted, and those at the
-# end are normal within a percent out to three standard deviations.
+# Range of degrees of freedom. With heavier tails no fit can be trusted, and the largest is normal
+# within a percent out to three standard deviations.
 DF_RANGE = (1.0, 300.0)
 _NUM_DF, _STEPS_OF_SCALE = 60, 100
-# Relative to the largest distance from the median.
+# Least scale, relative to the largest distance from the median.
 _LEAST_SCALE = 1e-6
 
 
@@ -37,7 +37,7 @@ class Side(NamedTuple):
     """Student's t of the scores on one side of the median.
 
     Attributes:
-        scale: Of the same unit as scores.
+        scale: Scale, in the unit of scores.
         df: Degrees of freedom.
     """
 
@@ -46,11 +46,15 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, distances: Array, least: float) -> Side:
-        """Return that of largest likelihood among 60 degrees of freedom, of distances [n] from the median.
+        """Fit the Student's t of largest likelihood, of 60 degrees of freedom, to distances from the median.
 
-        The scale of each follows by iteration of its own equation (Dempster, Laird and Rubin 1980,
-        in Multivariate Analysis V, 35: scale mixtures of normals). It is `least` at least, where many
-        scores are one and the same.
+        For each of them the scale follows by iteration of its own equation (Dempster, Laird and
+        Rubin 1980, in Multivariate Analysis V, 35: scale mixtures of normals). It is at least
+        `least`, for the case that many scores are equal.
+
+        Args:
+            distances: [n].
+            least: The least scale.
         """
         df = np.geomspace(*DF_RANGE, _NUM_DF)[:, None]
         squares = np.square(distances)
@@ -62,7 +66,7 @@ class Side(NamedTuple):
         return max(sides, key=lambda side: float(np.mean(side.log_density(distances))))
 
     def log_density(self, distances: Array) -> Array:
-        """Return that of the whole Student's t, at either side of its middle."""
+        """Compute the log density of the whole Student's t, on either side of its middle."""
         scale, df = self
         constant = lgamma((df + 1) / 2) - lgamma(df / 2) - 0.5 * np.log(df * pi) - np.log(scale)
         return constant - 0.5 * (df + 1) * np.log1p(np.square(distances / scale) / df)
@@ -70,11 +74,11 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScoreDistribution(ReadOnlyArrays):
-    """The distribution of a new score.
+    """Distribution of a new score.
 
     Attributes:
         scores: Ascending [n], at least 20.
-        sides: Below and above the median.
+        sides: Sides below and above the median.
     """
 
     scores: Array
@@ -82,7 +86,10 @@ class ScoreDistribution(ReadOnlyArrays):
 
     @classmethod
     def of(cls, scores: Array) -> ScoreDistribution:
-        """Make it of at least 20 scores [n] in any order; of very many their quantiles are kept."""
+        """Build the distribution from at least 20 scores [n] in any order.
+
+        If there are very many scores, their quantiles are kept instead.
+        """
         ordered, count = np.sort(scores), len(scores)
         if count > MOST_SCORES:
             places = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
@@ -101,7 +108,7 @@ class ScoreDistribution(ReadOnlyArrays):
         return ranks / (count + 1), self.scores[ranks - 1]
 
     def quantile(self, levels: Array) -> Array:
-        """Scores at probabilities in (0, 1), of the same shape."""
+        """Compute scores at probabilities in (0, 1), in the same shape."""
         places, scores = self._body
         found = np.interp(levels, places, scores)
         for side, end, is_tail, start in self._tails(levels, places):
@@ -110,7 +117,10 @@ class ScoreDistribution(ReadOnlyArrays):
         return found
 
     def probability(self, scores: Array) -> Array:
-        """Probability that a new score is smaller: the inverse of `quantile`, of the same shape."""
+        """Compute the probability that a new score is smaller, in the same shape.
+
+        It is the inverse of `quantile`.
+        """
         places, body = self._body
         found = np.interp(scores, body, places)
         for side, end, is_tail, start in self._tails(scores, body):
@@ -119,13 +129,16 @@ class ScoreDistribution(ReadOnlyArrays):
         return found
 
     def log_density(self, scores: Array) -> Array:
-        """Log density of a new score, that of the Student's t: ranks have none. The same shape."""
+        """Compute the log density of a new score, in the same shape.
+
+        It is that of the Student's t, as ranks have no density.
+        """
         median = np.median(self.scores)
         below, above = (side.log_density(scores - median) for side in self.sides)
         return np.where(scores < median, below, above)
 
     def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array, Array]]:
-        """Yield (side, index of its end, mask of the values beyond, t quantile there) of each side with any."""
+        """Yield (side, index of its end, mask of the values beyond, t quantile there) for each side with any."""
         for side, end, is_tail in zip(self.sides, (0, -1), (values < body[0], values > body[-1])):
             if is_tail.any():
                 yield side, end, is_tail, student_t_quantile(self._body[0][[end]], side.df)

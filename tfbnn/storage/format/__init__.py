@@ -1,1 +1,1 @@
-"""Names, bytes and seals: what both kinds of files share."""
+"""Names, limits, seals and checks shared by model files and the files of run folders."""

@@ -1,8 +1,8 @@
-"""Opens the datasets of a tfbnn file, after checking that it holds nothing but what is known.
+"""Access to the datasets of a tfbnn file, after a check that it holds only known objects.
 
-Every object is checked before it is read, see `tfbnn.data.hdf5` on why: what the schema does not
-know is refused. Memory errors of the HDF5 library itself are beyond such
-checks; for them there is `tfbnn.storage.model.untrusted`.
+Every object is checked before it is read (`tfbnn.data.hdf5` explains why). Objects that are not in
+the schema are refused. Such checks cannot prevent memory errors of the HDF5 library itself;
+`tfbnn.storage.model.untrusted` guards against them.
 """
 
 import contextlib
@@ -30,16 +30,16 @@ _TYPES = {dtype: h5t.py_create(np.dtype(dtype)) for dtype in schema.ARRAY_DTYPES
 def opened_datasets(
     file: BinaryIO, max_bytes: int, kind: FileKind = schema.MODEL
 ) -> Iterator[tuple[int, dict[str, h5py.Dataset]]]:
-    """Yield the version of an open file's format, and its datasets by name, none of them read yet.
+    """Yield the format version of an open file, and its datasets by name, without reading them.
 
     Args:
         file: Open binary file, whose seal has been checked.
-        max_bytes: Largest size of all arrays together.
-        kind: The FileKind that the file must be of.
+        max_bytes: Maximum size of all arrays together.
+        kind: Required kind of the file.
 
     Raises:
         ModelFileError: For anything that the schema does not allow.
-        Exception: Whatever the HDF5 library makes of a damaged file.
+        Exception: Any exception that the HDF5 library raises for a damaged file.
     """
     size = content_size(file)
     _check_superblock(file, size, kind)
@@ -62,7 +62,7 @@ def opened_datasets(
 
 
 def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
-    """Refuse a file that does not begin at byte 0 or does not end where its content does.
+    """Check that the HDF5 part begins at byte 0 and ends at byte `size`.
 
     The layout is that of the superblock versions 2 and 3 in the HDF5 file format specification.
     """
@@ -82,7 +82,7 @@ def _check_superblock(file: BinaryIO, size: int, kind: FileKind) -> None:
 
 
 def _checked_version(root: h5g.GroupID, kind: FileKind) -> int:
-    """Return the version of the file's format, after a look at all attributes."""
+    """Check all attributes of the root, and return the version of the file's format."""
     names, other = _attribute_names(root), f"this HDF5 file is not a {kind.title}"
     if "format" not in names:
         raise ModelFileError(f"{other}: it has no attribute 'format'.")
@@ -128,7 +128,7 @@ def _attribute(root: h5g.GroupID, name: str) -> str | int:
 
 
 def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID]:
-    """Return the datasets of the schema, dict name -> open dataset; other entries are refused."""
+    """Open the datasets of the schema, dict name -> open dataset; refuse all other entries."""
     nodes, groups = {"": root}, _groups(kind)
     limit = schema.MAX_ARRAYS if kind.has_arrays else len(kind.datasets) + len(kind.optional)
     for group, members in groups.items():
@@ -145,7 +145,10 @@ def _find_datasets(root: h5g.GroupID, kind: FileKind) -> dict[str, h5d.DatasetID
 
 
 def _groups(kind: FileKind) -> dict[str, list[str]]:
-    """Return a dict group -> its entries, groups and datasets but numbered ones; the root comes first."""
+    """Return a dict group -> groups and datasets in it, beginning with the root.
+
+    Numbered arrays are not listed.
+    """
     groups: dict[str, list[str]] = {"": []}
     if kind.has_arrays:
         groups = {"": [schema.ARRAYS], schema.ARRAYS: []}
@@ -173,7 +176,10 @@ def _refuse_others(what: str, found: Iterable[str], expected: Iterable[str]) -> 
 
 
 def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
-    """Open one entry of a group if it is a hard link to an object of the kind, no attributes."""
+    """Open an entry of a group.
+
+    It must be a hard link to an object of this kind, which must have no attributes.
+    """
     member = name.rpartition("/")[2].encode()
     if not is_hard_link(group, member):
         raise ModelFileError(f"{name} must be a hard link, found a link to somewhere else.")
@@ -187,10 +193,10 @@ def _open(group: h5g.GroupID, name: str, kind: type) -> Any:
 
 
 def _check_dataset(name: str, dataset: h5d.DatasetID, file_kind: FileKind) -> tuple[int, int]:
-    """Refuse a dataset that is not plain numbers kept whole in this file.
+    """Check that a dataset consists of plain numbers that are stored completely in this file.
 
     Returns:
-        (Bytes of its values, bytes that they take in the file).
+        (Size of the values in bytes, size of their storage in the file in bytes).
     """
     if fault := reach_fault(dataset, STANDARD_FILTERS):
         raise ModelFileError(f"{name} {fault}.")

@@ -1,14 +1,16 @@
-"""Every name inside a tfbnn file, and every limit on what is read. Nobody else writes a name.
+"""Names of all objects in a tfbnn file, and the limits on what is read.
 
-Groups and statistics carry ArviZ names. A dataset is described by the dtypes it may have and by the
-names of its dimensions; equal names mean equal sizes all over the file. Sizes are those of the
-model (param, input) or free: chain, draw, row (of reference inputs), basin, byte; level is 2, and column
-is `input`, or 1 where only variances are kept. In runs with collapsed readout, readout is the
-number of the last layer's parameters, group 1 or the number of outputs, and triangle the number of
-entries on and above the diagonal of a square matrix of the last layer's inputs and bias.
+No other module defines such names. Groups and statistics have ArviZ names. A dataset is described
+by its allowed dtypes and by the names of its dimensions. Dimensions of the same name have the same
+size in the whole file. Some sizes follow from the model (param, input); chain, draw, row (of
+reference inputs), basin and byte are free. The size of level is 2; that of column is `input`, or 1
+if only variances are stored. In runs with collapsed readout, readout is the number of the last
+layer's parameters, group is 1 or the number of outputs, and triangle is the number of entries on
+and above the diagonal of a square matrix of the last layer's inputs and bias.
 
-Files of a run folder hold metadata and numbered arrays, whose names and shapes the metadata list:
-the state of a chain is what its kernel says, so no list of names could be complete.
+Files of a run folder hold metadata and numbered arrays. The metadata list the names and shapes of
+these arrays: each kernel defines the state of its chains, so no fixed list of names could be
+complete.
 """
 
 import json
@@ -23,8 +25,8 @@ from tfbnn.exceptions import ModelFileError
 
 Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the dimensions
 
-# Every version from 1 on is read by all later releases; tests/golden holds files of each that was
-# released. The one after the last of them is open: it may change until it is released.
+# Every later release reads all versions from 1 on; tests/golden holds files of each released
+# version. FORMAT_VERSION may still change while it is newer than RELEASED_VERSION.
 RELEASED_VERSION, FORMAT_VERSION = 2, 3
 
 # Attributes of the root; other objects have none.
@@ -35,7 +37,7 @@ ATTRIBUTES: dict[str, type[str] | type[int]] = {
     "inference_library_version": str,
 }
 
-METADATA = "metadata"  # UTF-8 JSON, an object with these keys, and what belongs to them
+METADATA = "metadata"  # UTF-8 JSON, an object with these keys and types
 METADATA_KINDS: dict[str, type | UnionType] = {
     "spec": dict,
     "x_pipeline": list,
@@ -50,7 +52,7 @@ METADATA_KINDS: dict[str, type | UnionType] = {
     "basins": dict | None,
     "coding": list | None,
 }
-# What each version added to the metadata, with what files of the versions before it mean.
+# Entries that each version added to the metadata, with the values that older files imply.
 ADDED_METADATA: dict[int, dict[str, Any]] = {
     2: {"vector_target": False, "calibration": None, "basins": None, "coding": None},
     3: {},  # settings of priors, which older files leave out, and specs of Keras models
@@ -72,7 +74,7 @@ TRAINING_INPUTS = {key: f"constant_data/x_{key}" for key in _INPUT_DIMENSIONS}
 
 READOUTS = {"mean": "posterior/readout_mean", "factor": "posterior/readout_factor"}
 
-MODE = "posterior/mode"  # around which the network was made linear
+MODE = "posterior/mode"  # point around which the network was linearised
 ROW_DIGESTS = "constant_data/row_digests"
 SCORES = "constant_data/calibration_scores"
 RHAT_WITHIN = "constant_data/basins_rhat"
@@ -92,8 +94,8 @@ DATASETS: dict[str, Description] = {
     **{TRAINING_INPUTS[key]: (("<f8",), names) for key, names in _INPUT_DIMENSIONS.items()},
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
-# Files of runs with collapsed readout have the first two, or the first of them; those whose draws are
-# of a normal distribution its mode.
+# Files of runs with collapsed readout have the first two datasets, or only the first. Files whose
+# draws come from a normal distribution have its mode.
 OPTIONAL_DATASETS: dict[str, Description] = {
     READOUTS["mean"]: (("<f4", "<f8"), ("chain", "draw", "readout")),
     READOUTS["factor"]: (("<f4", "<f8"), ("chain", "draw", "group", "triangle")),
@@ -107,7 +109,7 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     GIVEN["y"]: (("<f8",), ("given", "target")),
     GIVEN["noise"]: (("<f8",), ("given", "target")),
 }
-# What each version added to the datasets; files of the versions before it do not have them.
+# Datasets that each version added; files of older versions do not have them.
 ADDED_DATASETS: dict[int, tuple[str, ...]] = {
     2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN, *MISFIT.values()),
     3: tuple(GIVEN.values()),
@@ -117,27 +119,28 @@ ADDED_DATASETS: dict[int, tuple[str, ...]] = {
 ARRAYS = "arrays"
 ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<u4", "<i8", "|u1")
 MAX_ARRAYS, MAX_GROUPS = 1000, 100_000
-# Arrays of a checkpoint: of the segments committed so far, and, below STATE, those of the caller.
+# Arrays of a checkpoint: digests and lengths of the committed segments, and the caller's below
+# STATE.
 DIGESTS, LENGTHS, STATE = "segments/sha256", "segments/length", "state"
 DIGEST_BYTES = 32
 
 
 def array_name(index: int) -> str:
-    """Name of the dataset of a numbered array."""
+    """Return the dataset name of a numbered array."""
     return f"{ARRAYS}/{index}"
 
 
 class FileKind(NamedTuple):
-    """Content of files of one kind.
+    """Kind of a file: its format and datasets.
 
     Attributes:
-        title: What such a file is called in messages.
+        title: Name of such a file in messages.
         format: Value of the attribute 'format'.
-        version: Value of the attribute 'format_version' of files that are written; those of all
-            versions from 1 on are read.
-        datasets: Dict name -> Description.
-        optional: The same of datasets that may be missing, in groups that have others.
-        has_arrays: Whether numbered arrays come on top.
+        version: Value of the attribute 'format_version' in written files; files of all versions
+            from 1 on can be read.
+        datasets: Required datasets, dict name -> Description.
+        optional: Optional datasets, in groups that also have required ones.
+        has_arrays: Whether the file also has numbered arrays.
     """
 
     title: str
@@ -156,24 +159,24 @@ SEGMENT = FileKind("segment of a tfbnn run", "tfbnn-segment", 1)
 CHECKPOINT = FileKind("checkpoint of a tfbnn run", "tfbnn-checkpoint", 1)
 
 MAX_BYTES = 2 * 2**30  # of a file, and of all its arrays together, unless the caller allows more
-# A dataset larger than the second may take this many times the bytes that it has in the file.
+# A dataset larger than SMALL_BYTES may expand to at most MAX_EXPANSION times its bytes in the file.
 MAX_EXPANSION, SMALL_BYTES = 1000, 16 * 2**20
 MAX_ATTRIBUTE_BYTES = 1024
 MAX_DEPTH = 8  # of nested objects and lists in the metadata
-MAX_RUN_DEPTH = 12  # in those of a run folder, which quote a model's
-# JSON takes up to 25 times its length in memory once it is parsed. Names are as long as users like, so
-# metadata may be long too, but what is longer than the first must have as many bytes in the file: a
-# small file then stands for little memory.
+MAX_RUN_DEPTH = 12  # in the metadata of a run folder, which contain those of a model
+# Parsed JSON takes up to 25 times its length in memory. Users' names may be long, so metadata may
+# be long, too. Metadata longer than SMALL_METADATA_BYTES must not be compressed, so that a small
+# file cannot take much memory.
 SMALL_METADATA_BYTES, MAX_METADATA_BYTES = 256 * 2**10, 64 * 2**20
-# What sampling, a diagnosis, stacking and a compression may add to what a fit begins with.
+# Bytes that sampling, a diagnosis, stacking and a compression may add to the metadata of a new fit.
 RESERVED_METADATA_BYTES = 4 * 2**20
 
 
 def to_json(value: Any) -> bytes:
-    """Return the bytes of a value.
+    """Encode a value as JSON bytes.
 
     Raises:
-        TypeError, ValueError: For what JSON cannot hold, NaN and infinity among them.
+        TypeError, ValueError: For values that JSON cannot represent, including NaN and infinity.
     """
     return json.dumps(value, allow_nan=False, default=_plain).encode()
 
@@ -196,7 +199,11 @@ def parse_json(text: bytes, max_depth: int = MAX_DEPTH) -> Any:
 
 
 def check_length(num_bytes: int, reserved: int = 0) -> None:
-    """Refuse metadata that leave less room than is reserved. Raises ModelFileError."""
+    """Check that the metadata leave at least `reserved` bytes below the limit.
+
+    Raises:
+        ModelFileError: When they do not.
+    """
     limit = MAX_METADATA_BYTES - reserved
     if num_bytes > limit:
         raise ModelFileError(f"metadata must have at most {limit} bytes, found {num_bytes}.")
@@ -219,7 +226,7 @@ def _finite(text: str) -> float:
 
 
 def _depth(value: Any) -> int:
-    """Return how many objects and lists lie inside each other."""
+    """Return the nesting depth of objects and lists."""
     if not isinstance(value, (dict, list)):
         return 0
     entries = value.values() if isinstance(value, dict) else value
@@ -227,7 +234,7 @@ def _depth(value: Any) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers as Python's."""
+    """Convert a NumPy number to a Python number."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a tfbnn file")

@@ -1,7 +1,7 @@
-"""The seal of a tfbnn file: a SHA-256 of everything before it, behind the end of what HDF5 reads.
+"""Seal of a tfbnn file: a SHA-256 of the HDF5 content, appended after the content.
 
-The HDF5 library knows where its data end and does not look further; opened for writing, it cuts
-the seal off.
+The HDF5 library knows where its data end and does not read further. If it opens the file for
+writing, it cuts the seal off.
 """
 
 import hashlib
@@ -26,20 +26,20 @@ _BLOCK = 2**20
 
 
 def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -> bytes:
-    """Write an HDF5 file that says what it is, with its seal, at once or not at all.
+    """Write a sealed HDF5 file atomically.
 
-    The file is made in memory. A full disk then meets plain writes: where the HDF5 library itself
-    runs out of space, it cannot close its file, and may end the process. It costs memory of the
-    size of the file for the time of the write. What is there is replaced once the new file is
+    The file is first made in memory, which takes memory of the size of the file during the write. A
+    full disk then only affects plain writes: if the HDF5 library itself runs out of space, it
+    cannot close its file, and may end the process. An existing file is replaced once the new one is
     complete.
 
     Args:
         path: File name.
-        kind: FileKind of the file.
-        datasets: Dict name -> array, in the order in which they are to lie in the file.
+        kind: Kind of the file.
+        datasets: Dict name -> array, in the order of the file.
 
     Returns:
-        The SHA-256 of the file without its seal, 32 bytes.
+        SHA-256 of the file without its seal, 32 bytes.
 
     Raises:
         FileNotFoundError: When the folder does not exist.
@@ -49,7 +49,7 @@ def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -
     with h5py.File(image, "w", libver=("v110", "v110")) as file:
         values = (kind.format, kind.version, "tfbnn", __version__)
         for name, value in zip(schema.ATTRIBUTES, values):
-            # Texts of fixed length: others lie on a heap, which is one more thing to go wrong.
+            # Texts of fixed length, as variable ones need a heap, which could be damaged, too.
             file.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
         for name, array in datasets.items():
             file.create_dataset(name, data=array)
@@ -62,12 +62,12 @@ def write_sealed(path: StrPath, kind: FileKind, datasets: Mapping[str, Array]) -
 
 
 def seal(path: StrPath) -> None:
-    """Write the seal of a tfbnn file anew, after a deliberate edit.
+    """Renew the seal of a tfbnn file after a deliberate edit.
 
-    Whether the content makes sense is not judged here but when it is loaded.
+    The content is not checked here, but when the file is loaded.
 
     Args:
-        path: The file.
+        path: Path of the file.
 
     Raises:
         OSError: When the file cannot be read or written.
@@ -83,7 +83,7 @@ def seal(path: StrPath) -> None:
 
 
 def is_sealed(path: StrPath) -> bool:
-    """Return whether a file has the mark of a seal, so that tfbnn wrote it; its content is not read.
+    """Return whether a file has the mark of a seal, which tfbnn writes; its content is not read.
 
     Raises:
         OSError: When the file cannot be read.
@@ -93,17 +93,17 @@ def is_sealed(path: StrPath) -> bool:
 
 
 def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
-    """Refuse an open file whose seal is missing or does not fit its content.
+    """Check that an open file has a seal that matches its content.
 
     Args:
         file: Open binary file.
-        title: What the file should be, for the message.
+        title: Expected kind of file, for the message.
 
     Returns:
-        The SHA-256 of the content.
+        SHA-256 of the content.
 
     Raises:
-        ModelFileError: For such a file.
+        ModelFileError: When the seal is missing or does not match.
     """
     if not _has_mark(file):
         raise ModelFileError(
@@ -120,12 +120,12 @@ def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
 
 
 def content_size(file: BinaryIO) -> int:
-    """Return the number of bytes before the seal of an open file that has one."""
+    """Return the number of bytes before the seal of an open sealed file."""
     return os.fstat(file.fileno()).st_size - _SIZE
 
 
 def _has_mark(file: BinaryIO) -> bool:
-    """Return whether there is a seal, behind whose mark the file then stands."""
+    """Return whether there is a seal; the file position is then just after its mark."""
     size = content_size(file)
     if size < 0:
         return False
@@ -134,7 +134,7 @@ def _has_mark(file: BinaryIO) -> bool:
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-    """SHA-256 of the first `size` bytes."""
+    """Compute the SHA-256 of the first `size` bytes."""
     digest = hashlib.sha256()
     file.seek(0)
     while size:

@@ -1,1 +1,1 @@
-"""The model file."""
+"""Reading and writing of model files."""

@@ -1,6 +1,6 @@
-"""Between an ensemble and the named arrays of a model file, with the checks that they agree.
+"""Conversion between an ensemble and the named arrays of a model file, with consistency checks.
 
-One of the arrays is JSON: everything that is not an array.
+One of the arrays is a JSON text with all metadata, that is, everything that is not an array.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,11 +34,11 @@ from tfbnn.system.arrays import Array
 
 
 def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
-    """Return the metadata of an ensemble as an array of bytes.
+    """Encode the metadata of an ensemble as an array of bytes.
 
     Args:
         ensemble: Ensemble.
-        created_at: Time as text, or None to keep what the provenance says.
+        created_at: Creation time as text, or None to keep that of the provenance.
     """
     metadata = {name: getattr(ensemble, name) for name in schema.METADATA_KINDS}
     if created_at is not None:
@@ -52,20 +52,21 @@ def encode_metadata(ensemble: Ensemble, created_at: str | None) -> Array:
 def decode_metadata(
     array: Array | h5py.Dataset, version: int, custom: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Parse the bytes of the metadata; names of classes and functions are looked up in tables.
+    """Decode the bytes of the metadata; names of classes and functions are looked up in tables.
 
     Args:
-        array: The bytes, as array or as dataset of an open file.
-        version: Of the format; what later ones added has the meaning it had without.
-        custom: Classes of the caller's own that the model may have.
+        array: The bytes, as an array or as a dataset of an open file.
+        version: Version of the format. Entries that later versions added get the value that files
+            of this version imply.
+        custom: Custom classes that the model may use.
 
     Returns:
-        Dict with the keys of the schema: arguments of `Ensemble`, but those of calibration and basins
-        their entries.
+        Dict with the keys of the schema. The values are arguments of `Ensemble`, except those of
+        calibration and basins, which stay JSON entries.
 
     Raises:
-        ModelFileError, ValueError, TypeError, KeyError: For anything `encode_metadata` cannot have
-            written.
+        ModelFileError, ValueError, TypeError, KeyError: For bytes that `encode_metadata` cannot
+            have written.
     """
     schema.check_length(array.size)
     metadata = parse_json(array[()].tobytes())
@@ -86,7 +87,7 @@ def decode_metadata(
     for name in ("x_pipeline", "y_pipeline"):
         parsed[name] = Pipeline.from_json(metadata[name])
     for name in ("spec", "x_pipeline", "y_pipeline"):
-        # Entries that the model does not know must not pass unseen.
+        # Unknown entries must not be ignored silently.
         if parsed[name].to_json() != metadata[name]:
             raise ModelFileError(f"{name} in metadata has entries that are unknown or missing.")
     parsed["provenance"] = Provenance.from_json(metadata["provenance"])
@@ -97,10 +98,10 @@ def decode_metadata(
 
 
 def check_metadata(ensemble: Ensemble) -> None:
-    """Refuse names, labels, records and transforms that do not belong to the model.
+    """Check that names, labels, records and transforms fit the model.
 
     Raises:
-        ModelFileError, TypeError, ValueError: Names what does not.
+        ModelFileError, TypeError, ValueError: For an entry that does not; the message names it.
     """
     spec, names = ensemble.spec, ensemble.feature_names
     _require(
@@ -143,13 +144,15 @@ def check_metadata(ensemble: Ensemble) -> None:
 
 
 def check_can_be_written(ensemble: Ensemble) -> None:
-    """Refuse names, labels and settings that no file could hold, whatever is drawn and said later.
+    """Check before a fit that names, labels and settings can be written to a file.
+
+    Space is reserved for the metadata that the fit will add.
 
     Args:
-        ensemble: Ensemble, whose arrays are not looked at.
+        ensemble: Ensemble; its arrays are not checked.
 
     Raises:
-        ModelFileError, TypeError, ValueError: As `decode_metadata` and `check_metadata`.
+        ModelFileError, TypeError, ValueError: As in `decode_metadata` and `check_metadata`.
     """
     array = encode_metadata(ensemble, None)
     schema.check_length(array.size, reserved=schema.RESERVED_METADATA_BYTES)
@@ -158,11 +161,11 @@ def check_can_be_written(ensemble: Ensemble) -> None:
 
 
 def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Array]:
-    """Return the arrays of a model file that hold an ensemble: dict name -> array.
+    """Convert an ensemble to the arrays of a model file: dict name -> array.
 
     Args:
         ensemble: Ensemble.
-        created_at: Time as text, for the metadata.
+        created_at: Creation time as text, or None to keep that of the provenance.
     """
     calibration, basins = ensemble.calibration, ensemble.basins
     arrays: dict[str, Any] = {
@@ -184,7 +187,7 @@ def to_arrays(ensemble: Ensemble, created_at: str | None = None) -> dict[str, Ar
         arrays |= {name: getattr(part, key, None) for key, name in names.items()}
     for key, dtype in schema.STATISTICS.items():
         arrays[f"{schema.SAMPLE_STATS}/{key}"] = ensemble.sample_stats[key].astype(dtype)
-    # In the order of the schema, in which whoever reads foreign files expects them.
+    # The reader of untrusted files expects the order of the schema.
     known = schema.DATASETS | schema.OPTIONAL_DATASETS
     return {name: arrays[name] for name in known if arrays[name] is not None}
 
@@ -194,17 +197,17 @@ def from_arrays(
     version: int = schema.FORMAT_VERSION,
     custom: Sequence[Any] = (),
 ) -> Ensemble:
-    """Return the ensemble that the arrays of a model file hold.
+    """Convert the arrays of a model file to an ensemble.
 
     Args:
-        datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read once
-            their sizes are known to be those of the model.
-        version: Of the format of the file.
-        custom: Classes of the caller's own that the model may have, see `with_custom`.
+        datasets: Dict name -> NumPy array, or dataset of an open file. Datasets are read after
+            their sizes have been checked against the model.
+        version: Version of the file format.
+        custom: Custom classes that the model may use, see `with_custom`.
 
     Raises:
-        ModelFileError: When they contradict each other or cannot be of a fitted model.
-        ValueError, TypeError, KeyError: For metadata that describe no model.
+        ModelFileError: When the arrays contradict each other or cannot belong to a fitted model.
+        ValueError, TypeError, KeyError: For metadata that do not describe a model.
     """
     for added, names in schema.ADDED_DATASETS.items():
         for name in names:
@@ -257,7 +260,10 @@ def from_arrays(
 
 
 def _parts(arrays: Mapping[str, Array], names: Mapping[str, str], *needed: str) -> dict[str, Array]:
-    """Return a dict key -> array of those there are, which the `needed` arrays have to go with."""
+    """Return the arrays in `names` that are present, dict key -> array.
+
+    If there are any, the `needed` arrays must be present, too.
+    """
     found = {key: arrays[name] for key, name in names.items() if name in arrays}
     if found:
         together = sorted({*(names[key] for key in found), *needed})
@@ -271,7 +277,7 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _check_networks(ensemble: Ensemble) -> None:
-    """Refuse a mode beside what only networks have, and a misfit of other networks than the model's."""
+    """Refuse a mode that the draws do not allow, and a misfit with another number of networks."""
     is_normal = ensemble.provenance.not_sampled is not None and ensemble.num_chains == 1
     is_whole = ensemble.readouts is None and not ensemble.is_compressed
     _require(
@@ -289,7 +295,7 @@ def _check_networks(ensemble: Ensemble) -> None:
 
 
 def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
-    """Return a dict dimension -> size, the same in all arrays, at least one."""
+    """Return a dict dimension -> size; sizes must be positive and the same in all arrays."""
     sizes: dict[str, int] = {}
     present = set(schema.DATASETS) | set(arrays)
     for name, (_, dimensions) in (schema.DATASETS | schema.OPTIONAL_DATASETS).items():
@@ -310,7 +316,7 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
 
 
 def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
-    """Refuse sizes of dimensions that do not belong to the model."""
+    """Check the sizes of the dimensions against the model."""
     features = 0 if spec.readout is None else spec.readout.layer.kernel.shape[0] + 1
     outputs = spec.num_outputs
     expected = {
@@ -336,7 +342,7 @@ def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
         sizes.get("given", 0) <= MOST_ROWS,
         f"{schema.GIVEN['x']} must have at most {MOST_ROWS} rows, found {sizes.get('given')}",
     )
-    # A diagnosis takes every network at every one of them.
+    # A diagnosis evaluates every network at every reference row.
     _require(
         sizes["row"] <= MAX_REFERENCE_ROWS,
         f"{schema.X_REFERENCE} must have at most {MAX_REFERENCE_ROWS} rows, found {sizes['row']}",
@@ -344,14 +350,14 @@ def _check_sizes(sizes: Mapping[str, int], spec: NetworkSpec) -> None:
 
 
 def _check_numbers(arrays: Mapping[str, Array], spec: NetworkSpec) -> None:
-    """Refuse numbers that no fit leaves, whatever else the file says."""
+    """Refuse dtypes and values that no fit can produce."""
     for name in (schema.THETA, *schema.READOUTS.values(), schema.MODE):
         if name in arrays:
             found = arrays[name].dtype
             _require(found == spec.dtype, f"{name} must be {spec.dtype}, found {found}")
     for name, values in arrays.items():
         if not name.startswith((schema.SAMPLE_STATS, schema.RHAT_WITHIN)):
-            # NaN and infinity show in the extremes, which need no mask of the size of the array.
+            # Minimum and maximum reveal NaN and infinity, without a mask of the size of the array.
             is_finite = np.isfinite([values.min(), values.max()]).all()
             _require(bool(is_finite), f"{name} must be finite, found NaN or infinity")
     for name in (f"{schema.SAMPLE_STATS}/n_steps", schema.MISFIT["squares"]):

@@ -1,7 +1,7 @@
-"""The model file: one sealed HDF5 file with the sampled networks and all it takes to use them.
+"""Model file: one sealed HDF5 file with the sampled networks and everything needed to use them.
 
-It is read as far as needed to know that it is sound, in this order: size and seal, in plain Python;
-every object of the HDF5 file, before its content; the content, against the model it describes.
+A file is checked in three steps: size and seal, in plain Python; every object of the HDF5 file,
+before its content is read; and the content, which must agree with the model that it describes.
 """
 
 import os
@@ -22,7 +22,7 @@ _ENDINGS_OF_OTHERS = (".keras", ".onnx", ".pkl", ".joblib", ".pt", ".npz")
 
 
 def write_model(ensemble: Ensemble, path: StrPath) -> None:
-    """Write an ensemble to `path`, replacing what is there only once the new file is complete.
+    """Write an ensemble to `path`; an existing file is replaced once the new one is complete.
 
     Args:
         ensemble: Ensemble.
@@ -31,7 +31,7 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
     Raises:
         FileNotFoundError: When the folder does not exist.
         ValueError: For a name with the ending of another format.
-        ModelFileError: For an ensemble that contradicts itself: it could not be loaded.
+        ModelFileError: For an ensemble that contradicts itself, so that it could not be loaded.
         OSError: When the file cannot be written.
     """
     if os.fspath(path).lower().endswith(_ENDINGS_OF_OTHERS):
@@ -56,14 +56,14 @@ def read_model(
     max_bytes: int = schema.MAX_BYTES,
     custom: Sequence[Any] = (),
 ) -> Ensemble:
-    """Read the ensemble that `write_model` wrote.
+    """Read an ensemble from a file written by `write_model`.
 
     Args:
-        path: The file.
-        untrusted: Whether strangers may have written it: a process of its own then reads it, so
-            that a fault of the HDF5 library cannot harm this one. Costs about 0.3 s.
-        max_bytes: Largest size of the file, and of all its arrays, default 2 GiB.
-        custom: Classes of the caller's own that the model may have; not with `untrusted`.
+        path: Path of the file.
+        untrusted: Whether strangers may have written the file. It is then read in a separate
+            process, so that a fault of the HDF5 library cannot harm this one. Costs about 0.3 s.
+        max_bytes: Maximum size of the file, and of all its arrays; default 2 GiB.
+        custom: Custom classes that the model may use; not allowed with `untrusted`.
 
     Raises:
         FileNotFoundError: When there is no such file.
@@ -94,7 +94,7 @@ def read_model(
         except ChildProcessError:
             raise
         except Exception as error:
-            # Whatever a damaged or crafted file provokes is a fault of the file.
+            # Any exception from a damaged or crafted file is a fault of the file.
             raise ModelFileError(
                 f"{path!r} is not a readable tfbnn model file ({type(error).__name__}: {error}). "
                 "Check that it was copied completely, or save it again."
@@ -102,7 +102,10 @@ def read_model(
 
 
 def _refuse_own_classes(ensemble: Ensemble) -> None:
-    """Refuse classes of a user's own; layers by what this process remembers, as a file's record may lie."""
+    """Refuse a model with custom classes.
+
+    Custom layers are found in this process's registry, because the record in a file may be wrong.
+    """
     if ensemble.spec.own_names:
         raise ModelFileError(
             f"it uses custom classes, {', '.join(ensemble.spec.own_names)}, which untrusted=True does "

@@ -1,8 +1,8 @@
-"""Reads files that strangers wrote: the HDF5 library sees them in a process of its own only.
+"""Reader of untrusted model files, which are parsed by the HDF5 library in a child process only.
 
 A crafted file can exploit a fault of the HDF5 library itself, which no check in Python prevents. So
-a child process parses it, with limits on memory and time, no way to open another file, and an
-answer of plain bytes, which the parent checks again. When the child dies, the file is refused.
+a child process parses the file. It has limits on memory and time and cannot open other files. It
+answers in plain bytes, which the parent checks again. If the child dies, the file is refused.
 """
 
 import math
@@ -25,7 +25,7 @@ from tfbnn.system.processes import describe_ending, search_path
 
 _START_SECONDS, _SECONDS_PER_BYTE = 60, 1e-7
 _MAX_HEADER_BYTES, _MAX_MESSAGE = 64 * 2**10, 1000
-# Where libraries are found; nothing else of the environment is anyone's business.
+# Search paths of libraries. The child gets no other environment variable of this process.
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 
 
@@ -33,15 +33,15 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
     """Read the arrays of a model file in a child process.
 
     Args:
-        file: Open binary file, a real one, whose seal has been checked.
-        max_bytes: Largest size of all arrays together.
+        file: Open binary file with a file descriptor, whose seal has been checked.
+        max_bytes: Maximum size of all arrays together.
 
     Returns:
         Dict name -> array for every dataset of the file.
 
     Raises:
-        ModelFileError: When the child refuses the file, dies of it, or takes too long.
-        ChildProcessError: When no child can be started here.
+        ModelFileError: When the child refuses the file, crashes, or takes too long.
+        ChildProcessError: When the child process cannot be started.
     """
     file_size = os.fstat(file.fileno()).st_size
     args = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child", str(max_bytes)]
@@ -57,7 +57,7 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
                 process.wait()
                 raise ChildProcessError(_start_failure(complaints))
             arrays = _receive(stream, max_bytes)
-            stream.close()  # ends a child that has more to say
+            stream.close()  # ends a child that sends more
             code = process.wait()
             if arrays is None or code:
                 raise ModelFileError(
@@ -73,7 +73,7 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
 
 
 def _environment() -> dict[str, str]:
-    """Variables with which the child finds the very packages that this process uses."""
+    """Return environment variables with which the child finds the packages of this process."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return kept | {
         "PYTHONPATH": search_path(),
@@ -84,9 +84,9 @@ def _environment() -> dict[str, str]:
 
 
 def _receive(stream: BufferedReader, max_bytes: int) -> dict[str, Array] | None:
-    """Return the arrays that the child sends, None where it sends too little or too much.
+    """Receive the arrays from the child; return None if it sends too little or too much.
 
-    Nothing it says is trusted.
+    No part of the answer is trusted.
     """
     size = int.from_bytes(stream.read(SIZE_BYTES), "little")
     if not 0 < size <= _MAX_HEADER_BYTES:
@@ -107,7 +107,10 @@ def _receive(stream: BufferedReader, max_bytes: int) -> dict[str, Array] | None:
 
 
 def _described_arrays(header: Any, max_bytes: int) -> dict[str, tuple[str, list[int]]]:
-    """Return a dict name -> (dtype, shape), of the schema's names and dtypes, not too large in total."""
+    """Check the header sent by the child; return a dict name -> (dtype, shape).
+
+    Names and dtypes must be those of the schema, and the total size at most `max_bytes`.
+    """
     known = schema.DATASETS | schema.OPTIONAL_DATASETS
     described: dict[str, tuple[str, list[int]]] = header if isinstance(header, dict) else {}
     names = list(described)

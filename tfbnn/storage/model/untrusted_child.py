@@ -1,9 +1,9 @@
-"""The process that reads a foreign model file.
+"""Child process that reads an untrusted model file.
 
-It is `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`. The file is standard input. On
-standard output come `READY`, then the size of a JSON text (`SIZE_BYTES` bytes, little-endian) and
-this text: why the file is refused, or an object {name: [dtype, shape]}, followed by the bytes of
-these arrays.
+It is started as `python -m tfbnn.storage.model.untrusted_child MAX_BYTES`, with the file as
+standard input. It writes to standard output: `READY`, the size of a JSON text (`SIZE_BYTES` bytes,
+little-endian), and this text. The text is either the reason why the file is refused, or an object
+{name: [dtype, shape]}, which is followed by the bytes of these arrays.
 """
 
 import codecs
@@ -16,18 +16,18 @@ from typing import Any, BinaryIO
 READY = b"ready\n"
 SIZE_BYTES = 8
 
-# Interpreter and libraries, HDF5 with its buffers; then the arrays and work on them.
+# Base: interpreter, libraries, and HDF5 with its buffers. Per byte of the file: arrays and checks.
 _BASE_MEMORY, _MEMORY_PER_FILE_BYTE = 2**30, 4
 _BASE_SECONDS, _SECONDS_PER_FILE_BYTE = 20, 1e-7
 
 
 def main() -> None:
-    """Read, send and end."""
+    """Read the file from standard input and send its arrays to standard output."""
     from tfbnn.exceptions import ModelFileError
     from tfbnn.storage.format.allow_list import opened_datasets
     from tfbnn.storage.model.contents import from_arrays, to_arrays
 
-    codecs.lookup("ascii")  # h5py's, which Python would otherwise read from a file on first use
+    codecs.lookup("ascii")  # used by h5py; Python would otherwise open its file on first use
     file, stream = sys.stdin.buffer, sys.stdout.buffer
     _limit_resources(os.fstat(file.fileno()).st_size)
     stream.write(READY)
@@ -51,7 +51,7 @@ def _send(stream: BinaryIO, value: Any) -> None:
 
 
 def _limit_resources(file_size: int) -> None:
-    """Bound memory and time; from here on no file can be opened and no process started."""
+    """Limit memory and CPU time, and forbid this process to open files or start processes."""
     try:
         import resource
     except ImportError:

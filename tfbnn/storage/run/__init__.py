@@ -1,1 +1,1 @@
-"""The run folder."""
+"""Run folders, which a run writes and resumes from."""

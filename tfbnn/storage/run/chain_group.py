@@ -1,6 +1,6 @@
-"""The draws of a chain group, and its state: written and committed by one process, read by any.
+"""Draws and state of a chain group, which one process writes and commits, and any process may read.
 
-Readers take no lock, so that a writer is never disturbed.
+Readers take no lock, so that they never disturb the writer.
 """
 
 import functools
@@ -21,27 +21,28 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import remove_abandoned
 
 _PREFIX = f"{schema.SAMPLE_STATS}/"
-# What a chain group has before its first commit.
+# State of a chain group before its first commit.
 _NO_DIGESTS = np.empty((0, schema.DIGEST_BYTES), np.uint8)
 _NOTHING = Checkpoint({}, {}, generation=0, digests=_NO_DIGESTS, lengths=np.empty(0, np.int64))
 
 
 class GroupWriter:
-    """The one writer of a chain group. `RunFolder.writer` makes it.
+    """Exclusive writer of a chain group, created by `RunFolder.writer`.
 
-    A commit that fails (a full disk, say) can be repeated: draws wait until they are committed.
+    Draws are kept in memory until they are committed, so that a failed commit (such as on a full
+    disk) can be repeated.
 
     Attributes:
-        checkpoint: The last commit, None where there is none: where to go on.
+        checkpoint: The last commit, from which the run continues; None before the first commit.
         waiting_bytes: Size of the draws and statistics that wait for the next commit.
     """
 
     def __init__(self, place: GroupFolder, lease: Lease):
-        """Make a GroupWriter.
+        """Create the writer, and remove files that were not committed.
 
         Args:
-            place: The group.
-            lease: The lease of its folder, which this process holds.
+            place: Folder of the group.
+            lease: Lease of this folder, held by this process.
         """
         self._place, self._lease = place, lease
         self._waiting: list[dict[str, Array]] = []
@@ -50,20 +51,20 @@ class GroupWriter:
         last = self.checkpoint or _NOTHING
         remove_abandoned(place.folder)  # and segments beyond the last commit
         segments.remove(place.folder, len(last.lengths))
-        # What `_rows` says of the committed draws, None where there are none.
+        # `_rows` of the committed draws; None without committed draws.
         self._kept_rows = None
         if last.num_draws:
             self._kept_rows = _rows(segments.read(place.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
-        """Take draws that the next commit will write; they are copied.
+        """Append draws for the next commit; they are copied.
 
         Args:
-            draws: [n, c, P], float32 or float64.
-            statistics: Dict name -> array [n, c, ...], the same names every time.
+            draws: Draws [n, c, P], float32 or float64.
+            statistics: Dict name -> array [n, c, ...], with the same names in every call.
 
         Raises:
-            ValueError: When they do not fit each other or those before.
+            ValueError: When shapes or dtypes do not match each other or those of earlier draws.
         """
         arrays = {schema.THETA: np.array(draws)}
         arrays |= {f"{_PREFIX}{name}": np.array(array) for name, array in statistics.items()}
@@ -79,18 +80,18 @@ class GroupWriter:
             self.waiting_bytes += sum(array.nbytes for array in arrays.values())
 
     def commit(self, arrays: Mapping[str, Array], counters: dict[str, Any]) -> None:
-        """Write the draws that wait, then the state that belongs to them.
+        """Write the waiting draws, and then a checkpoint with the state that belongs to them.
 
         Args:
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
-            counters: JSON object: texts, whole and finite numbers, None, lists, objects; keys are
-                texts.
+            counters: JSON object of texts, integers, finite numbers, None, lists and objects; keys
+                are texts.
 
         Raises:
             RunLockedError: When the lease is lost.
             RunFolderError: When the folder was moved or removed.
             TypeError, ValueError: For arrays or counters that cannot be written.
-            OSError: When the files cannot be written; the last commit is intact.
+            OSError: When the files cannot be written; the last commit stays intact.
         """
         self._lease.check()
         last = self.checkpoint or _NOTHING
@@ -108,7 +109,7 @@ class GroupWriter:
             new = Checkpoint(kept, counters, last.generation + 1, digests, lengths)
             write_checkpoint(self._place, new)
         except FileNotFoundError:
-            self._lease.check()  # says so where the folder has gone since the first look
+            self._lease.check()  # explains the error if the folder was removed meanwhile
             raise
         self.checkpoint = new
         self._waiting, self.waiting_bytes = [], 0
@@ -131,7 +132,7 @@ def _check_rows(arrays: Mapping[str, Array]) -> None:
 
 
 def _rows(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return what must be the same in all draws: dict name -> (shape without draws, dtype)."""
+    """Return the properties that all draws share: dict name -> (shape without draws, dtype)."""
     return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
 
@@ -139,9 +140,9 @@ class GroupDraws(NamedTuple):
     """Committed draws of a chain group.
 
     Attributes:
-        draws: [S, c, P]; [0, 0, 0] before the first draw.
+        draws: Draws [S, c, P]; [0, 0, 0] before the first draw.
         statistics: Dict name -> array [S, c, ...]; empty before the first draw.
-        counters: Those of the checkpoint, None where there is none.
+        counters: Counters of the checkpoint; None without a checkpoint.
     """
 
     draws: Array
@@ -150,17 +151,17 @@ class GroupDraws(NamedTuple):
 
 
 def read_group(place: GroupFolder) -> GroupDraws:
-    """Read the draws of a chain group, whose folder need not exist yet.
+    """Read the committed draws of a chain group, whose folder need not exist yet.
 
     Raises:
-        RunFolderError: When what was committed is damaged. Where only the last commit is, the one
-            before it is read, with a RunFolderWarning.
+        RunFolderError: When the committed files are damaged. If only the last commit is damaged,
+            the one before it is read, with a RunFolderWarning.
     """
     return newest_usable(place, functools.partial(_load, place.folder)) or _group_draws({}, None)
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:
-    """Return the draws that a checkpoint names; the memory for them is taken once."""
+    """Read the draws of a checkpoint into arrays that are allocated once."""
     arrays: dict[str, Array] = {}
     start = 0
     for index, digest in enumerate(checkpoint.digests):
@@ -182,7 +183,7 @@ def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.
 
 
 def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> dict[str, Array]:
-    """Empty arrays for all draws, refused where the files cannot hold that many."""
+    """Allocate arrays for all draws, after a check that the files can hold that many."""
     count = checkpoint.num_draws
     needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
     paths = (segments.path_of(folder, index) for index in range(len(checkpoint.digests)))

@@ -1,6 +1,7 @@
-"""Checkpoints: where a chain group is, and which segments hold its draws. Two generations are kept.
+"""Checkpoints: the state of a chain group, and the segments that hold its draws.
 
-Each is written in place of the one before the last; its new name is the moment of the commit.
+Two generations are kept. A new checkpoint replaces the one before the last. Its atomic rename is
+the commit.
 """
 
 import os
@@ -23,14 +24,14 @@ CHECKPOINT_NAMES = ("checkpoint-a.h5", "checkpoint-b.h5")
 
 
 class Checkpoint(NamedTuple):
-    """One commit of a chain group.
+    """Commit of a chain group.
 
     Attributes:
-        arrays: Dict name -> array: what the caller wanted to be kept.
-        counters: JSON object, of the caller too.
+        arrays: Arrays of the caller, dict name -> array.
+        counters: JSON object of the caller.
         generation: Number of the commit, from 1.
         digests: SHA-256 of each committed segment [n, 32], uint8.
-        lengths: Number of draws in each [n], int64.
+        lengths: Number of draws in each segment [n], int64.
     """
 
     arrays: dict[str, Array]
@@ -41,12 +42,12 @@ class Checkpoint(NamedTuple):
 
     @property
     def num_draws(self) -> int:
-        """Draws committed so far, per chain."""
+        """Number of draws committed so far, per chain."""
         return int(self.lengths.sum())
 
 
 def write_checkpoint(place: GroupFolder, checkpoint: Checkpoint) -> None:
-    """Commit: once this returns, the checkpoint is what a reader or the next writer finds."""
+    """Write a checkpoint, which readers and the next writer find once this returns."""
     content = place.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
     arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}
@@ -55,19 +56,19 @@ def write_checkpoint(place: GroupFolder, checkpoint: Checkpoint) -> None:
 
 
 def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _Found | None:
-    """Return what `use` makes of the newest checkpoint that is sound.
+    """Apply `use` to the newest checkpoint that is intact.
 
     Args:
-        place: The group.
-        use: Function of a Checkpoint; it raises RunFolderError when that cannot be used.
+        place: Folder of the group.
+        use: Function of a Checkpoint; it raises RunFolderError for a checkpoint that it cannot use.
 
     Returns:
-        Its result, or None where nothing was committed yet.
+        Result of `use`, or None before the first commit.
 
     Raises:
-        RunFolderError: When all is damaged.
+        RunFolderError: When no checkpoint can be used.
     """
-    # Listed first: whoever wrote the second segment had committed the first.
+    # Listed before the checkpoints are read: a second segment means that the first was committed.
     num_segments = len(segments.indices(place.folder))
     found: list[Checkpoint] = []
     faults: list[RunFolderError] = []

@@ -1,7 +1,8 @@
-"""Run folders: a description of the run, and one folder per chain group with its draws and its state.
+"""Run folders: a description of the run, and one folder per chain group with its draws and state.
 
-A chain group advances in one program, and its folder is called lane-000, lane-001 and so on. Each
-chain group has one writer at a time; readers may look at any time and see what was committed.
+The chains of a group advance in one program. The folder of a group is called lane-000, lane-001 and
+so on. Each chain group has one writer at a time. Readers may read at any time, and see committed
+data only.
 
     FOLDER/run.h5                            the description, with arrays
     FOLDER/lane-000/segment-000000.h5, ...   draws, in files that never change
@@ -29,21 +30,21 @@ from tfbnn.system.atomic import StrPath, is_temporary, make_folder
 _RUN, _LEASE = "run.h5", "lease"
 _Json = dict[str, Any]
 _Arrays = Mapping[str, Array]
-# Earlier releases kept the search for starts there.
+# Folder in which earlier releases stored the search for starts.
 PREPARATION = "preparation"
-# What names of files begin with that ask others to stop.
+# Prefix of the names of files that ask other processes to stop.
 STOP = "stop-"
 
 
 class RunFolder:
-    """A run on the disk. Made by `reserved` or `open`.
+    """Run on disk, created by `reserved` or `open`.
 
     Attributes:
-        path: The folder, absolute, links resolved.
-        run_id: Text that no other run has.
+        path: Absolute path of the folder, with links resolved.
+        run_id: Unique text that identifies the run.
         num_groups: Number of chain groups.
-        description: JSON object that says what the run is.
-        arrays: Dict name -> array, which belong to the description.
+        description: JSON object that describes the run.
+        arrays: Arrays of the description, dict name -> array.
     """
 
     def __init__(
@@ -55,20 +56,20 @@ class RunFolder:
     @classmethod
     @contextlib.contextmanager
     def reserved(cls, path: StrPath) -> Iterator[Callable[[_Json, _Arrays, int], "RunFolder"]]:
-        """Keep others from making a run in a folder, and yield a function that makes one.
+        """Reserve a folder for a new run, and yield a function that creates the run.
 
-        The function takes these arguments, makes the run folder and returns it:
+        The function takes these arguments, creates the run folder and returns it:
             description: JSON object, nested at most 10 levels deep.
             arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool.
             num_groups: Number of chain groups, at least 1.
 
         Args:
-            path: The folder, which must not exist or be empty; the one above it must exist.
+            path: The folder, which must be new or empty; its parent folder must exist.
 
         Raises:
-            RunFolderError: When the folder holds a run already, or something else.
-            RunLockedError: When another process makes a run there at this moment.
-            TypeError, ValueError: By the function, for what cannot be written.
+            RunFolderError: When the folder already holds a run or other files.
+            RunLockedError: When another process is creating a run there.
+            TypeError, ValueError: By the function, for arguments that cannot be written.
             OSError: When the folder cannot be written.
         """
         path = os.path.realpath(path)
@@ -85,11 +86,11 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: StrPath) -> "RunFolder":
-        """Open a run folder. Nothing in it is changed.
+        """Open a run folder, without changing anything in it.
 
         Raises:
             FileNotFoundError: When there is no such folder.
-            RunFolderError: When it is no run folder, or its description is damaged.
+            RunFolderError: When it is not a run folder, or its description is damaged.
         """
         path = os.path.realpath(path)
         if not os.path.exists(path):
@@ -108,12 +109,12 @@ class RunFolder:
 
     @classmethod
     def find(cls, path: StrPath) -> "RunFolder | None":
-        """Return the run at `path`, or None where one can be made: no folder, or one without files.
+        """Return the run at `path`, or None for a new or empty folder, where a run can be created.
 
-        What a process leaves that is killed while it makes a run does not count.
+        Files left by a process that was killed while it created a run are ignored.
 
         Raises:
-            RunFolderError: When there is something else, or the description is damaged.
+            RunFolderError: When the folder holds other files, or the description is damaged.
         """
         if not os.path.lexists(path) or (os.path.isdir(path) and not _content(path)):
             return None
@@ -121,33 +122,33 @@ class RunFolder:
 
     @staticmethod
     def around(path: StrPath) -> str | None:
-        """Return the run folder that a path, which need not exist, is or lies in, or None."""
+        """Return the run folder that a path is or lies in, or None; the path need not exist."""
         place = Path(os.path.realpath(path))
-        # Nothing of a run lies deeper than in the folder of a chain group.
+        # The files of chain groups are the deepest level of a run folder.
         folders = [place, *place.parents][:3]
         return next((str(folder) for folder in folders if (folder / _RUN).is_file()), None)
 
     @staticmethod
     def in_use(path: StrPath) -> bool:
-        """Return whether a process has a lease in this folder: makes a run, or writes a chain group of it."""
+        """Return whether a process holds a lease in this folder, on the run or on a chain group."""
         places = (_LEASE, f"lane-*/{_LEASE}")
         return any(is_held(lease) for place in places for lease in Path(path).glob(place))
 
     @staticmethod
     def remove(path: StrPath) -> None:
-        """Remove the run in a folder with all its draws, and the folder unless more is in it.
+        """Remove the run in a folder with all its draws, and then the folder.
 
-        Where no run has begun, what is left of the attempt goes.
+        If no run has begun, the files of the attempt are removed.
 
         Raises:
-            RunLockedError: When a process is at work on it.
-            OSError: When something cannot be removed.
+            RunLockedError: When a process is writing in the folder.
+            OSError: When something cannot be removed, or the folder holds other files.
         """
         if RunFolder.in_use(path):
             raise RunLockedError(f"{os.fspath(path)!r} is not removed: a process is at work there.")
         place = Path(path)
-        # A search that is left would look like a run that has not begun, and a run of which parts are
-        # gone like a damaged one.
+        # The order matters after an interruption: a remaining search would look like a run that has
+        # not begun, and a run with missing parts like a damaged one.
         if (place / PREPARATION).is_dir():
             shutil.rmtree(place / PREPARATION)
         (place / _RUN).unlink(missing_ok=True)
@@ -159,12 +160,12 @@ class RunFolder:
         place.rmdir()
 
     def replace_description(self, description: _Json) -> None:
-        """Give the run another description, to extend it say; arrays and draws stay.
+        """Replace the description of the run, for example to extend it; arrays and draws stay.
 
-        Where that fails, the description is as it was.
+        If this fails, the old description stays.
 
         Raises:
-            RunLockedError: When another process does so at this moment, or writes a chain group.
+            RunLockedError: When another process is replacing it or writing a chain group.
             TypeError, ValueError: For a description that cannot be written.
             OSError: When the file cannot be written.
         """
@@ -172,21 +173,21 @@ class RunFolder:
             stack.enter_context(held_lease(os.path.join(self.path, _LEASE)))
             for group in range(self.num_groups):
                 folder = self._group(group).folder
-                if os.path.isdir(folder):  # else nobody has written it yet
+                if os.path.isdir(folder):  # else no process has written it yet
                     stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
             _write(self.path, self.run_id, self.num_groups, description, self.arrays)
         self.description = RunFolder.open(self.path).description
 
     @contextlib.contextmanager
     def writer(self, group: int) -> Iterator[GroupWriter]:
-        """Yield the `GroupWriter` of a chain group, after removing what a killed one did not commit.
+        """Remove uncommitted files of a chain group, and yield its `GroupWriter`.
 
-        Draws that were appended and not committed are gone at the end.
+        Draws that were appended but not committed are lost at the end.
 
         Raises:
-            RunLockedError: When another process writes this group.
-            RunFolderError: When what was committed is damaged. Where only the last commit is, the
-                one before it is taken, with a RunFolderWarning.
+            RunLockedError: When another process is writing this group.
+            RunFolderError: When the committed files are damaged. If only the last commit is
+                damaged, the one before it is used, with a RunFolderWarning.
             OSError: When the folder cannot be written.
         """
         place = self._group(group)
@@ -195,15 +196,15 @@ class RunFolder:
             yield GroupWriter(place, lease)
 
     def checkpoint(self, group: int) -> Checkpoint | None:
-        """Return the last commit of a chain group, without its draws, or None where there is none."""
+        """Read the last commit of a chain group without its draws; None before the first commit."""
         return newest_usable(self._group(group), lambda checkpoint: checkpoint)
 
     def read(self, group: int) -> GroupDraws:
-        """Return the `GroupDraws` that a chain group has committed so far.
+        """Read the `GroupDraws` that a chain group has committed so far.
 
         Raises:
-            RunFolderError: When they are damaged. Where only the last commit is, the one before it
-                is read, with a RunFolderWarning.
+            RunFolderError: When they are damaged. If only the last commit is damaged, the one
+                before it is read, with a RunFolderWarning.
         """
         return read_group(self._group(group))
 

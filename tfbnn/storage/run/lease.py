@@ -1,8 +1,8 @@
-"""The right to write in a folder, which one process at a time has.
+"""Leases: the right to write in a folder, which one process at a time holds.
 
-It is a lock on an open file; what is written in the file tells others who has it. On file systems
-that do not share their locks between hosts a second writer could start; the first then finds the
-other's token and stops.
+A lease is a lock on an open file. The text in the file tells other processes who holds it. On a
+file system that does not share locks between hosts, a second writer could start. The first writer
+then finds the token of the second in the file and stops.
 """
 
 import contextlib
@@ -19,20 +19,20 @@ from tfbnn.system.atomic import StrPath, is_locked, lock, open_plainly
 
 _MAX_BYTES = 4096
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-# Longer than `is_held` has the file.
+# Longer than `is_held` locks the file.
 _SECOND_TRY_SECONDS = 0.05
 
 
 @contextlib.contextmanager
 def held_lease(path: str) -> Iterator["Lease"]:
-    """Take the lease, or refuse at once, and yield it.
+    """Take a lease without waiting, yield it, and release it at the end.
 
     Args:
-        path: The file, which is made where it is missing and stays.
+        path: File of the lease, which is created if it is missing, and is not removed.
 
     Raises:
-        RunLockedError: When another process has it; the message names host and process.
-        RunFolderError: Where the file system has no locks.
+        RunLockedError: When another process holds the lease; the message names host and process.
+        RunFolderError: When the file system has no locks.
         OSError: When the file cannot be written.
     """
     lease = Lease(path, open_plainly(path, os.O_RDWR | os.O_CREAT))
@@ -44,10 +44,10 @@ def held_lease(path: str) -> Iterator["Lease"]:
 
 
 def is_held(path: StrPath) -> bool:
-    """Return whether somebody has the lease, who is not disturbed, nor is one who takes it now.
+    """Return whether a process holds the lease, without disturbing a holder or a process taking it.
 
     Args:
-        path: The file; one that is missing nobody has.
+        path: File of the lease; if it is missing, the lease is not held.
     """
     try:
         handle = open_plainly(os.fspath(path), os.O_RDONLY)
@@ -60,14 +60,14 @@ def is_held(path: StrPath) -> bool:
 
 
 class Lease:
-    """A lease on an open file. Use `held_lease`."""
+    """Lease on an open file, created by `held_lease`."""
 
     def __init__(self, path: str, handle: int):
         self._path, self._handle, self._is_released = path, handle, False
         self._text = json.dumps(_this_process()).encode()
 
     def take(self) -> None:
-        """Lock the file and write in it who has it."""
+        """Lock the file and write the identity of this process in it."""
         try:
             self._lock()
         except BlockingIOError:
@@ -81,7 +81,7 @@ class Lease:
                 "a file system with locks (flock)."
             ) from error
         try:
-            # Shortened last: a full disk lets one write where something is, and only there.
+            # Truncated last: on a full disk only existing bytes can be overwritten.
             os.pwrite(self._handle, self._text, 0)
             os.ftruncate(self._handle, len(self._text))
         except OSError as error:
@@ -92,15 +92,15 @@ class Lease:
         try:
             lock(self._handle)
         except BlockingIOError:
-            time.sleep(_SECOND_TRY_SECONDS)  # somebody may only have asked whether it is held
+            time.sleep(_SECOND_TRY_SECONDS)  # another process may only have called `is_held`
             lock(self._handle)
 
     def check(self) -> None:
-        """Refuse to go on where another process has taken the lease all the same.
+        """Check that this process still holds the lease.
 
         Raises:
-            RunLockedError: In that case, and when it was released.
-            RunFolderError: When the folder was moved or removed meanwhile.
+            RunLockedError: When another process has taken the lease, or it was released.
+            RunFolderError: When the folder was moved or removed.
         """
         if self._is_released:
             raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
@@ -116,7 +116,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         os.close(self._handle)
         self._is_released = True
 
@@ -135,7 +135,7 @@ def _this_process() -> dict[str, str | int | None]:
 
 
 def _holder(path: str) -> str:
-    """Name the holder of the lease; what the file says is not trusted."""
+    """Describe the holder of the lease; the text in the file is not trusted."""
     try:
         who = json.loads(_content(path))
         return f"process {int(who['pid'])} on host {str(who['host'])!r:.100}"
@@ -144,13 +144,13 @@ def _holder(path: str) -> str:
 
 
 def _missing(path: str) -> str:
-    """Return the highest folder on the way to a missing file that is missing too, or the file."""
+    """Return the topmost missing folder above a missing file, or the file if its folder exists."""
     above = os.path.dirname(path)
     return path if os.path.lexists(above) else _missing(above)
 
 
 def _content(path: str) -> bytes:
-    """Return what the file says, nothing where it is gone."""
+    """Return the bytes of the file; none if it is missing."""
     try:
         with open(path, "rb") as file:
             return file.read(_MAX_BYTES)

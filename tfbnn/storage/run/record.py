@@ -1,4 +1,4 @@
-"""The files of a run folder: JSON and named arrays in one sealed HDF5 file."""
+"""Files of a run folder: JSON and named arrays in one sealed HDF5 file."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _BOOL = np.dtype(bool)
 
 
 class Record(NamedTuple):
-    """Content of a file.
+    """Content of a file of a run folder.
 
     Attributes:
         content: JSON object.
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 def write_record(
     path: StrPath, kind: FileKind, content: dict[str, Any], arrays: Mapping[str, Array]
 ) -> bytes:
-    """Write a file, replacing what is there only once the new one is complete.
+    """Write a file of a run folder; an existing file is replaced once the new one is complete.
 
     Args:
         path: File name.
@@ -43,11 +43,11 @@ def write_record(
         arrays: Dict name -> array of float32, float64, int32, int64, uint8 or bool, any shape.
 
     Returns:
-        Its digest: the SHA-256 of what is before its seal, 32 bytes.
+        Digest of the file: SHA-256 of the bytes before the seal, 32 bytes.
 
     Raises:
-        TypeError: For another dtype, or what JSON cannot hold.
-        ValueError: For NaN or infinity in the content, or more than the format holds.
+        TypeError: For another dtype, or content that JSON cannot represent.
+        ValueError: For NaN or infinity in the content, or content beyond the limits of the format.
         OSError: When the file cannot be written.
     """
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
@@ -60,7 +60,7 @@ def write_record(
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     text = to_json({"content": content, "arrays": listed})
     datasets = {schema.METADATA: np.frombuffer(text, np.uint8)}
-    _parse(datasets[schema.METADATA])  # what could not be read must not be written
+    _parse(datasets[schema.METADATA])  # never write metadata that could not be read
     for index, array in enumerate(arrays.values()):
         stored = array.view(np.uint8) if array.dtype == _BOOL else array
         datasets[schema.array_name(index)] = np.atleast_1d(stored)
@@ -68,17 +68,17 @@ def write_record(
 
 
 def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> Record:
-    """Read the file that `write_record` wrote.
+    """Read a file written by `write_record`.
 
     Args:
         path: File name.
         kind: FileKind with numbered arrays.
-        digest: What its digest must be; None for any.
+        digest: Expected digest of the file; None for any.
 
     Raises:
         FileNotFoundError: When there is no such file.
         OSError: When it cannot be read.
-        RunFolderError: When it is no such file, is damaged or another one.
+        RunFolderError: When it is of another kind, is damaged, or has another digest.
     """
     path = os.fspath(path)
     with _opened(path, kind, digest) as file:
@@ -90,17 +90,17 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
         except (MemoryError, ModelFileError):
             raise
         except Exception as error:
-            # Whatever a damaged or crafted file provokes is a fault of the file.
+            # Any exception from a damaged or crafted file is a fault of the file.
             raise RunFolderError(
                 f"{path!r} is not a readable {kind.title} ({type(error).__name__}: {error})."
             ) from error
 
 
 def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
-    """Refuse a file that is not the one of the digest, without a look at what it says.
+    """Check that a file has an intact seal and this digest, without parsing its content.
 
     Raises:
-        FileNotFoundError, OSError, RunFolderError: As by `read_record`.
+        FileNotFoundError, OSError, RunFolderError: As in `read_record`.
     """
     with _opened(os.fspath(path), kind, digest):
         pass
@@ -108,7 +108,7 @@ def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
-    """Yield the open file, after a check of its seal; a ModelFileError becomes a RunFolderError."""
+    """Check the seal and yield the open file; convert ModelFileError to RunFolderError."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
     with open(path, "rb") as file:
@@ -123,7 +123,7 @@ def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryI
 
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
-    """Return the metadata in an array of bytes, or a dataset of them."""
+    """Parse and check the metadata in an array or a dataset of bytes."""
     schema.check_length(text.size)
     metadata = parse_json(text[()].tobytes(), schema.MAX_RUN_DEPTH)
     if not isinstance(metadata, dict) or sorted(metadata) != ["arrays", "content"]:
@@ -141,7 +141,7 @@ def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:
 def _arrays(
     listed: Sequence[tuple[str, str, list[int]]], datasets: Mapping[str, h5py.Dataset]
 ) -> dict[str, Array]:
-    """Return a dict name -> array, each as the metadata say."""
+    """Read the arrays that the metadata list, dict name -> array; check dtypes and shapes."""
     if len(datasets) != len(listed) + 1:
         raise ModelFileError(f"expected {len(listed)} arrays, found {len(datasets) - 1}.")
     arrays: dict[str, Array] = {}

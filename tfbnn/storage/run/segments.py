@@ -1,4 +1,4 @@
-"""Segments: the kept draws of a chain group, in files that are never changed once they are written."""
+"""Segments: files with the kept draws of a chain group, which never change once written."""
 
 import os
 import re
@@ -16,12 +16,12 @@ _Found = TypeVar("_Found")
 
 
 class GroupFolder(NamedTuple):
-    """Place of a chain group.
+    """Folder of a chain group, and the identity of the group.
 
     Attributes:
-        folder: The folder, which need not exist yet.
-        run: The id of the run.
-        number: The group's.
+        folder: Path of the folder, which need not exist yet.
+        run: Id of the run.
+        number: Number of the group.
     """
 
     folder: str
@@ -30,17 +30,17 @@ class GroupFolder(NamedTuple):
 
     @property
     def owner(self) -> dict[str, Any]:
-        """Identity that its files carry."""
+        """Identity of the group as written in its files."""
         return {"run": self.run, "lane": self.number}
 
 
 def path_of(folder: str, index: int) -> str:
-    """File name of a segment."""
+    """Return the file name of a segment."""
     return os.path.join(folder, f"segment-{index:06d}.h5")
 
 
 def indices(folder: str) -> list[int]:
-    """Return indices of the segments in a folder, committed or not; none where there is no folder."""
+    """Return the indices of the segments in a folder, committed or not; none if it is missing."""
     names = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
@@ -49,8 +49,8 @@ def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
     """Write a segment and return its digest.
 
     Args:
-        place: The group.
-        index: The segment's number.
+        place: Folder of the group.
+        index: Number of the segment.
         arrays: Dict name -> array [n, ...], one row per draw.
     """
     content = place.owner | {"index": index}
@@ -58,26 +58,26 @@ def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
 
 
 def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:
-    """Return the arrays of the committed segment of this digest.
+    """Read the arrays of a committed segment, which must have this digest.
 
     Raises:
-        RunFolderError: When it is missing, damaged or another one.
+        RunFolderError: When it is missing or damaged, or has another digest.
     """
     return _committed(read_record, folder, index, digest).arrays
 
 
 def check(folder: str, digests: Sequence[bytes]) -> None:
-    """Refuse segments that are not those of the digests, in this order.
+    """Check that the first segments of a folder have these digests.
 
     Raises:
-        RunFolderError: When one is missing, damaged or another one.
+        RunFolderError: When one is missing or damaged, or has another digest.
     """
     for index, digest in enumerate(digests):
         _committed(check_record, folder, index, digest)
 
 
 def remove(folder: str, first: int) -> None:
-    """Remove the segments from `first` on, which no checkpoint names."""
+    """Remove the segments from index `first` on, which belong to no checkpoint."""
     for index in indices(folder):
         if index >= first:
             os.unlink(path_of(folder, index))
