@@ -10,8 +10,8 @@ from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_places
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
-# (name, array) pairs, with None for anything but numbers, text and booleans. Text is str, never bytes.
-# Names may occur twice.
+# (name, array) pairs, with None for anything but numbers, text and booleans. Text is str, never
+# bytes. Names may occur twice.
 Arrays = list[tuple[str, Array | None]]
 
 

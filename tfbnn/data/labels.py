@@ -101,7 +101,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
 
 
 def group_numbers(labels: Any, num_rows: int) -> Array | None:
-    """Number the groups of rows with labels [N], text or integers, in order of first occurrence.
+    """Assign numbers to groups of rows with labels [N], text or integers, by first occurrence.
 
     Returns:
         Array [N] of 0 .. G - 1, which does not depend on the names of the labels; None for None.

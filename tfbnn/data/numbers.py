@@ -30,7 +30,7 @@ _OTHER = re.compile(
     rf"(?P<before>{_SYMBOL}?)\s*{_NUMBER}(?:\s*(?:\+/?-|\u00b1)\s*[0-9.,]+)?"
     rf"(?:\s*(?P<behind>{_SYMBOL})|(?P<blank>\s*)(?P<unit>[^\W\d_]{{1,6}}(?:/[^\W\d_]{{1,6}})?))?"
 )
-# A year has two digits only between slashes, because 20.04.10 may be a version. 2010-21 is a season,
+# A year has two digits only after slashes, because 20.04.10 may be a version. 2010-21 is a season,
 # not a month.
 _DATE = re.compile(
     r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])|[0-9]{4}([./-])[0-9]{1,2}\1[0-9]{1,2}"

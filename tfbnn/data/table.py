@@ -170,7 +170,7 @@ class Table:
         )
 
 
-# Names of the columns to read, or a function that picks them from the available names; None for all.
+# Names of the columns to read, or a function that picks them from the available ones; None for all.
 Choice = Names | Callable[[tuple[str, ...]], Names] | None
 
 

@@ -154,7 +154,7 @@ def _read_csv(path: str, wanted: Wanted) -> Table:
 
 
 def _warn_of_header(rows: CsvRows) -> None:
-    """Warn of names that look like numbers, unless they ascend or descend like years."""
+    """Warn about column names that look like numbers, unless they ascend or descend like years."""
     shown = [name for name in rows.columns if is_number(name)]
     steps = np.diff([float(name) for name in shown])
     are_in_order = len(shown) > 1 and bool((steps > 0).all() or (steps < 0).all())

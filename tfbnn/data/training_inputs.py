@@ -22,7 +22,7 @@ MAX_COVARIANCE_INPUTS = 1000
 
 # Quantiles of the training distances that are kept: 99 % and the largest.
 _LEVELS = (0.99, 1.0)
-# Least variance of a direction, relative to the mean variance, for inputs that depend on each other.
+# Least variance of a direction, relative to the mean variance, for inputs that depend on others.
 _LEAST_VARIANCE = 1e-6
 
 
@@ -55,7 +55,7 @@ class TrainingInputs:
 
     @property
     def whitening_matrix(self) -> Array:
-        """Matrix [D, D] that maps a deviation from the mean to a vector of length `distance`."""
+        """Matrix [D, D] that maps a deviation from the mean to a vector as long as `distance`."""
         scales, matrix = self._whitening
         return np.diag(scales) if matrix is None else (scales[:, None] * matrix).T
 
@@ -91,7 +91,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
             f"{np.abs(x).max():.3g} after its transform. Use x_transform='standardize'."
         )
     distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
-    # The quantile is one of the distances, so that at least the stated share of rows lies within it.
+    # The quantile is one of the distances, so that at least the stated share of rows is within it.
     if weights is None:
         distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
     else:

@@ -379,7 +379,7 @@ def _where(places: Sequence[int], names: Sequence[str] | None) -> str:
 
 def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array:
     kinds = {type(entry) for entry in array.ravel()}
-    # NaT is a date to Python.
+    # NaT is an instance of datetime.
     present = {kind for kind in kinds if kind.__name__ != "NaTType"}
     for what, refused in _NO_NUMBERS.items():
         if any(issubclass(kind, refused) for kind in present):

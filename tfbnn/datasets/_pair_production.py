@@ -59,9 +59,9 @@ from tfbnn.system.arrays import Array, row_slices
 TAU_MIN = 1.0e-6
 TAU_MAX = 0.9
 
-# Number of points of the luminosity table in ln(tau), with linear interpolation of ln(L) in between,
-# and numbers of Gauss-Legendre nodes: for its convolution in ln(x), for the partonic energy and for
-# the cosine of the scattering angle. A larger value of any of them changes no cross section by 2e-5.
+# Number of points of the luminosity table in ln(tau), with linear interpolation of ln(L) between
+# them, and numbers of Gauss-Legendre nodes: for its convolution in ln(x), for the partonic energy
+# and for the cosine of the scattering angle. Larger values change no cross section by 2e-5.
 LUMINOSITY_POINTS = 2001
 CONVOLUTION_NODES, TAU_NODES, ANGLE_NODES = 48, 32, 12
 

@@ -71,7 +71,7 @@ class DensitySpec:
 
 # The description of a density of P numbers. Both classes have `dtype`, `num_parameters`,
 # `num_products`, `num_units`, `num_outputs`, `widest`, `is_smooth`, `likelihood_power`,
-# `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`, as `NetworkSpec` explains them.
+# `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`; see `NetworkSpec`.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 

@@ -16,11 +16,11 @@ from tfbnn.system.arrays import Array, read_only
 # Largest distance at which the normal distribution function is fitted, where it is 1e-19, and the
 # distance from which it is 0.
 _NORMAL_END, _ZERO = 9.0, 40.0
-# Middle m of the map of [0, infinity) to [-1, 1), and the degree of the polynomial there. Smaller or
-# larger values of either cost digits or time.
+# Middle m of the map of [0, infinity) to [-1, 1), and the degree of the polynomial there. Smaller
+# or larger values of either cost digits or time.
 _MIDDLE, _DEGREE = 2.8, 19
-# Table of a Student-t distribution: number of cells, Gauss-Legendre points in each, Newton steps from
-# the middle of a cell, and end of the table as -log of the density.
+# Table of a Student-t distribution: number of cells, Gauss-Legendre points in each, Newton steps
+# from the middle of a cell, and end of the table as -log of the density.
 _CELLS, _POINTS, _STEPS, _LAST = 64, 12, 5, 80.0
 
 # Smallest probability at which predictions take normal quantiles; eight standard deviations out.

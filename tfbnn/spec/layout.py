@@ -69,7 +69,11 @@ class Layout:
         return tuple(map(Layer, self.slots[::2], self.slots[1::2]))
 
     def kernels_and_biases(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Split theta [..., P] of a perceptron into a list of (kernel [..., in, out], bias [..., out])."""
+        """Split theta [..., P] of a perceptron by layers.
+
+        Returns:
+            List of (kernel [..., in, out], bias [..., out]).
+        """
         leading = theta.shape[:-1]
         return [
             (

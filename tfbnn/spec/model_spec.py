@@ -71,7 +71,7 @@ class ModelSpec(NetworkSpec):
 
     @property
     def num_outputs(self) -> int:
-        return self.layer_sizes[-1]  # not out of `network`, which counts the parameters
+        return self.layer_sizes[-1]  # `network` would count the parameters
 
     @cached_property
     def network(self) -> NetworkFacts:

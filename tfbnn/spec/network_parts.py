@@ -1,4 +1,4 @@
-"""Parts of the description of a network: facts about its layers, and the variables of a Keras model."""
+"""Parts of network descriptions: facts about the layers, and the variables of a Keras model."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def integrals(
         whole, cell = np.concatenate(list(halves[..., open_]), axis=1), np.tile(cell[open_], 2)
         if len(low) > _MOST_PIECES:
             raise ValueError("it varies too fast for its integral to be found")
-    np.add.at(total, cell, whole.T)  # pieces of no width
+    np.add.at(total, cell, whole.T)  # the remaining pieces have no width
     return total
 
 
@@ -165,8 +165,8 @@ def _spread_of_draws(prior: CustomPrior) -> float:
     return float(0.5 * (high - low))
 
 
-# Share of the second moment that may come from beyond _FAR widths: with a larger share, the standard
-# deviation depends on where the integral ends.
+# Share of the second moment that may come from beyond _FAR widths: with a larger share, the
+# standard deviation depends on where the integral ends.
 _MOST_BEYOND, _FAR = 1e-3, 1e15
 # How far the integral of a density may be from one.
 MASS_TOLERANCE = 1e-4

@@ -315,7 +315,7 @@ class Normal(WeightPrior):
 
     With arrays or a mean, the prior is for one kernel or bias, which the list of priors names:
     `[{"kernel": Normal(0.1, loc=kernel), "bias": Normal()}, Normal()]`. It then needs the standard
-    parameterisation, and the readout has no closed form: kernels that need one refuse it.
+    parameterisation, and the readout has no closed form: samplers that need one refuse it.
     """
 
     scale: float | FrozenArray = 1.0  # type: ignore[assignment]

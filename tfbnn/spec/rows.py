@@ -358,8 +358,8 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         raise BadRowError(name, found, advice, row, column)
 
 
-# With more rows, only the smallest digests are kept. They represent the share of rows with digests of
-# that size.
+# With more rows, only the smallest digests are kept. They represent the share of rows with digests
+# of that size.
 MOST_DIGESTS = 65_536
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFTS = (np.uint64(32), np.uint64(29))

@@ -16,8 +16,8 @@ from tfbnn.data.validation import check_choice, check_integer, check_number
 Schedule: TypeAlias = Literal["constant", "cosine"]
 
 
-# Metadata of a field that was added after files held its class. Files omit it at its default, so that
-# settings of older files are written as they were.
+# Metadata of a field that was added after files held its class. Files omit it at its default, so
+# that settings of older files are written as they were.
 ADDED: Mapping[str, Any] = {"added": True}
 
 
