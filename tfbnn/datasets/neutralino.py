@@ -1,10 +1,10 @@
 """A generated data set: pp -> chi10 chi10 at 13 TeV, leading order.
 
 It uses a simple luminosity and is for demonstrations and tests, nothing more: do not quote these
-cross sections. The structure of the set is realistic, though. The target is a known
-function of the signed mass and the mixings of the lightest neutralino, it spans many orders of
-magnitude, and it drops steeply where couplings cancel (a nearly pure higgsino has
-N13^2 = N14^2 and decouples from the Z).
+cross sections. The structure of the set is realistic, though. The target is a known function of the
+signed mass and the mixings of the lightest neutralino, it spans many orders of magnitude, and it
+drops steeply where couplings cancel (a nearly pure higgsino has N13^2 = N14^2 and decouples from
+the Z).
 
 The set is made in three steps:
 

@@ -115,22 +115,21 @@ class Pretraining:
             with `early_stopping` and without `validation_split`. Without held-out rows to judge
             them, starts that gain less than P units stay where ADAM left them, at the level of the
             posterior. The report shows the choice and the reason.
-        num_starts: Independent starts to try; the num_chains with the highest log density, or with
-            the highest holdout score, become the chains, and all are reported. None (default): one
-            per chain.
+        num_starts: Number of independent starts to try; the num_chains starts with the highest log
+            density, or with the highest holdout score, become the chains, and all are reported.
+            None (default): one per chain.
         validation_split: Share of the training rows that is held out during the search for starts
             and scores them, from 0 to below 1; `validation_data` replaces these rows. The held-out
             rows stop ADAM (`early_stopping`), decide where Levenberg-Marquardt is best and whether
-            it is
-            kept, rank the starts, and set their noise scales: none is below half of what held-out
-            rows show. All rows are sampled. 0 (default): the log density ranks the starts, which is
-            misleading for small noisy tables. Fewer than four held-out rows count as none.
+            it is kept, rank the starts, and set their noise scales: none is below half of what
+            held-out rows show. All rows are sampled. 0 (default): the log density ranks the starts,
+            which is misleading for small noisy tables. Fewer than four held-out rows count as none.
         search_rows: Number of rows on which starts are searched, drawn with the seed of the run;
             each stands for its share of all rows. `epochs` are passes over these rows. At the end,
             up to five iterations of Levenberg-Marquardt use all rows, as many as half a minute per
             chain allows. None (default): all rows. With no more rows than this, all are used as
             well.
-        largest_misfit: Largest misfit of ADAM's starts on the rows that ADAM used, in standard
+        largest_misfit: Largest allowed misfit of ADAM's starts on the rows it used, in standard
             deviations of the targets. If fewer starts than chains are better, two populations are
             cooled as with `num_particles`, each of eight particles or of half as many as chains.
             They replace the starts if they fit the rows better. This is skipped if it takes more
@@ -138,9 +137,8 @@ class Pretraining:
             functions that go up and down within the range of the inputs, which ADAM does not begin
             to follow. None (default): never. With class labels it has no effect.
         num_particles: Number of particles of each of two populations that are cooled from the
-            prior,
-            in place of ADAM: at least half as many as chains, 16 for most models. Half of the
-            chains start from each. They find the posterior where it is narrow, as with little
+            prior, in place of ADAM: at least half as many as chains, 16 for most models. Half of
+            the chains start from each. They find the posterior where it is narrow, as with little
             noise. Settings of ADAM and held-out rows then have no effect. None (default): ADAM.
 
     References:
