@@ -1,4 +1,4 @@
-"""Convergence diagnostics with NumPy: statistics of chains, and the diagnosis of one run."""
+"""Convergence diagnostics with NumPy: statistics of chains, and the diagnosis of a run."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Find what is wrong with the chains of a run, by how much, and what to do next.
+"""Problems of the chains of a run: what they are, their size, and the next step.
 
-The limits of R-hat and of the effective sample sizes are those of `agreement`; that of 0.3 for E-BFMI
-is customary (Betancourt 2016, arXiv:1604.00695).
+The limits of R-hat and of the effective sample sizes are those of `agreement`; that of 0.3 for
+E-BFMI is customary (Betancourt 2016, arXiv:1604.00695).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ from tfbnn.diagnostics.statistics import MIN_DRAWS
 from tfbnn.diagnostics.wording import counted, named, percent
 from tfbnn.system.arrays import Array
 
-# Chains that stand still accept all or nothing.
+# Separates chains that stand still: they accept nearly all or no proposals.
 _ACCEPTED = 0.5
 
 
@@ -43,8 +43,8 @@ class Sampled:
         stats: Dict of [C, S] arrays with any of lp, acceptance_rate, n_steps and diverging.
         max_tree_depth: Limit of the sampler, or None.
         adapts: Whether warm-up tuned the step size.
-        is_adjusted: Whether acceptance means something.
-        num_starts: Starts that share nothing.
+        is_adjusted: Whether acceptance has a meaning.
+        num_starts: Number of starts that share nothing.
     """
 
     draws: Array
@@ -56,19 +56,19 @@ class Sampled:
 
     @property
     def num_draws(self) -> int:
-        """Per chain."""
+        """Number of draws per chain."""
         return int(self.draws.shape[1])
 
     @property
     def acceptance(self) -> Array:
-        """Mean acceptance rate [C], NaN where it is not known or says nothing."""
+        """Mean acceptance rate [C], NaN if it is unknown or has no meaning."""
         if "acceptance_rate" not in self.stats or not self.is_adjusted or not self.num_draws:
             return np.full(len(self.draws), np.nan)
         return np.asarray(self.stats["acceptance_rate"], dtype=float).mean(axis=1)
 
     @property
     def has_finite_density(self) -> Array:
-        """Whose log densities are finite, as those that nobody knows are taken to be [C]."""
+        """Mask of the chains whose log densities are finite or unknown [C]."""
         if "lp" not in self.stats:
             return np.ones(len(self.draws), bool)
         return np.isfinite(np.asarray(self.stats["lp"], dtype=float)).all(axis=1)
@@ -83,7 +83,7 @@ class Sampled:
 
 
 def find_causes(sampled: Sampled) -> Iterator[Problem]:
-    """Yield what makes all numbers of the chains meaningless."""
+    """Yield the problems that make all numbers of the chains meaningless."""
     if sampled.num_draws < MIN_DRAWS:
         yield Problem(
             f"The chains have only {counted(sampled.num_draws, 'draw')} each, too few for any "
@@ -134,11 +134,11 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
 
 
 def other_step(sampled: Sampled, kind: str) -> Remedy:
-    """Return the advice for a "larger" or "smaller" step."""
+    """Return advice to take a "larger" or "smaller" step."""
     steps = sampled.stats.get("step_size")
-    if steps is not None and np.isnan(steps).all():  # which kernels of the user's own do not tell
+    if steps is not None and np.isnan(steps).all():  # user-defined kernels do not record it
         return Remedy(f"{kind} steps of your own kernel")
-    if sampled.adapts:  # it should have found one: rounding, or a start far out
+    if sampled.adapts:  # tuning failed: rounding, or a start far out
         return Remedy("dtype='float64', another seed, or a larger num_burnin_steps")
     return Remedy(f"a {kind} step_size, or step_size=None to let the run tune it")
 
@@ -147,17 +147,17 @@ _DIVERGENT_LIMIT = 0.01
 _EBFMI_LIMIT = 0.3
 # Chains of one mode differ in mean log density by a fraction of its standard deviation.
 _LOG_PROB_GAP = 3.0
-# No tuned sampler accepts more than the one or less than the other.
+# A tuned sampler accepts neither more than the first nor less than the second.
 _HIGH_ACCEPTANCE, _LOW_ACCEPTANCE = 0.9, 0.2
-# Further ahead nobody knows how many draws it takes: chains that have hardly moved say little.
+# Largest factor of more draws that is advised: chains that have hardly moved say little beyond it.
 _MOST_TIMES = 16
-# Chains that would need more than these will not leave their modes in a run that anybody waits for.
+# Chains that would need more draws will not leave their modes in a run of bearable length.
 _MOST_DRAWS = 100_000
 
 
 def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    """Yield what is wrong with chains, causes before what follows from them."""
-    moves = not sampled.stands_still.any()  # else that is why
+    """Yield the problems of the chains, causes before their effects."""
+    moves = not sampled.stands_still.any()  # else this explains the rest
     yield from _not_finite(sampled)
     if moves:
         yield from _divergences(diagnosis, sampled)
@@ -170,7 +170,7 @@ def find_problems(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
 
 
 def _not_finite(sampled: Sampled) -> Iterator[Problem]:
-    """Name chains whose log density is not finite."""
+    """Yield a problem if chains have a log density that is not finite."""
     finite = sampled.has_finite_density
     if not finite.all():
         yield Problem(
@@ -181,7 +181,7 @@ def _not_finite(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
-    """Name chains whose log density is far below that of the others."""
+    """Yield a problem if chains have a log density far below that of the others."""
     # A spread needs draws that differ, and a comparison other chains.
     usable = np.flatnonzero(sampled.has_finite_density & ~sampled.stands_still)
     if "lp" not in sampled.stats or len(usable) < 2 or sampled.num_draws < MIN_DRAWS:
@@ -205,7 +205,7 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
 
 def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, size = int(np.isnan(diagnosis.rhat_function).sum()), diagnosis.rhat_function.size
-    if count and sampled.num_draws >= MIN_DRAWS:  # fewer are said already
+    if count and sampled.num_draws >= MIN_DRAWS:  # too few draws are reported already
         yield Problem(
             f"{count} of {size} reference outputs have no R-hat: their draws are constant or not finite",
             Remedy("check the predictions there: model.predict(model.posterior.x_reference)"),
@@ -214,7 +214,7 @@ def _undefined(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
 
 
 def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
-    """Chains that disagree, on the predictions first, or that are too short to tell."""
+    """Yield a problem if chains disagree, on the predictions first, or are too short."""
     rhats, gaps = upper(diagnosis.rhat_function), upper(diagnosis.mean_gap)
     agreement = Agreement(
         diagnosis.rhat_function,
@@ -222,7 +222,7 @@ def _disagreement(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
         diagnosis.tail_ess_function,
         diagnosis.rhat_log_prob,
     )
-    # Means that are so far from each other are of no use.
+    # Means that are so far apart are of no use.
     apart, unlike = are_many(diagnosis.mean_gap >= GAP_LIMIT), agreement.are_unlike()
     smallest = agreement.smallest_ess
     faults = []
@@ -309,14 +309,14 @@ def _long_trajectories(sampled: Sampled) -> Iterator[Problem]:
 
 
 def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy:
-    """Return what makes chains agree: another step where a fixed one is at fault, else more draws.
+    """Return advice that makes chains agree: another step if a fixed one is at fault, else more draws.
 
-    A number of draws is followed as it stands: `until` holds only where it is given.
+    A number of draws is followed exactly: `until` holds only if it is given.
 
     Args:
         sampled: Sampled.
         smallest: The smallest effective sample size.
-        can_weigh: Whether chains could be weighted instead.
+        can_weigh: Whether the chains could be weighted instead.
     """
     accepted = np.median(sampled.acceptance)
     if not sampled.adapts and (accepted > _HIGH_ACCEPTANCE or accepted < _LOW_ACCEPTANCE):

@@ -1,8 +1,8 @@
-"""Limits that chains must keep before their draws are good for error bars.
+"""Limits that chains must keep before their draws can be used for error bars.
 
 The limits 1.01 for R-hat and 400 for the effective sample sizes are those of Vehtari, Gelman,
-Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Among the many reference outputs one in twenty
-may have a larger R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
+Simpson, Carpenter and Burkner (2021), arXiv:1903.08008. Among the many reference outputs one in
+twenty may have a larger R-hat, up to 1.03: with 200 of them some exceed 1.01 by chance.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _FEW = 0.05
 
 
 class Agreement(NamedTuple):
-    """Numbers that tell whether chains agree; NaN stands for what is undefined.
+    """Numbers that measure the agreement of chains; undefined ones are NaN.
 
     Attributes:
-        rhat, bulk_ess, tail_ess: Of the function values [N_ref, K].
+        rhat, bulk_ess, tail_ess: R-hat and effective sample sizes of the function values
+            [N_ref, K].
         rhat_log_prob: R-hat of the log density.
     """
 
@@ -39,7 +40,10 @@ class Agreement(NamedTuple):
     def measure(
         cls, function_draws: Array, log_probs: ArrayLike, superchains: Array | None = None
     ) -> Agreement:
-        """Measure function values [C, S, N_ref, K] and log densities [C, S], see `statistics.rhat`."""
+        """Compute the numbers for function values [C, S, N_ref, K] and log densities [C, S].
+
+        See `statistics.rhat` for superchains.
+        """
         return cls(
             statistics.rhat(function_draws, superchains),
             statistics.bulk_ess(function_draws),
@@ -49,23 +53,22 @@ class Agreement(NamedTuple):
 
     @property
     def smallest_ess(self) -> float:
-        """The smaller of bulk and tail ESS, infinite where none is defined."""
+        """The smallest bulk or tail ESS, infinite if none is defined."""
         sizes = np.concatenate([self.bulk_ess, self.tail_ess], axis=None)
         return float(np.min(defined(sizes), initial=np.inf))
 
     def are_unlike(self, rhat: float = RHAT_LIMIT) -> bool:
-        """Return whether R-hat says that chains disagree on the function."""
+        """Return whether R-hat shows that chains disagree on the function."""
         return are_many(self.rhat > rhat) or upper(self.rhat)["max"] > largest_rhat(rhat)
 
     def differ_in_density(self, rhat: float = RHAT_LIMIT) -> bool:
-        """Return whether R-hat says that chains disagree on the log density."""
+        """Return whether R-hat shows that chains disagree on the log density."""
         return self.rhat_log_prob > largest_rhat(rhat)
 
     def is_enough(self, ess: float = ESS_LIMIT, rhat: float = RHAT_LIMIT) -> bool:
-        """Return whether these limits are kept, and nothing is undefined.
+        """Return whether all numbers are defined and keep these limits.
 
-        Means that are apart show in an R-hat above 1.01; who is content with a larger one is
-        content with those, too.
+        Means that are apart show in an R-hat above 1.01. A larger limit accepts such means, too.
         """
         return not (
             np.isnan(self.rhat).any()
@@ -75,12 +78,12 @@ class Agreement(NamedTuple):
         )
 
     def decisive_rhat(self, rhat: float = RHAT_LIMIT) -> float:
-        """Return the R-hat that decides: that of 95 % of the outputs, the largest where it is too large."""
+        """Return the R-hat that decides: that of 95 % of the outputs, or the largest if it is too large."""
         found = upper(self.rhat)
         return float(found["q95"] if found["max"] <= largest_rhat(rhat) else found["max"])
 
     def text(self, rhat: float = RHAT_LIMIT) -> str:
-        """Return the numbers that decide, "ESS 412 and R-hat 1.006" say, and what else is at fault."""
+        """Return the numbers that decide, such as "ESS 412 and R-hat 1.006", and other failures."""
         size, found = self.smallest_ess, self.decisive_rhat(rhat)
         ess = f"ESS {size:.0f}" if np.isfinite(size) else "an ESS that is not defined"
         parts = [f"{ess} and R-hat {found:.4g}" if np.isfinite(found) else f"{ess}, nor an R-hat"]
@@ -90,19 +93,20 @@ class Agreement(NamedTuple):
 
 
 def largest_rhat(rhat: float = RHAT_LIMIT) -> float:
-    """Return the limit of all reference outputs, where 95 % of them keep to `rhat`."""
+    """Return the limit for all reference outputs, if 95 % of them have to keep `rhat`."""
     return 1.0 + 3.0 * (rhat - 1.0)
 
 
 def are_many(exceed: Array) -> bool:
-    """Return whether more of the reference outputs exceed a limit than the one in twenty that may."""
+    """Return whether more than one in twenty of the reference outputs exceed a limit."""
     return float(np.mean(exceed)) > _FEW
 
 
 def mean_gaps(function_draws: Array) -> Array:
-    """Range of the chains' means over the standard deviation of all draws [N_ref, K].
+    """Compute the range of the chains' means over the standard deviation of all draws [N_ref, K].
 
-    For one chain: its halves; NaN where the draws are constant, not finite or too few.
+    A single chain is split into halves. The result is NaN if the draws are constant, not finite or
+    too few.
     """
     if function_draws.shape[1] < 2:
         return np.full(function_draws.shape[2:], np.nan)

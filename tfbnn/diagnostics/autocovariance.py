@@ -18,7 +18,7 @@ def centre(draws: Array) -> tuple[Array, Array]:
 
     Returns:
         The deviations [..., C, S] and the chain means [..., C]. The means are relative to the
-        first draw of the first chain, which no variance of them depends on.
+        first draw of the first chain, which does not affect their variance.
     """
     # Subtracting the first draw leaves a constant chain at exactly zero: its rounded mean need
     # not equal its value, and the residue would pass for variance.
@@ -29,12 +29,12 @@ def centre(draws: Array) -> tuple[Array, Array]:
 
 
 def autocovariance(deviations: Array, num_lags: int, *, pooled: bool = False) -> Array:
-    """Return autocovariances at lags 0 to num_lags - 1, each a sum divided by S.
+    """Compute autocovariances at lags 0 to num_lags - 1, each a sum divided by S.
 
     Args:
         deviations: [..., C, S], every chain with mean zero.
-        num_lags: How many lags; those from S on have no terms and are zero.
-        pooled: Average over the chains.
+        num_lags: Number of lags; those from S on have no terms and are zero.
+        pooled: Whether to average over the chains.
 
     Returns:
         [..., C, num_lags], or [..., num_lags] if pooled.
@@ -50,10 +50,10 @@ def autocovariance(deviations: Array, num_lags: int, *, pooled: bool = False) ->
 
 
 def geyer_time(correlations: Array) -> Array:
-    """Integrated autocorrelation time of one chain by the initial monotone sequence.
+    """Compute the integrated autocorrelation time of one chain by the initial monotone sequence.
 
-    With the pair sums Gamma_k = rho_2k + rho_2k+1, each cut down to the smallest before it and
-    the sum ended before the first that is not positive, the time is -1 + 2 * sum_k Gamma_k.
+    With the pair sums Gamma_k = rho_2k + rho_2k+1 the time is -1 + 2 * sum_k Gamma_k. Each Gamma_k
+    is limited to the smallest before it, and the sum ends before the first that is not positive.
 
     Args:
         correlations: [..., L], one at lag 0, NaN for a chain without variance.
@@ -67,7 +67,7 @@ def geyer_time(correlations: Array) -> Array:
 
 
 def multi_chain_ess(draws: Array) -> Array:
-    """Effective sample size of the mean over all chains.
+    """Compute the effective sample size of the mean over all chains.
 
     The correlation at lag t is 1 - (W - mean autocovariance at t) / var_plus, with W the mean
     within-chain variance and var_plus = (S - 1) / S * W + the variance of the chain means, so
@@ -94,10 +94,10 @@ def multi_chain_ess(draws: Array) -> Array:
 
 
 def _multi_chain_time(correlations: Array) -> Array:
-    """Return the initial monotone sequence with the even lag of the pair that ends it counted once.
+    """Compute the autocorrelation time by the initial monotone sequence and a last half pair.
 
-    That half pair reduces the truncation bias of antithetic chains. The last available pair
-    ends the sum if none before it does.
+    The even lag of the pair that ends the sequence is counted once, which reduces the truncation
+    bias of antithetic chains. The last available pair ends the sum if none before it does.
     """
     kept, monotone = _initial_sequence(correlations)
     kept[..., -1] = False
@@ -108,10 +108,10 @@ def _multi_chain_time(correlations: Array) -> Array:
 
 
 def _initial_sequence(correlations: Array) -> tuple[Array, Array]:
-    """Return a mask of the pairs of lags in Geyer's sum, and their values there: [..., L // 2] each.
+    """Return a mask of the pairs of lags in Geyer's sum, and their values: [..., L // 2] each.
 
-    The sum of pairs rho_2k + rho_2k+1 ends before the first that is not positive, and each is cut
-    down to the smallest before it.
+    The sum of pairs rho_2k + rho_2k+1 ends before the first that is not positive, and each is
+    limited to the smallest before it.
     """
     end = correlations.shape[-1] // 2 * 2
     pairs = correlations[..., 0:end:2] + correlations[..., 1:end:2]

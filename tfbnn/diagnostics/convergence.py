@@ -1,4 +1,4 @@
-"""Computes the diagnosis of one run out of its draws."""
+"""Computation of the diagnosis of a run from its draws."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,25 +30,25 @@ def diagnose(
     fit: FitCheck | None = None,
     superchains: ArrayLike | None = None,
 ) -> Diagnosis:
-    """Compute all convergence numbers of a run and say what they mean.
+    """Compute all convergence numbers of a run and find its problems.
 
     Args:
         draws: [C, S, P] weight draws.
         function_draws: [C, S, N_ref, K] network outputs at reference inputs under these weights.
         sample_stats: Dict of [C, S] arrays; the keys lp, acceptance_rate, n_steps, diverging and
-            energy are used where present, others ignored.
+            energy are used if present, others ignored.
         max_tree_depth: The limit of the sampler, or None if it has none; a trajectory of
             2**max_tree_depth - 1 steps or more counts as cut short.
         num_divergent: Divergent transitions of the whole run, those between kept draws included;
             by default those among the kept draws.
         transitions_per_draw: Transitions per kept draw.
-        adapts: Whether warm-up tuned the step size; None where nobody knows, which reads as yes.
-        is_adjusted: Whether proposals are accepted or rejected, so that acceptance means something.
-        fit: How the model agrees with its data, or None where nobody has looked.
+        adapts: Whether warm-up tuned the step size; None if unknown, which counts as True.
+        is_adjusted: Whether proposals are accepted or rejected, so that acceptance has a meaning.
+        fit: Agreement of the model with its data, or None if it was not checked.
         superchains: Number of the superchain of each chain [C], as `statistics.rhat` takes it.
 
     Returns:
-        Diagnosis. What needs an absent key is NaN, and num_divergent zero.
+        Diagnosis. Numbers that need an absent key are NaN, and num_divergent is zero.
     """
     draws, function_draws = np.asarray(draws), np.asarray(function_draws)
     stats = {key: np.asarray(sample_stats[key]) for key in STATISTICS if key in sample_stats}
@@ -78,35 +78,35 @@ def diagnose(
 
 
 def judged_by(diagnosis: Diagnosis, predictions: Predictions) -> Diagnosis:
-    """Return the diagnosis of a model with other rows to judge its predictions by."""
+    """Return the diagnosis of a model with its predictions judged by other rows."""
     fit = diagnosis.fit and dataclasses.replace(diagnosis.fit, predictions=predictions)
     return dataclasses.replace(diagnosis, fit=fit, problems=_problems(diagnosis.problems, fit))
 
 
 def _problems(of_chains: Sequence[Problem], fit: FitCheck | None) -> tuple[Problem, ...]:
-    """All problems, causes before what follows from them, each with what to do.
+    """Return all problems, causes before their effects, each with a remedy.
 
     Args:
-        of_chains: Those of the chains, in this order; others are passed over.
-        fit: FitCheck that tells the others.
+        of_chains: Problems of the chains, in this order; other problems are ignored.
+        fit: FitCheck from which the other problems follow.
     """
     causes = [problem for problem in of_chains if problem.about == About.MOVEMENT]
     chains = [problem for problem in of_chains if problem.about == About.CHAINS]
     misfits = _about(About.MODEL, find_misfits(fit) if fit else ())
     spoiled = verdict_of(misfits)
-    # What is as bad as a misfit follows from it.
+    # An effect that is no worse than the misfits follows from them.
     effects = _about(About.MODEL, find_effects(fit) if fit else ())
     effects = [one for one in effects if not spoiled or one.severity > spoiled]
     if verdict_of(causes) == Severity.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
     elif spoiled == Severity.MEANS:  # more draws of such a model are of no use
         chains = _advised_above(chains)
-    else:  # a later one may follow from the first
+    else:  # later problems may follow from the first
         serious = [problem for problem in chains if problem.severity]
         others = [problem for problem in chains if not problem.severity]
         chains = [*serious[:1], *_advised_above(serious[1:]), *others]
     found = (*causes, *misfits, *chains, *effects)
-    # Last what spoils nothing.
+    # Problems of severity NOTHING come last.
     return tuple(sorted(found, key=lambda problem: problem.severity == Severity.NOTHING))
 
 

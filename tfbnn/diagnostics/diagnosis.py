@@ -45,15 +45,15 @@ class Diagnosis:
         rhat_log_prob: R-hat of the log density.
         ess_log_prob: Bulk effective sample size of the log density.
         mean_gap: [N_ref, K] range of the chains' means over the standard deviation of the function
-            values of all draws; of a single chain between its halves.
+            values of all draws; for a single chain between its halves.
         ebfmi: [C] energy Bayesian fraction of missing information.
-        num_divergent, num_transitions: Divergent transitions over all chains, and all of those that
-            the draws were kept from.
-        fit: How the model agrees with its data, or None where nobody has looked.
-        problems: What is wrong, by how much, and what to do next; the most serious first.
-        chain_weights: [C] weights of the chains in predictions, or None where nobody said. All
-            numbers above are of the chains as they were sampled, without weights.
-        weighting: One line on how the chains are weighted, or None for equal weights.
+        num_divergent, num_transitions: Number of divergent transitions over all chains, and number
+            of all transitions among which the draws were kept.
+        fit: Agreement of the model with its data, or None if it was not checked.
+        problems: Problems with their size and the next step, the most serious first.
+        chain_weights: [C] weights of the chains in predictions, or None if unknown. All
+            numbers above are those of the chains as they were sampled, without weights.
+        weighting: One line on the weights of the chains, or None for equal weights.
     """
 
     rhat_function: Array
@@ -76,22 +76,22 @@ class Diagnosis:
         return f"<Diagnosis: {self.headline}>"
 
     def _repr_html_(self) -> str:
-        """HTML for a notebook: this line, and the numbers on request."""
+        """Return HTML for a notebook: the repr, and the numbers on request."""
         return folded(repr(self), self.summary())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences that say what is wrong, by how much, and what to do next."""
+        """Sentences on each problem: what it is, its size, and the next step."""
         return tuple(problem.sentences(PYTHON) for problem in self.problems)
 
     @property
     def severity(self) -> Severity:
-        """The worst that the problems make unusable."""
+        """The largest severity of the problems."""
         return verdict_of(self.problems)
 
     @property
     def chains(self) -> Chains:
-        """The verdict on the chains: do they agree, and are they long enough?"""
+        """The verdict on the chains: whether they agree and are long enough."""
         serious = [one for one in self.problems if one.severity and one.about != About.MODEL]
         if serious:
             return Chains(False, serious[0].what.partition(":")[0])
@@ -106,26 +106,26 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """The use that the draws are good for: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
+        """The verdict on the draws: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
         of_model = [one for one in self.problems if one.about == About.MODEL]
         of_chains = [one for one in self.problems if one.about != About.MODEL]
         return verdict_on(verdict_of(of_chains), verdict_of(of_model), self.predictions.ok)
 
     @property
     def headline(self) -> str:
-        """The verdict with the number of problems, or of remarks where none spoils anything."""
+        """The verdict with the number of problems, or of remarks if all have severity NOTHING."""
         if not self.problems:
             return self.verdict
         noun = "problem" if self.severity else "remark"
         return f"{self.verdict} ({counted(len(self.problems), noun)})"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> list[str]:
-        """Return the verdict with what it is made of, and below it every problem with what to do next.
+        """Return the verdict with its parts, and every problem with the next step.
 
         Args:
-            interface: In whose words.
+            interface: Interface in whose words to write.
             width: Columns that lines are broken at.
-            details: Whether to say what the problems mean.
+            details: Whether to explain the problems.
         """
         told = [("Verdict", self.headline), *answer_lines(self.chains, self.predictions)]
         told.append(("", MEANINGS[self.verdict]))
@@ -143,7 +143,7 @@ class Diagnosis:
         return label_lines(self.facts(), width)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield labels and lines: a number that is added here is in report, page and command."""
+        """Yield labels and lines; a number that is added here appears in report, page and command."""
         values = self._statistics()
         function, weights = values["function"], values["weights"]
         gaps, energies = function["mean_gap"], " ".join(map(_number_text, self.ebfmi))
@@ -175,8 +175,8 @@ class Diagnosis:
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Return the summarised numbers as plain Python values that JSON can hold.
 
-        Warnings are in the words of the interface. None stands for an undefined (NaN) number, and the
-        string "inf" for an infinite R-hat of chains that stand still at different places.
+        Warnings are in the words of the interface. None stands for an undefined (NaN) number, and
+        the string "inf" for an infinite R-hat of chains that stand still at different points.
         """
         return plain(self._statistics()) | {
             "verdict": self.verdict,
@@ -222,7 +222,7 @@ def defined(values: Array) -> Array:
 
 
 def upper(values: Array) -> dict[str, float]:
-    """Median, 95 % quantile and maximum, for numbers of which large ones are bad."""
+    """Compute median, 95 % quantile and maximum, for numbers that are bad if large."""
     found = defined(values)
     if not found.size:
         return {"median": np.nan, "q95": np.nan, "max": np.nan}
@@ -232,7 +232,7 @@ def upper(values: Array) -> dict[str, float]:
 
 
 def lower(values: Array) -> dict[str, float]:
-    """Minimum and median, for numbers of which small ones are bad."""
+    """Compute minimum and median, for numbers that are bad if small."""
     found = defined(values)
     if not found.size:
         return {"min": np.nan, "median": np.nan}
@@ -240,23 +240,23 @@ def lower(values: Array) -> dict[str, float]:
 
 
 def _number_text(value: float) -> str:
-    """Three decimals, or three digits of a large number."""
+    """Format a number with three decimals, or a large one with three digits."""
     return f"{value:.3f}" if abs(value) < 100 else f"{value:.3g}"
 
 
 def rhat_text(values: Mapping[str, float]) -> str:
-    """Return a line out of the dict from `upper`."""
+    """Return a line for the dict that `upper` returns."""
     median, q95, largest = (_number_text(values[key]) for key in ("median", "q95", "max"))
     return f"R-hat median {median}, 95 % quantile {q95}, max {largest}"
 
 
 def ess_text(name: str, values: Mapping[str, float]) -> str:
-    """Return a line out of the dict from `lower`."""
+    """Return a line for the dict that `lower` returns."""
     return f"{name} min {values['min']:.0f}, median {values['median']:.0f}"
 
 
 def rows_texts(rows: RowsCheck) -> Iterator[str]:
-    """Yield how the model agrees with its training rows, a line per target."""
+    """Yield the agreement of the model with its training rows, a line per target."""
     of_rows = counted(rows.num_rows, "training row")
     if isinstance(rows, ClassesCheck):
         yield (

@@ -1,7 +1,7 @@
-"""Find what is wrong between a model and its data, by how much, and what to do next.
+"""Problems between a model and its data: what they are, their size, and the next step.
 
-Convergence says nothing about this: chains agree perfectly on a network that its prior, its noise
-or the scale of its data keeps from following the rows.
+Convergence says nothing about these. Chains can agree perfectly on a network that does not follow
+the rows because of its prior, its noise or the scale of its data.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _COVERAGE_LIMIT = 0.1
 _FAR, _NEAR = 10.0, 0.01
 # A noise scale that is wrong by less than this may be right for other rows.
 _NOISE_RATIO = 2.0
-# Priors have two and one in a thousand of the weights there, a well-placed posterior about as many.
+# The prior has two hundredths of the weights at its edges and a thousandth in its tail, a well-placed
+# posterior about as many.
 _EDGE_LIMIT, _TAIL_LIMIT = 0.1, 0.02
-# Networks of the prior whose outputs vary less than this share of what the targets do.
+# A prior is narrow if outputs of its networks vary less than this share of the targets' variation.
 _NARROW = 0.2
 _LITTLE = 0.05
-# What is meant by noise of each origin, and in what it is given.
+# Name of the noise of each origin, and its units.
 _GIVEN_NOISE = {
     "rows": ("the noise_scale of the rows", "standard deviations, in the units of y"),
     "fixed": ("the fixed noise_scale", "a standard deviation, after y_transform; or 'learned'"),
@@ -47,7 +48,7 @@ _SCATTER = Remedy(
 )
 # Standard errors by which the variance of counts has to be above that of the likelihood.
 _SCATTERED = 4.0
-# Wider than one whose scales are sampled, too: those of the default have a lighter tail.
+# Wider than the default, too, whose sampled scales have a lighter tail.
 _WIDER = Remedy("a wider prior, such as prior=HierarchicalNormal(HalfCauchy(1.0))")
 _JUDGE = Remedy("model.evaluate(x_held_out, y_held_out)")
 _CALIBRATE = Remedy("model.calibrate with rows that the fit has not seen, or with method='loo'")
@@ -57,22 +58,22 @@ _NARROW_BARS = "The noise has other tails than the likelihood, or is larger for 
 
 
 def find_misfits(fit: FitCheck) -> list[Problem]:
-    """Find what keeps a model from following its data."""
+    """Find the problems that keep a model from following its data."""
     rows = fit.rows
-    # Where the predictions follow the rows all the same, it is worth a word and spoils nothing.
+    # If the predictions follow the rows all the same, a misfit is only a remark.
     severity = Severity.NOTHING if rows is None or rows.explains else Severity.MEANS
     causes = [
         *[*_unscaled("targets", _targets(rows), fit, severity)][:1],
         *_unscaled("inputs", [fit.inputs], fit, severity),
         *[*_wrong_noise(rows)][:1],
     ]
-    if not verdict_of(causes):  # else a narrow prior looks the same
+    if not verdict_of(causes):  # other causes look like a narrow prior
         causes += _narrow_prior(fit, severity)
     return causes
 
 
 def find_effects(fit: FitCheck) -> Iterator[Problem]:
-    """Yield what the predictions of the training rows fall short of; misfits would explain it."""
+    """Yield the shortcomings of the predictions of the training rows, which misfits would explain."""
     rows, found = fit.rows, fit.predictions
     if rows is None:
         yield Problem(
@@ -80,7 +81,7 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
             _JUDGE,
             why="Files of earlier releases do not say how well they agree.",
         )
-    # Rows that calibrated nothing decide, where there are enough of them.
+    # Rows that calibrated nothing decide, if there are enough of them.
     if found.ok is False:
         is_wide = found.coverage[1] > LEVELS[0]
         name = f" of {shown(found.target)}" if found.target else ""
@@ -100,7 +101,7 @@ def _is_of_counts(rows: RowsCheck | None) -> bool:
 
 
 def _targets(rows: RowsCheck | None) -> tuple[TargetCheck, ...]:
-    """Targets that are to be of order one, which counts are not."""
+    """Return the targets that have to be of order one, which does not apply to counts."""
     return rows.targets if isinstance(rows, NumbersCheck) and not _is_of_counts(rows) else ()
 
 
@@ -109,7 +110,7 @@ def _unscaled(
 ) -> Iterator[Problem]:
     """Yield inputs or targets far from mean 0 and standard deviation 1."""
     for one in columns:
-        # A column without any spread is constant, which is said elsewhere.
+        # A column without any spread is constant, which is reported elsewhere.
         is_constant = one.stddev <= ROUNDING * abs(one.mean)
         if abs(one.mean) > _FAR or one.stddev > _FAR or (one.stddev < _NEAR and not is_constant):
             yield Problem(
@@ -131,7 +132,7 @@ def _remedy_of_bars(rows: RowsCheck | None, calibrates: bool) -> Remedy:
 def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
     """Yield counts that scatter more than their likelihood allows."""
     for target in rows.targets:
-        # Of a row's squared pull, where counts are Poisson's, the variance is 2 and one over their mean.
+        # For Poisson counts the variance of a row's squared pull is 2 plus one over their mean.
         error = np.sqrt((2.0 + 1.0 / target.noise**2) / rows.num_rows)
         if target.pull_width**2 > 1.0 + _SCATTERED * error:
             yield Problem(
@@ -144,7 +145,7 @@ def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
 
 
 def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
-    """Noise that is given and far from the residuals."""
+    """Yield problems of noise that is given and far from the residuals."""
     if not isinstance(rows, NumbersCheck) or rows.noise == "learned":
         return
     if _is_of_counts(rows):
@@ -154,7 +155,7 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     for target in rows.targets:
         name = shown(target.name)
         severity = Severity.ERROR_BARS if target.r2 >= 0.5 else Severity.MEANS
-        # Where the network follows the rows closely, its spread is what the residuals have lost.
+        # If the network follows the rows closely, the residuals are too small by its spread.
         expected = float(np.hypot(target.residual, target.spread))
         if target.residual > _NOISE_RATIO * target.noise:
             yield Problem(
@@ -195,10 +196,10 @@ def _narrow_prior(fit: FitCheck, severity: Severity) -> Iterator[Problem]:
 
 
 def _spread_wanted(rows: RowsCheck | None) -> float:
-    """Return how much the outputs have to vary over the rows; 0 where that is not to be asked."""
-    if rows is None or rows.explains or _is_of_counts(rows):  # whose scatter no rate follows
+    """Return the variation over the rows that the outputs should have; 0 if none is required."""
+    if rows is None or rows.explains or _is_of_counts(rows):  # rates do not scatter
         return 0.0
-    # Logits of order one are probabilities that differ.
+    # Logits of order one give probabilities that differ.
     return 1.0 if isinstance(rows, ClassesCheck) else max(t.stddev for t in rows.targets)
 
 

@@ -1,4 +1,4 @@
-"""Numbers that tell how a model and its training rows agree; a model file keeps them."""
+"""Numbers on the agreement of a model with its training rows; a model file keeps them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfbnn.diagnostics.verdict import Predictions
 
 # Central intervals whose coverage is judged: those of one and two standard deviations.
 LEVELS = (0.683, 0.954)
-# A standard deviation below this share of the mean is rounding: the column is constant.
+# A standard deviation below this share of the mean is rounding, and the column is constant.
 ROUNDING = 1e-12
 # Known for every row, fixed for all, or learned, at least in part.
 NOISE_ORIGINS = ("rows", "fixed", "learned", "counts")
@@ -19,19 +19,19 @@ NOISE_ORIGINS = ("rows", "fixed", "learned", "counts")
 
 @dataclass(frozen=True)
 class TargetCheck:
-    """One target on training rows, all on the scale that the network sees.
+    """Agreement with one target on training rows, all on the scale that the network sees.
 
     Attributes:
-        name: Of its column.
-        mean, stddev: Of the targets.
+        name: Name of its column.
+        mean, stddev: Mean and standard deviation of the targets.
         r2: Share of their variance that the mean prediction explains.
         residual: Root mean square of target less mean prediction.
         noise: Root mean square of the noise scale over draws and rows.
         spread: Root mean square over rows of the standard deviation of the function.
         pull_width: Standard deviation of the residuals over the predictive standard deviation,
-            noise included, of each row as if it had been left out of the fit: by its leverage.
-        coverage: Share of rows inside the central predictive intervals of LEVELS, left out likewise.
-            Both are NaN where most rows have so much leverage that nobody can say.
+            noise included, of each row as if it had been left out of the fit, by its leverage.
+        coverage: Share of rows inside the central predictive intervals of LEVELS, left out
+            likewise. Both are NaN if most rows have too much leverage to be judged.
     """
 
     name: str
@@ -57,12 +57,12 @@ def pulled(target: TargetCheck) -> str:
 
 @dataclass(frozen=True)
 class NumbersCheck:
-    """Targets that are numbers.
+    """Agreement with targets that are numbers.
 
     Attributes:
-        num_rows: Training rows that were looked at.
-        noise: Where the noise scale comes from, one of NOISE_ORIGINS.
-        targets: A TargetCheck each; of many targets the worst.
+        num_rows: Number of training rows that were compared.
+        noise: Origin of the noise scale, one of NOISE_ORIGINS.
+        targets: A TargetCheck for each target; of many targets the worst.
     """
 
     num_rows: int
@@ -71,20 +71,20 @@ class NumbersCheck:
 
     @property
     def explains(self) -> bool:
-        """True where every target's predictions explain at least half of its variance."""
+        """True if the predictions explain at least half of the variance of every target."""
         return all(target.r2 >= 0.5 for target in self.targets)
 
 
 @dataclass(frozen=True)
 class ClassesCheck:
-    """Targets that are class labels.
+    """Agreement with targets that are class labels.
 
     Attributes:
-        num_rows: Training rows that were looked at.
+        num_rows: Number of training rows that were compared.
         accuracy: Share of labels that the most probable class hits.
-        majority: Share of the most frequent label: the accuracy of always saying it. Of several
-            targets both are means.
-        calibration_error: The expected calibration error, as `evaluate` has it.
+        majority: Share of the most frequent label: the accuracy of always predicting it. For
+            several targets both are means.
+        calibration_error: The expected calibration error, as in `evaluate`.
     """
 
     num_rows: int
@@ -94,7 +94,7 @@ class ClassesCheck:
 
     @property
     def explains(self) -> bool:
-        """True where the predictions are better than the most frequent label."""
+        """True if the predictions are better than the most frequent label."""
         return self.accuracy > self.majority
 
 
@@ -104,7 +104,7 @@ _OF_CLASSES = [one.name for one in fields(ClassesCheck)][1:]
 
 
 def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
-    """Read what `Diagnosis.to_dict` says of rows; None for None.
+    """Read the training rows of the dict that `Diagnosis.to_dict` returned; None for None.
 
     Raises:
         KeyError, TypeError, ValueError: For anything else.
@@ -129,14 +129,15 @@ def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
 
 @dataclass(frozen=True)
 class PriorCheck:
-    """Place of the weights under their prior.
+    """Position of the weights under their prior.
 
     Attributes:
-        at_edge: Share of the weights with a bounded prior in the outermost hundredth of its range on
-            either side, of which the prior itself has two hundredths; NaN without such a prior.
-        in_tail: Share of the other weights where the prior has one in a thousand; NaN without.
+        at_edge: Share of the weights with a bounded prior in the outermost hundredth of its range
+            on either side, where the prior itself has two hundredths; NaN without such a prior.
+        in_tail: Share of the other weights in the tail that has a thousandth of the prior; NaN
+            without.
         spread: Standard deviation over the reference inputs of the function of networks drawn from
-            the prior, the median of them; the smallest over targets.
+            the prior: the median over networks, and the smallest over targets.
     """
 
     at_edge: float = np.nan
@@ -149,8 +150,8 @@ class InputCheck:
     """The training input furthest from mean 0 and standard deviation 1, as the network sees it.
 
     Attributes:
-        name: Of its column.
-        mean, stddev: Of its values.
+        name: Name of its column.
+        mean, stddev: Mean and standard deviation of its values.
     """
 
     name: str
@@ -160,13 +161,13 @@ class InputCheck:
 
 @dataclass(frozen=True)
 class FitCheck:
-    """Model against data.
+    """Comparison of a model with its data.
 
     Attributes:
-        rows: RowsCheck, or None where the training rows are not at hand.
+        rows: RowsCheck, or None if the training rows are not available.
         prior: PriorCheck.
         inputs: InputCheck.
-        is_calibrated: Whether error bars are held to rows, whatever those of the draws are.
+        is_calibrated: Whether error bars are calibrated, so that those of the draws do not matter.
         predictions: Predictions, by rows that calibrated nothing.
     """
 

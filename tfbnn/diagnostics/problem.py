@@ -1,4 +1,4 @@
-"""Problems of a run: what they spoil, and what to do, in the words of who asks."""
+"""Problems of a run: their severity, and remedies in the words of Python or of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfbnn.diagnostics.wording import wrapped
 
 
 class Severity(IntEnum):
-    """Severity of a problem: what it makes unusable; error bars need means."""
+    """Severity of a problem: it makes nothing, the error bars, or means and error bars unusable."""
 
     NOTHING = 0
     ERROR_BARS = 1
@@ -23,28 +23,28 @@ class Severity(IntEnum):
 
 
 class About(Enum):
-    """Subject of a problem; what stands above explains what stands below."""
+    """Subject of a problem; problems of an earlier subject explain those of a later one."""
 
     MOVEMENT = 0
     CHAINS = 1
     MODEL = 2
 
 
-# By how much a time limit was too short for a warm-up that it ended or cut short.
+# Factor by which a time limit was too short if it ended or shortened the warm-up.
 TIMES_TO_WARM_UP = 3.0
 
 
 @dataclass(frozen=True)
 class Interface:
-    """Words of advice: those of Python, or of the command.
+    """Words of advice, those of Python or of the command line.
 
     Attributes:
         is_command_line: Whether to name commands and options; else calls and arguments.
-        folder: The run folder, or None where there is none, so that only a new fit goes on.
-        model_file: Where the command saves the model, or None where nobody said.
+        folder: The run folder, or None if there is none, so that only a new fit gives more draws.
+        model_file: Path at which the command saves the model, or None if unknown.
         max_seconds: Time limit of the run, or None.
         is_out_of_time: Whether the limit ended the run.
-        command: The command that fitted, whose options later ones overrule; "" where nobody knows.
+        command: The command of the fit, whose options are overridden by later ones; "" if unknown.
     """
 
     is_command_line: bool = False
@@ -55,7 +55,7 @@ class Interface:
     command: str = ""
 
     def of_run(self, until: str | None, ended: str | None) -> Interface:
-        """Return the same about a run that was to go on until this, and why it ended."""
+        """Return the interface of a run with this stopping rule and this reason for its end."""
         limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
         if limit is None:
             return self
@@ -64,17 +64,17 @@ class Interface:
 
     @property
     def details(self) -> str:
-        """The way to the whole report."""
+        """The command or call that gives the full report."""
         if self.is_command_line:
             file = shlex.quote(self.model_file or "MODEL.h5")
             return f"--verbose 2, or later: tfbnn diagnose {file}"
         return "run.report(details=True)"
 
     def more(self, num_results: int | None, times: float) -> str:
-        """Say how to get more draws, or a longer warm-up; "" where there is nothing to say.
+        """Return advice on more draws or a longer warm-up; "" if there is none.
 
         Args:
-            num_results: Draws per chain, which are `times` as many as there are. None: only where time
+            num_results: Draws per chain, which are `times` as many as there are. None: only if time
                 ended the run, a new fit with `times` the time. Its warm-up is longer then, while a
                 resumed run keeps what was tuned.
             times: The factor; 0 for none.
@@ -85,7 +85,7 @@ class Interface:
         return self._go_on(longer if self.is_out_of_time else {"num_results": num_results} | longer)
 
     def more_time(self) -> str:
-        """Say how to go on with a run whose time was over before it had draws."""
+        """Return advice on a run whose time was over before it had draws."""
         return self._go_on(self._longer(TIMES_TO_WARM_UP))
 
     def _go_on(self, options: dict[str, int]) -> str:
@@ -93,7 +93,7 @@ class Interface:
             return self._same_fit(options)
         if not self.is_command_line:
             return f"tfbnn.resume({self.folder!r}, {_as_arguments(options)})"
-        # A folder that a fit keeps by itself has the name of its model.
+        # A run folder that a fit chose by itself is named after its model.
         own, ending = os.path.splitext(self.folder.rstrip("/"))
         file = self.model_file or (own if ending == ".run" else "MODEL.h5")
         command = f"tfbnn resume {shlex.quote(self.folder)} {_as_options(options)}"
@@ -107,7 +107,7 @@ class Interface:
     def _same_fit(self, options: dict[str, int]) -> str:
         if self.is_command_line:
             command = self.command or "the same command with"
-            if "max_seconds" in options:  # which may be said once
+            if "max_seconds" in options:  # it may be given only once
                 command = re.sub(r" --until[ =]max_seconds=[^ ,]+(?= |$)", "", command)
                 command = re.sub(r",max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
             return f"{command} {_as_options(options)}"
@@ -123,20 +123,20 @@ def _as_arguments(options: dict[str, int]) -> str:
 
 
 def round_up(number: float) -> int:
-    """Return the next number with one digit other than zero, for numbers that nobody counts by ones."""
+    """Round a number up to one digit other than zero, as its other digits do not matter."""
     unit = 10 ** max(int(np.floor(np.log10(number))), 0)
     return int(np.ceil(number / unit) * unit)
 
 
 PYTHON = Interface()
 
-# What advice says in Python, as patterns, and on the command line; settings that follow become options.
+# Patterns of advice in Python, and its words on the command line; settings that follow become options.
 _ON_COMMAND_LINE = {
     r"model\.evaluate\(x_held_out, y_held_out\)": "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv",
     r"model\.calibrate (.*), or with method='loo'": r"tfbnn calibrate \1",
     r"model\.stack_chains": "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5",
     r"model\.predict\(model\.posterior\.x_reference\)": "tfbnn predict",
-    r"if they stay apart, model\.basins.*": "",  # a command must end where a shell takes it to
+    r"if they stay apart, model\.basins.*": "",  # text after a command would become part of it
     r"step_size=None": "none",
     r"likelihood=StudentT\(\) or HeteroscedasticGaussian\(\)": "--likelihood student_t or heteroscedastic",
     r"noise_scale: (.*) units of y": r"--noise-column: \1 units of the target",
@@ -154,7 +154,7 @@ _ON_COMMAND_LINE = {
 
 
 def on_command_line(text: str) -> str:
-    """Return advice, which is written in Python words, with commands and options in their place."""
+    """Translate advice from calls and arguments of Python to commands and options."""
     for pattern, command in _ON_COMMAND_LINE.items():
         text = re.sub(pattern, command, text)
     text = re.sub(r"(?<![\w-])([a-z_]+)='?([\w.]+)'?", r"\1_ \2", text)  # "step_size_ 0.1"
@@ -168,9 +168,9 @@ class Remedy:
 
     Attributes:
         text: The advice, in calls and arguments of Python.
-        num_results: Draws per chain to go on to, named before what else is said; or None.
-        times: How many times as many draws these are; without num_results, by how much a time limit
-            that ended the run should have been longer.
+        num_results: Draws per chain to go on to, named before `text`; or None.
+        times: Factor from the present draws to these; without num_results, factor by which a time
+            limit that ended the run should have been longer.
     """
 
     text: str = ""
@@ -184,7 +184,7 @@ class Remedy:
         return "; ".join(text for text in (more, other) if text)
 
 
-# Settings of one's own hold out nothing unless told to, and starts are the worse for it.
+# User-defined pretraining holds out nothing unless requested, which makes the starts worse.
 LONGER_SEARCH = (
     "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)"
 )
@@ -193,14 +193,14 @@ ABOVE_FIRST = Remedy("first fix the problems above")
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong.
+    """A problem of a run.
 
     Attributes:
-        what: What it is and by how much, in a short sentence without a full stop.
+        what: The problem and its size, in a short sentence without a full stop.
         remedy: Remedy.
         severity: What it makes unusable.
-        why: What it means, in sentences, for those who ask.
-        about: What it is about.
+        why: Its meaning, in sentences that are shown on request.
+        about: Subject of the problem.
     """
 
     what: str
@@ -210,11 +210,11 @@ class Problem:
     about: About = About.CHAINS
 
     def sentences(self, interface: Interface, details: bool = True) -> str:
-        """Return the problem, what it means where that is asked for, and what to do next."""
+        """Return the problem, its meaning if requested, and the next step."""
         return f"{self._says(details)} Next: {self.remedy.words(interface)}"
 
     def lines(self, interface: Interface, width: int, details: bool = False) -> str:
-        """Return the same broken at `width`; what to do stands by itself unless all is on one line."""
+        """Return `sentences` broken at `width`, with the next step by itself if one line is not enough."""
         text = f"! {self.sentences(interface, details)}"
         if len(text) <= width:
             return text
@@ -226,7 +226,7 @@ class Problem:
 
 
 def step_lines(label: str, words: str, width: int) -> str:
-    """Break advice at `width`; a command so that a shell takes its lines for one."""
+    """Break advice at `width`; the lines of a command stay one command for a shell."""
     if not words.startswith("tfbnn "):
         return wrapped(label, words, width)
     quoted = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), words)
@@ -234,5 +234,5 @@ def step_lines(label: str, words: str, width: int) -> str:
 
 
 def verdict_of(problems: Iterable[Problem]) -> Severity:
-    """Return the worst that any of them spoils."""
+    """Return the largest severity of some problems."""
     return max((problem.severity for problem in problems), default=Severity.NOTHING)

@@ -62,15 +62,18 @@ def normal_scores(draws: Array) -> Array:
     return _scores(pooled.shape[-1])[_doubled_ranks(pooled)].reshape(draws.shape)
 
 
-@lru_cache(maxsize=2)  # blocks of quantities come one after the other with the same draws
+@lru_cache(maxsize=2)  # successive blocks of quantities have the same number of draws
 def _scores(count: int) -> Array:
-    """Scores of the ranks 1, 3/2, 2, .. among `count` draws: a mean rank is a multiple of 1/2."""
+    """Return the scores of the ranks 1, 3/2, 2, .. among `count` draws.
+
+    Mean ranks are multiples of 1/2.
+    """
     ranks = 1.0 + 0.5 * np.arange(2 * count - 1)
     return normal_quantile((ranks - _BLOM_OFFSET) / (count + 1.0 - 2.0 * _BLOM_OFFSET))
 
 
 def rank_correlation(a: Array, b: Array) -> Array:
-    """Rank correlation (Spearman 1904): a, b [..., N] -> [...], NaN where one of them is constant."""
+    """Compute the rank correlation (Spearman 1904): a, b [..., N] -> [...], NaN if one is constant."""
     ranks = (_doubled_ranks(values) for values in (a, b))
     off = [one - one.mean(axis=-1, keepdims=True) for one in ranks]
     product, *squares = (np.sum(u * v, axis=-1) for u, v in (off, (off[0],) * 2, (off[1],) * 2))

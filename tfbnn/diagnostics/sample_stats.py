@@ -1,4 +1,4 @@
-"""The numbers that are kept of every draw besides the network, by the names that ArviZ has."""
+"""Statistics that are kept for every draw besides the network, under their names in ArviZ."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ class Statistic(NamedTuple):
     """Types of a statistic.
 
     Attributes:
-        dtype: Of its NumPy arrays.
-        computed: Of its tensors, None for the dtype of the model.
-        stored: Of its datasets in files.
+        dtype: Type of its NumPy arrays.
+        computed: Type of its tensors, None for the dtype of the model.
+        stored: Type of its datasets in files.
     """
 
     dtype: type

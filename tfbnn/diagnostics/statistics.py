@@ -30,14 +30,18 @@ from tfbnn.system.arrays import Array, row_slices
 # A block [m, C, S] of m quantities -> [m].
 Statistic = Callable[[Array], Array]
 
-# Two halves of two draws: the fewest with a variance within and between half chains.
+# Two halves of two draws: the fewest for a variance within and between half chains.
 MIN_DRAWS = 4
 # Values per block of quantities: 8 MiB of draws, some 80 MiB with all intermediate arrays.
 _BLOCK_VALUES = 1 << 20
 
 
 def as_draws(draws: ArrayLike) -> Array:
-    """Return draws as an array; raise ValueError unless it has a chain and a draw dimension."""
+    """Return draws as an array.
+
+    Raises:
+        ValueError: Unless draws have a chain and a draw dimension.
+    """
     draws = np.asarray(draws)
     if draws.ndim < 2:
         raise ValueError(f"draws must have shape [C, S, ...], received {list(draws.shape)}.")
@@ -87,22 +91,23 @@ def _fill(results: Array, function: Statistic, columns: Array, in_units: bool) -
 
 
 def rhat(draws: ArrayLike, superchains: ArrayLike | None = None) -> Array:
-    """Rank-normalised split R-hat: the larger of the plain and the folded version.
+    """Compute rank-normalised split R-hat: the larger of the plain and the folded version.
 
-    The folded version sees chains that share a location and differ in scale. One chain is
+    The folded version detects chains that share a location and differ in scale. One chain is
     allowed: its two halves are compared, which finds drift but no second mode. If every half
-    chain stands still, at more than one place, the result is infinite.
+    chain stands still, at more than one point, the result is infinite.
 
-    Chains that share a start are no independent witnesses. With several superchains the result is the
-    larger of R-hat and nested R-hat (Margossian et al. 2022), which compares the means of superchains.
+    Chains that share a start are not independent evidence. With several superchains the result is
+    the larger of R-hat and nested R-hat (Margossian et al. 2022), which compares the means of
+    superchains.
 
     Args:
         draws: [C, S, ...].
-        superchains: Number of the superchain of each chain [C]: chains of one number share their start.
-            By default each has its own.
+        superchains: Number of the superchain of each chain [C]: chains of one number share their
+            start. By default each chain has its own.
 
     Raises:
-        ValueError: For another number of superchains than of chains.
+        ValueError: If there are not as many superchain numbers as chains.
 
     Returns:
         [...], near 1 for chains that agree, NaN where undefined (see the module).
@@ -118,7 +123,7 @@ def rhat(draws: ArrayLike, superchains: ArrayLike | None = None) -> Array:
 
 
 def split_rhat(draws: ArrayLike) -> Array:
-    """Split R-hat of the draws themselves; needs a finite variance, unlike `rhat`.
+    """Compute split R-hat of the draws themselves; it needs a finite variance, unlike `rhat`.
 
     Args:
         draws: [C, S, ...].
@@ -130,7 +135,7 @@ def split_rhat(draws: ArrayLike) -> Array:
 
 
 def bulk_ess(draws: ArrayLike) -> Array:
-    """Effective sample size of the rank-normalised draws, for the centre of the distribution.
+    """Compute the effective sample size of rank-normalised draws, for the centre of the distribution.
 
     Args:
         draws: [C, S, ...].
@@ -142,7 +147,7 @@ def bulk_ess(draws: ArrayLike) -> Array:
 
 
 def tail_ess(draws: ArrayLike) -> Array:
-    """Return the smaller effective sample size of the indicators of the 5 % and the 95 % quantile.
+    """Compute the effective sample size of the indicators of the 5 % and 95 % quantiles, the smaller one.
 
     A tail in which ties make the indicator constant (many draws at a bound) is left out.
 
@@ -156,7 +161,7 @@ def tail_ess(draws: ArrayLike) -> Array:
 
 
 def mcse_mean(draws: ArrayLike) -> Array:
-    """Monte Carlo standard error of the mean: sd / sqrt(effective sample size of the mean).
+    """Compute the Monte Carlo standard error of the mean: sd / sqrt(effective sample size of the mean).
 
     Args:
         draws: [C, S, ...].
@@ -168,10 +173,10 @@ def mcse_mean(draws: ArrayLike) -> Array:
 
 
 def geyer_ess(draws: ArrayLike) -> Array:
-    """Effective sample size of one chain, averaged over chains.
+    """Compute the effective sample size of one chain, averaged over chains.
 
     Per chain it is S * naive variance / asymptotic variance, the latter from Geyer's initial
-    monotone sequence, and at most S * log10(S). It does not see disagreement between chains;
+    monotone sequence, and at most S * log10(S). It does not detect disagreement between chains.
     Papamarkou et al. (2019) report it.
 
     Args:
@@ -184,7 +189,7 @@ def geyer_ess(draws: ArrayLike) -> Array:
 
 
 def ebfmi(energy: ArrayLike) -> Array:
-    """Energy Bayesian fraction of missing information of every chain (Betancourt 2016).
+    """Compute the energy Bayesian fraction of missing information of every chain (Betancourt 2016).
 
     It is sum_s (E_s - E_s-1)^2 / sum_s (E_s - mean E)^2. Below about 0.3 the momentum draws
     change the energy too little for the sampler to reach the tails.
@@ -199,7 +204,7 @@ def ebfmi(energy: ArrayLike) -> Array:
 
 
 def _rhat(block: Array) -> Array:
-    """sqrt(var_plus / W): [m, C, S] -> [m], C >= 2."""
+    """Compute sqrt(var_plus / W): [m, C, S] -> [m], C >= 2."""
     num_draws = block.shape[-1]
     deviations, means = centre(block)
     within = np.sum(deviations**2, axis=-1).mean(axis=-1) / (num_draws - 1)
@@ -209,12 +214,12 @@ def _rhat(block: Array) -> Array:
 def _rank_rhat(block: Array) -> Array:
     halves = split_chains(block)
     plain = _rhat(normal_scores(halves))
-    # Folding may leave a constant (two values with the median between them): the plain one counts.
+    # Folding may leave a constant (two values with the median between them): then plain R-hat counts.
     return np.fmax(plain, _rhat(normal_scores(fold(halves))))
 
 
 def _nested_rhat(superchains: Array, block: Array) -> Array:
-    """Nested R-hat of chains that are not split: ranks, the larger of plain and folded."""
+    """Compute nested R-hat of unsplit chains by ranks: the larger of the plain and the folded version."""
     members = [superchains == number for number in np.unique(superchains)]
 
     def of(scores: Array) -> Array:
@@ -249,6 +254,6 @@ def _geyer_ess(block: Array) -> Array:
 
 
 def _ebfmi(block: Array) -> Array:
-    """[m, 1, S] -> [m]."""
+    """Compute the fraction for m chains: [m, 1, S] -> [m]."""
     steps = np.diff(block, axis=-1)
     return np.sum(steps**2, axis=(1, 2)) / np.sum(centre(block)[0] ** 2, axis=(1, 2))

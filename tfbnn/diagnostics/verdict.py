@@ -1,7 +1,7 @@
 """Two verdicts on a run, on its chains and on its predictions, and one word for both.
 
-Chains that disagree leave the posterior unknown. Error bars may hold all the same on rows like those
-seen, which rows that calibrated nothing tell.
+Chains that disagree leave the posterior unknown. Error bars may still hold on rows like those seen,
+which rows that calibrated nothing can show.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ MEANINGS = {
     NOT_SAMPLED: "There are no draws of the posterior.",
 }
 VERDICTS = tuple(MEANINGS)
-# The words of earlier releases, which files of theirs hold.
+# Verdicts of earlier releases, as their files hold them.
 EARLIER = {"usable for means, not yet for error bars": FOR_MEANS}
 
-# Standard deviations, and how far from its probability the share of rows within them may be.
+# Numbers of standard deviations, and the largest error of the share of rows within them.
 _SLACK = {1: 0.04, 2: 0.02}
 _PIT_SLACK = 0.03
-# What chance adds with N rows: two binomial standard deviations, and the 5 % point of Kolmogorov's law.
+# Allowance for chance with N rows: two binomial standard deviations, the 5 % point of Kolmogorov's law.
 _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
 # Chance moves shares of fewer rows so far that nearly all error bars would pass.
 FEWEST_ROWS = 50
 
 
 def rounded(values: dict[Any, Any]) -> dict[str, Any]:
-    """Return plain values for JSON, numbers with six digits."""
+    """Return plain values for JSON, with numbers rounded to six digits."""
     return json.loads(
         json.dumps(plain(values)), parse_float=lambda text: float(f"{float(text):.6g}")
     )
 
 
 def nominal(k: int) -> float:
-    """Probability of a normal distribution within k standard deviations."""
+    """Return the probability of a normal distribution within k standard deviations."""
     return float(2.0 * normal_cdf(np.array([float(k)]))[0] - 1.0)
 
 
 class Chains(NamedTuple):
-    """Verdict on the chains: do they agree, and are they long enough?
+    """Verdict on the chains: whether they agree and are long enough.
 
     Attributes:
-        ok: Whether they are.
+        ok: Whether they do.
         text: The same in words, with the reason.
     """
 
@@ -71,7 +71,7 @@ class Chains(NamedTuple):
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Chains | None:
-        """Read what `_asdict` gave; None for None.
+        """Read the dict that `_asdict` returned; None for None.
 
         Raises:
             KeyError, TypeError, ValueError: For anything else.
@@ -90,23 +90,23 @@ NO_CHAINS = Chains(False, "There are no chains")
 class Predictions:
     """Verdict on error bars, by rows that calibrated nothing.
 
-    They hold where the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and .954, and
-    the distance of Kolmogorov and Smirnov of the predictive probabilities from a uniform distribution
-    is at most .03; to each comes what chance does with so many rows, two binomial standard deviations
-    and 1.36 / sqrt(N). Among several targets the worst decides.
+    Error bars hold if the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and
+    .954, and if the Kolmogorov-Smirnov distance of the predictive probabilities from a uniform
+    distribution is at most .03. Each limit has an allowance for chance with N rows: two binomial
+    standard deviations, and 1.36 / sqrt(N). Among several targets the worst decides.
 
     Attributes:
         coverage: Dict {1: share, 2: share} of rows inside the central intervals of 68.3 and 95.4 %;
-            empty where nothing was checked.
+            empty if nothing was checked.
         pull_width: Standard deviation of the pulls.
-        pit_ks: Distance of Kolmogorov and Smirnov.
-        rank_correlation: Of error bars and errors, which decides nothing: 1 where the widest bars have the
-            largest errors; NaN where all bars have one width.
+        pit_ks: Kolmogorov-Smirnov distance.
+        rank_correlation: Rank correlation of error bars and errors, which decides nothing: 1 if the
+            widest bars have the largest errors; NaN if all bars have one width.
         num_rows: N.
-        source: What rows: "held-out rows" say.
+        source: Name of the rows, such as "held-out rows".
         is_calibrated: Whether the error bars are calibrated ones.
-        target: Name of the target that decides; "" of a single one.
-        why: Why nothing was checked.
+        target: Name of the target that decides; "" for a single one.
+        why: Reason why nothing was checked.
     """
 
     coverage: dict[int, float] = field(default_factory=dict)
@@ -121,12 +121,12 @@ class Predictions:
 
     @property
     def ok(self) -> bool | None:
-        """True where error bars hold, False where not; None where nothing was checked."""
+        """True if error bars hold, False if not; None if nothing was checked."""
         return self._excess <= 1.0 if self.coverage else None
 
     @property
     def text(self) -> str:
-        """The same in words, with the numbers."""
+        """The verdict in words, with the numbers."""
         if not self.coverage:
             return f"Not checked: {self.why}"
         of_target = f" of {shown(self.target)}" if self.target else ""
@@ -141,7 +141,7 @@ class Predictions:
 
     @property
     def _excess(self) -> float:
-        """The worst of the numbers over its limit."""
+        """The largest ratio of a number to its limit."""
         parts = [self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))]
         for k, slack in _SLACK.items():
             level = nominal(k)
@@ -186,12 +186,12 @@ class Predictions:
         return max(found, key=lambda one: one._excess)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, with what `ok` and `text` say."""
+        """Return plain values, with those of `ok` and `text`."""
         return {"ok": self.ok, "text": self.text} | rounded(asdict(self))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Predictions:
-        """Read what `to_json` gave; None is of a file that says nothing.
+        """Read the dict that `to_json` returned; None is from a file without it.
 
         Raises:
             KeyError, TypeError, ValueError: For anything else.
@@ -224,14 +224,14 @@ def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, st
 
 
 def verdict_on(chains: Severity, model: Severity, predictions_ok: bool | None) -> str:
-    """One word for both verdicts.
+    """Return one word for both verdicts.
 
-    Error bars that were not checked spoil nothing: chains that agree on the posterior of a model that
-    follows its rows are what error bars are made of.
+    Error bars that were not checked count as good: chains that agree on the posterior of a model
+    that follows its rows are the basis of error bars.
 
     Args:
-        chains: What problems of the chains spoil.
-        model: What problems between model and data spoil.
+        chains: Severity of the problems of the chains.
+        model: Severity of the problems between model and data.
         predictions_ok: `Predictions.ok`.
     """
     error_bars = Severity.ERROR_BARS if predictions_ok is False else Severity.NOTHING

@@ -1,4 +1,4 @@
-"""Write numbers and lines of reports."""
+"""Numbers and lines of reports as text."""
 
 import sys
 import textwrap
@@ -10,21 +10,21 @@ import numpy as np
 from tfbnn.system.arrays import Array
 from tfbnn.system.terminals import columns
 
-_WIDTH = 100  # columns where nobody knows better
+_WIDTH = 100  # columns if their number is unknown
 _LEAST_WIDTH = 40
-LABEL_WIDTH = 13  # of what stands left of the lines of a report
-# (label, text); a line that goes on with the one above has the label "".
+LABEL_WIDTH = 13  # columns of the labels left of the lines of a report
+# (label, text); a continuation line has the label "".
 Facts: TypeAlias = Iterator[tuple[str, str]]
 
 
 def megabytes(num_bytes: float) -> str:
-    """Return a size, with one decimal below ten: "8.3 MB"."""
+    """Return a size in megabytes, with one decimal below ten: "8.3 MB"."""
     size = num_bytes / 1e6
     return f"{size:.1f} MB" if size < 10 else f"{size:.0f} MB"
 
 
 def percent(share: float) -> str:
-    """Return a share as per cent with two digits; never 100 for what is less, never 0 for what is more."""
+    """Return a share in per cent with two digits; only 0 and 1 are shown as 0 and 100 %."""
     value = 100.0 * share
     if 0.0 < value < 0.01:
         return "under 0.01 %"
@@ -39,30 +39,30 @@ def counted(number: int, noun: str) -> str:
 
 
 def span(values: Array, form: str = ".4g") -> str:
-    """Return the least and the largest of some values: "3 to 5", "3"; "unknown" with a NaN among them."""
+    """Return the range of some values: "3 to 5", or "3"; "unknown" with a NaN among them."""
     low, high = np.min(values), np.max(values)
-    if np.isnan(low):  # a kernel that the user built need not say
+    if np.isnan(low):  # a user-defined kernel need not record it
         return "unknown"
     return f"{low:{form}}" if low == high else f"{low:{form}} to {high:{form}}"
 
 
 def named(noun: str, indices: Array) -> str:
-    """Return a noun and the indices it is about: "Chain 2", "Chains 0, 3"."""
+    """Return a noun and the indices that it refers to: "Chain 2", "Chains 0, 3"."""
     return f"{noun}{'s' * (len(indices) != 1)} {', '.join(str(index) for index in indices)}"
 
 
 def shown(name: str) -> str:
-    """Return a name of the user's or of a file's as reports print it: no control character acts."""
+    """Return a name from a user or a file for reports, with control characters escaped."""
     return name if name.isprintable() else ascii(name)
 
 
 def labelled(label: str, lines: Iterable[str]) -> Facts:
-    """Lines of which the first has the label, and the others go on with it."""
+    """Pair lines with labels: the first line has the label, the others continue it."""
     return (("" if number else label, line) for number, line in enumerate(lines))
 
 
 def text_width() -> int:
-    """Columns for text on standard output: those of a terminal, else 100."""
+    """Return the columns for text on standard output: those of a terminal, else 100."""
     return max(columns(sys.stdout) or _WIDTH, _LEAST_WIDTH)
 
 

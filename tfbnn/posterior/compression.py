@@ -149,7 +149,7 @@ def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:
 
 
 def _compared(ensemble: Ensemble, x: Array) -> Array:
-    """Return the quantities to keep [N, columns]: transformed predictions and log noise scales that vary."""
+    """Return the quantities to keep [N, columns]: transformed predictions, log noise scales that vary."""
     parts: list[Array] = []
     likelihood = ensemble.spec.likelihood
     for _, outputs in output_tiles(ensemble, x):

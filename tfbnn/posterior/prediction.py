@@ -69,7 +69,7 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
 
 
 def functions_together(ensemble: Ensemble, x: Array) -> Array:
-    """Compute the functions of all draws at inputs x [N, D]; for infinite width they are drawn jointly."""
+    """Compute the functions of all draws at x [N, D]; those of infinite width are drawn jointly."""
     if isinstance(ensemble.spec, InfiniteSpec):
         ((_, outputs),) = sampled_functions(ensemble, x)
         location: Array = ensemble.spec.likelihood.location(outputs)

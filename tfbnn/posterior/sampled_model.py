@@ -543,7 +543,7 @@ class SampledModel(ExplainsAttributes):
         `predict(include_noise=True)`, score, plot and saved file uses the calibration;
         `calibrated=False` requests the predictions of the posterior.
 
-        Outside the training inputs no row tells the errors. Error bars there are the wider of the
+        Outside the training inputs no row shows the errors. Error bars there are the wider of the
         calibrated and the uncalibrated ones (`predict(return_trust=True)` returns the trust
         levels). Stacking and compression remove the calibration, as it belongs to the draws before:
         calibrate after them.

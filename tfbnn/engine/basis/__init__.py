@@ -1,1 +1,1 @@
-"""Ground of the engine: compilation, seeds, adaptation."""
+"""Basic parts of the engine: compilation, seeds and adaptation."""

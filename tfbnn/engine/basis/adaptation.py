@@ -1,7 +1,7 @@
 """Adaptation during warm-up: step size by dual averaging, moments for the preconditioner, windows.
 
-The two states below are plain tensors that travel through the compiled block; every chain adapts
-by itself.
+The two states below are plain tensors in the loop of the compiled block. Every chain adapts on its
+own.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _GAMMA, _T0, _KAPPA = 0.05, 10.0, 0.75
 
 
 class DualAveraging(NamedTuple):
-    """Nesterov's dual averaging of the log step size.
+    """State of Nesterov's dual averaging of the log step size.
 
     Attributes:
         log_step: Log of the step size to try next, float32 [C].
-        log_average: Log of the averaged step size, used once adaptation is over, [C].
+        log_average: Log of the averaged step size, used after adaptation, [C].
         error_sum: Sum of (target - acceptance), [C].
         count: Number of updates, scalar.
-        centre: The value log_step is drawn towards, [C].
+        centre: Value towards which log_step is shrunk, [C].
     """
 
     log_step: Tensor
@@ -36,10 +36,10 @@ class DualAveraging(NamedTuple):
     centre: Tensor
 
     def update(self, acceptance: Tensor, target: float, largest: float = np.inf) -> DualAveraging:
-        """One update with the acceptance probabilities [C] of the last transition.
+        """Update the state with the acceptance probabilities [C] of the last transition.
 
-        Where even the `largest` step size is accepted more often than the target, the sum of errors
-        stays where it gives that step, and does not run away.
+        If even the `largest` step size is accepted more often than the target, the sum of errors
+        stays at the value that gives this step, and does not run away.
         """
         count = self.count + 1.0
         lowest = (
@@ -53,7 +53,7 @@ class DualAveraging(NamedTuple):
 
 
 def restart_dual_averaging(step_size: Array) -> DualAveraging:
-    """Dual averaging that starts from step sizes [C]."""
+    """Start dual averaging from step sizes [C]."""
     log_step = tf.constant(np.log(np.asarray(step_size, dtype=np.float32)))
     zeros, centre = tf.zeros_like(log_step), log_step + np.float32(np.log(10.0))
     return DualAveraging(log_step, log_step, error_sum=zeros, count=tf.constant(0.0), centre=centre)
@@ -67,7 +67,7 @@ class RunningMoments(NamedTuple):
     count: Tensor
 
     def update(self, theta: Tensor) -> RunningMoments:
-        """Take one more draw [C, P] in."""
+        """Add one draw [C, P]."""
         count = self.count + 1.0
         delta = theta - self.mean
         mean = self.mean + delta / count
@@ -75,31 +75,31 @@ class RunningMoments(NamedTuple):
 
 
 def restart_moments(shape: Sequence[int], dtype: Any) -> RunningMoments:
-    """Moments of no draws yet."""
+    """Return the moments before the first draw."""
     zeros = tf.zeros(shape, dtype)
     return RunningMoments(zeros, zeros, tf.zeros([], dtype))
 
 
 def select(condition: Tensor, new: Any, old: Any) -> Any:
-    """Structure of tensors: `new` where the scalar `condition` holds, else `old`."""
+    """Return the structure of tensors `new` if the scalar `condition` is true, else `old`."""
     return tf.nest.map_structure(lambda a, b: tf.where(condition, a, b), new, old)
 
 
 def adaptation_windows(num_steps: int) -> list[tuple[int, bool]]:
-    """Split the adapting part of warm-up much as Stan does.
+    """Split the adapting part of warm-up into windows, similar to Stan.
 
-    A first buffer of 15 % (at most 75 transitions) adapts the step size only; then come windows
-    that double in length, at whose ends the preconditioner is renewed; a last buffer of 25 % (at
-    most 200) settles the step size. (Stan's last buffer has at most 50, after which the step size
-    is still too small by a factor of up to two: dual averaging falls back further for a rejection
-    than it rises for an acceptance.)
+    A first buffer of 15 % (at most 75 transitions) adapts only the step size. The following windows
+    double in length, and each ends with a new preconditioner. A last buffer of 25 % (at most 200)
+    settles the step size. Stan's last buffer has at most 50 transitions, after which the step size
+    is still too small by a factor of up to two: dual averaging lowers it more after a rejection
+    than it raises it after an acceptance.
 
     Args:
         num_steps: Number of adapting transitions.
 
     Returns:
-        List of (length, renew) with the lengths adding up to `num_steps`; `renew` says whether
-        the window collects moments and ends with a new preconditioner.
+        List of (length, renew), with lengths that add up to `num_steps`. `renew` is true if the
+        window collects moments and ends with a new preconditioner.
     """
     first, last = min(75, round(0.15 * num_steps)), min(200, round(0.25 * num_steps))
     middle = num_steps - first - last
@@ -107,7 +107,7 @@ def adaptation_windows(num_steps: int) -> list[tuple[int, bool]]:
         return [(num_steps, False)] if num_steps else []
     windows, length = [(first, False)], 25
     while middle > 0:
-        # A window that would leave less than its double behind takes all that is left.
+        # A window takes all the rest if less than twice its length would remain.
         length = middle if middle < 3 * length else length
         windows.append((length, True))
         middle -= length
@@ -121,14 +121,14 @@ def find_initial_step_size(
     linear_map: Any,
     generator: np.random.Generator,
 ) -> Array:
-    """Doubles or halves a step size until one leapfrog step is accepted with about 50 %.
+    """Double or halve a step size until one leapfrog step is accepted with about 50 %.
 
-    Hoffman and Gelman 2014, algorithm 4, in the coordinates z, each chain by itself.
+    This is algorithm 4 of Hoffman and Gelman 2014 in the coordinates z, for each chain separately.
 
     Args:
-        value_and_gradient: theta [C, P] -> (log density [C], gradient [C, P]), NumPy.
+        value_and_gradient: Function theta [C, P] -> (log density [C], gradient [C, P]), NumPy.
         z: Start [C, P].
-        linear_map: The map from z to theta.
+        linear_map: Map from z to theta.
         generator: NumPy generator for the momentum.
 
     Returns:
@@ -154,7 +154,8 @@ def find_initial_step_size(
         for _ in range(60):
             proposal = np.where(active, step * factor, step)
             crossed = (log_ratio(proposal) > np.log(0.5)) != grows
-            # Growing stops before the step that is too large; shrinking takes the first small one.
+            # Doubling stops before the first step that is too large, halving at the first small
+            # enough.
             step = np.where(active & (~crossed | ~grows), proposal, step)
             active &= ~crossed
             if not active.any():

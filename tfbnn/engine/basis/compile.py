@@ -1,4 +1,4 @@
-"""The only place that calls tf.function, and the policy for devices and threads."""
+"""The only module that calls tf.function, and the policy for devices and threads."""
 
 import weakref
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from tfbnn.engine.basis.libraries import is_forked, tf
 from tfbnn.system.threads import num_cores
 
 _functions = weakref.WeakSet[Any]()
-# Whether what is being traced in this thread goes to XLA.
+# Whether the function being traced in this thread is compiled by XLA.
 _for_xla = ContextVar("_for_xla", default=False)
 
 
 def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any = None) -> Any:
-    """Compile a pure function of tensors, a `tf.function`, with XLA when `jit_compile` is true.
+    """Compile a pure function of tensors to a `tf.function`, with XLA if `jit_compile` is true.
 
-    With a `signature`, a list of tf.TensorSpec, one program is for all shapes that it allows.
+    With a `signature`, a list of tf.TensorSpec, one program serves all shapes that it allows.
     """
 
     @wraps(function)
     def traced(*arguments: Any, **named: Any) -> Any:
-        # What a program for XLA calls is part of it, compiled for itself or not.
+        # A function that is called inside an XLA program is part of it, compiled separately or not.
         token = _for_xla.set(jit_compile or _for_xla.get())
         try:
             return function(*arguments, **named)
@@ -32,41 +32,44 @@ def compiled(function: Callable[..., Any], *, jit_compile: bool, signature: Any 
     wrapped = tf.function(
         traced, jit_compile=jit_compile, autograph=False, input_signature=signature
     )
-    # Every model has a program of its own, and TensorFlow takes them for one that is traced again.
+    # Every model has its own program, and TensorFlow would warn that one program is traced
+    # repeatedly.
     wrapped._omit_frequent_tracing_warning = True
     _functions.add(wrapped)
     return wrapped
 
 
 def xla_compiles() -> bool:
-    """Return whether the operations made now become part of a program that XLA compiles.
+    """Check whether the operations created now become part of a program that XLA compiles.
 
-    What is fast there, such as a product of padded matrices, may be slow elsewhere.
+    Operations that are fast there, such as products of padded matrices, may be slow elsewhere.
     """
     return _for_xla.get()
 
 
 def num_traces() -> int:
-    """Return how often living compiled functions have been traced; tests watch it for retracing."""
+    """Count the traces of all existing compiled functions; tests use it to detect retracing."""
     return sum(function.experimental_get_tracing_count() for function in _functions)
 
 
 def has_gpu() -> bool:
-    """Return whether TensorFlow sees a GPU; chains are batched there and kept apart on a CPU."""
+    """Check whether TensorFlow sees a GPU; chains are batched there, and separate on a CPU."""
     return not is_forked() and bool(tf.config.get_visible_devices("GPU"))
 
 
 def devices() -> list[str]:
-    """Names of all GPUs, or of the CPU; of several, where TensorFlow was told to have them."""
+    """Return the names of all GPUs, or of the logical CPU devices."""
     return [one.name for one in tf.config.list_logical_devices("GPU" if has_gpu() else "CPU")]
 
 
 def chain_groups(
     num_chains: int, *, apart: bool = True, many_devices: bool = False, most: int | None = None
 ) -> list[list[int]]:
-    """Chains that share a program: all of them on the one GPU or unless `apart`, else none.
+    """Split the chains into groups that share a program.
 
-    With more chains than the `most` groups there may be, so many of about the same size.
+    All chains form one group on a GPU, unless `many_devices`, or if `apart` is false. Otherwise
+    every chain is a group of its own, or there are `most` groups of about the same size if there
+    are more chains than that.
     """
     if not apart or (has_gpu() and not many_devices):
         return [list(range(num_chains))]
@@ -76,13 +79,13 @@ def chain_groups(
 
 
 def limit_threads() -> None:
-    """Give an operation of TensorFlow as many threads as this process may use.
+    """Let each TensorFlow operation use all threads of this process.
 
-    Dask sets OMP_NUM_THREADS to 1 for its workers: more of them would share these cores.
+    Dask sets OMP_NUM_THREADS to 1 for its workers, as if more workers shared these cores.
     """
     threading = tf.config.threading
     try:
         threading.set_intra_op_parallelism_threads(num_cores())
         threading.set_inter_op_parallelism_threads(num_cores())
     except RuntimeError:
-        pass  # TensorFlow was in use before in this process, with threads of another's choice
+        pass  # TensorFlow is already in use in this process, with other thread settings

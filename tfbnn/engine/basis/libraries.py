@@ -1,7 +1,8 @@
-"""TensorFlow, TensorFlow Probability and Keras: set up in one place, imported at first use.
+"""Lazy imports and setup of TensorFlow, TensorFlow Probability and Keras.
 
-So the settings of a kernel, which stand in one file with what it does, can be read where TensorFlow
-takes seconds to import or is not installed.
+Each library is imported at its first use. The settings of a kernel, which share a file with its
+code, can therefore be read without TensorFlow, which takes seconds to import or may not be
+installed.
 """
 
 import os
@@ -16,7 +17,7 @@ from tfbnn.system.words import required
 
 
 class _Library:
-    """Stands for a module and imports it when an attribute is asked for."""
+    """Proxy of a module that imports it when an attribute is first requested."""
 
     def __init__(self, name: str, need: str, set_up: Callable[[Any], None] | None = None) -> None:
         self._name, self._need, self._set_up = name, need, set_up
@@ -26,15 +27,15 @@ class _Library:
         return getattr(self.load(), attribute)
 
     def load(self) -> ModuleType:
-        """Return the module.
+        """Import and return the module.
 
-        The first import is quiet, see `only_news`. Where the user has imported the library before,
-        or has set TF_CPP_MIN_LOG_LEVEL, that stays as it is.
+        The first import is quiet, see `only_news`. If the user has already imported the library or
+        set TF_CPP_MIN_LOG_LEVEL, this is left unchanged.
 
         Raises:
-            ImportError: When it is not installed, with the command that installs it.
-            RuntimeError: In a process that was forked from one that had used TensorFlow: its threads
-                are not there, and every operation would wait for them without end.
+            ImportError: If it is not installed, with the command that installs it.
+            RuntimeError: In a process forked from one that had used TensorFlow. The threads of
+                TensorFlow do not exist there, and every operation would wait for them forever.
         """
         if _forked:
             raise RuntimeError(
@@ -51,12 +52,12 @@ class _Library:
         return self._module
 
 
-# Whether this process was forked from one in which TensorFlow had begun its threads.
+# Whether this process was forked from one in which TensorFlow had started its threads.
 _forked = False
 
 
 def is_forked() -> bool:
-    """Return whether this process was forked from one that had used TensorFlow, which does not work here."""
+    """Check whether this process was forked after TensorFlow was used, so that it cannot work here."""
     return _forked
 
 
@@ -66,28 +67,28 @@ def _after_fork() -> None:
     _forked = _forked or (context is not None and getattr(context, "_initialized", True))
 
 
-# There is no such call where processes cannot be forked.
+# This function does not exist on systems without fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
 def _set_up_tensorflow(tensorflow: Any) -> None:
-    # TensorFloat-32 keeps 10 bits of a product's factors: far too few for acceptance ratios.
+    # TensorFloat-32 keeps 10 bits of a product's factors, far too few for acceptance ratios.
     tensorflow.config.experimental.enable_tensor_float_32_execution(False)
-    # Asked here, as the first to ask hears of drivers that are not installed.
+    # The first call logs missing drivers; here it is silenced.
     tensorflow.config.list_physical_devices("GPU")
 
 
-# Information and warnings of TensorFlow's log are left out; what it says while it is imported, of its
-# build flags and of absent GPU libraries, comes before it looks at this.
+# This hides information and warnings in TensorFlow's log. Messages during the import, about build
+# flags and missing GPU libraries, are written before TensorFlow reads it.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 tf = _Library("tensorflow", "Sampling, log_prob and SavedModel need TensorFlow", _set_up_tensorflow)
 tfp = _Library("tensorflow_probability", "Sampling needs TensorFlow Probability")
 keras = _Library("keras", "Keras models need Keras")
 
-# Names for readers: neither library says anything of its types.
+# Type names for readers only, because neither library has type annotations.
 Tensor = Any
-# The named tuple of tensors that a kernel of `tfp.mcmc` hands to its next transition.
+# Named tuple of tensors that a `tfp.mcmc` kernel passes to its next transition.
 Results = Any
-# z [C, P] -> log density [C].
+# Function from z [C, P] to the log density [C].
 LogDensity = Callable[[Tensor], Tensor]

@@ -1,9 +1,9 @@
-"""Random keys, and what else besides settings and data decides the bits of a run.
+"""Random keys, and the environment that also determines the bits of a run.
 
-A key is one hash of (seed, stream, chain, index), so that nothing else can change a draw. Neither
-the length of compiled blocks nor an interruption enters, and no two uses share a key. TFP's own
-folding is an exclusive-or of small integers, under which (chain 1, step 2) and (chain 2, step 1)
-would draw the same numbers.
+A key is a hash of (seed, stream, chain, index). A draw therefore does not depend on the length of
+compiled blocks or on interruptions, and no two uses share a key. TFP's own folding is an
+exclusive-or of small integers, with which (chain 1, step 2) and (chain 2, step 1) would draw the
+same numbers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SCHEME = "tfbnn-keys-1"
 
 
 def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
-    """Stateless TensorFlow seeds for the indices start .. start + count - 1.
+    """Compute stateless TensorFlow seeds for the indices start .. start + count - 1.
 
     Args:
         seed: The user's integer seed.
-        stream: What the numbers are for, such as "transition".
-        chain: Chain number, or -1 - n of chains that advance together, the first of them n.
+        stream: Purpose of the numbers, such as "transition".
+        chain: Chain number, or -1 - n for chains that advance together, with n the first of them.
         start: Absolute index of the first key, for example a transition counted from the start.
         count: Number of keys.
 
@@ -40,7 +40,7 @@ def keys(seed: int, stream: str, chain: int, start: int, count: int) -> Array:
 
 
 def generator(seed: int, stream: str, chain: int, index: int = 0) -> np.random.Generator:
-    """Return a NumPy generator with its own key, for draws made outside compiled code."""
+    """Return a NumPy generator with its own key, for draws outside compiled code."""
     key = int.from_bytes(_digest(_prefix(seed, stream, chain), index)[:16], "little")
     return np.random.Generator(np.random.Philox(key=key))
 
@@ -54,7 +54,7 @@ def _digest(prefix: bytes, index: int) -> bytes:
 
 
 def describe_environment() -> dict[str, Any]:
-    """Device, scheme of the random keys, and versions of the libraries, JSON-able."""
+    """Return device, key scheme and versions of the libraries as a JSON-compatible dict."""
     return {
         "device": "GPU" if has_gpu() else "CPU",
         "key_scheme": SCHEME,

@@ -1,11 +1,12 @@
 """Bayesian linear regression in closed form: y = x^T v + noise, v ~ N(0, I), unit noise variance.
 
-Rows are the last axis: x [..., p, n] are the features of n rows and y [..., J, n] their targets, each
-divided by the row's noise scale. The J targets have independent v [..., p, J]. Given y, v is normal
-with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features, matrices
-are p x p (feature space) and computed from sums over rows, which can be added block by block.
-Otherwise they are N x N (data space) and need all rows at once. All computations are in float64 for
-every dtype of x, because the eigenvalues of I + x x^T range from 1 to N / noise variance.
+Rows are the last axis: x [..., p, n] are the features of n rows and y [..., J, n] their targets,
+each divided by the row's noise scale. The J targets have independent v [..., p, J]. Given y, v is
+normal with covariance Sigma = (I + x x^T)^-1 and mean Sigma x y^T. With more rows than features,
+matrices are p x p (feature space) and computed from sums over rows, which can be added block by
+block. Otherwise they are N x N (data space) and need all rows at once. All computations are in
+float64 for every dtype of x, because the eigenvalues of I + x x^T range from 1 to N / noise
+variance.
 
 References:
     Hron et al. 2022, arXiv:2206.07673, for the map in feature space. Andrews 1968, AIAA Journal 6,
@@ -103,8 +104,8 @@ def log_marginal(posterior: ReadoutPosterior, squares: Tensor, num_rows: Tensor)
 
     Args:
         posterior: ReadoutPosterior.
-        squares: Squared `residuals`, summed over all rows and targets [...]. With the squares of the
-            mean they add up to y^T (I + x^T x)^-1 y, without the cancellation of sums of y^2.
+        squares: Squared `residuals`, summed over all rows and targets [...]. With the squares of
+            the mean they add up to y^T (I + x^T x)^-1 y, without the cancellation of sums of y^2.
         num_rows: Number of rows that count, a scalar tensor; x and y are zero in the others.
     """
     num_targets = posterior.mean.shape[-1]

@@ -1,8 +1,9 @@
 """Training rows as padded tensors, so that one compiled program serves many numbers of rows.
 
-XLA compiles again for every shape. Rows are therefore stored in arrays that are a little longer than
-needed, and the number of rows that count is a run-time number. The padding consists of copies of the
-first row, so that nothing overflows only there, and is masked in every sum. A row may have a weight.
+XLA compiles again for every shape. Rows are therefore stored in arrays that are a little longer
+than needed, and the number of rows that count is a run-time number. The padding consists of copies
+of the first row, so that nothing overflows only there, and is masked in every sum. A row may have a
+weight.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
-# Lengths are multiples of 16, the width of a processor's vectors, and of an eighth of the next lower
-# power of two. At most an eighth of an array is then padding, and each factor of two in the number of
-# rows has eight programs. For few rows, where padding costs next to nothing, it has four.
+# Lengths are multiples of 16, the width of a processor's vectors, and of an eighth of the next
+# lower power of two. At most an eighth of an array is then padding, and each factor of two in the
+# number of rows has eight programs. For few rows, where padding costs next to nothing, it has four.
 _LEAST_MULTIPLE, _LENGTHS_PER_OCTAVE = 16, 8
 _FEW_ROWS, _LENGTHS_OF_FEW = 512, 4
 
-# From this number of rows on, chains sum them in pieces: a gradient then takes milliseconds, and the
-# start of other programs costs little in comparison. More cores than pieces do not make it faster.
+# From this number of rows on, chains sum them in pieces: a gradient then takes milliseconds, and
+# the start of other programs costs little in comparison. More cores than pieces do not make it
+# faster.
 _ROWS_IN_PIECES, _NUM_PIECES = 2**18, 16
 
 
@@ -38,8 +40,9 @@ class Data(NamedTuple):
         row_noise: Known standard deviations, of the shape of y, or None.
         first, last: Positions of the first row that counts and of the one after the last, int32.
         weights: Weight of each row [1, L], or [C, L], in the dtype of x; None for weights of one.
-        num_pieces: Number of parts in which sums over rows may be computed in parallel. It is a plain
-            number that does not depend on cores or devices, so that their number changes no bit.
+        num_pieces: Number of parts in which sums over rows may be computed in parallel. It is a
+            plain number that does not depend on cores or devices, so that their number changes no
+            bit.
     """
 
     x: Tensor
@@ -90,8 +93,8 @@ class Data(NamedTuple):
     def block(self, index: Tensor, length: int) -> Self:
         """Return the block of rows that begins at index * length, in arrays of this length.
 
-        `length` is at most the length of these arrays. The last block may overlap with the one before
-        it; the shared rows do not count in the last block.
+        `length` is at most the length of these arrays. The last block may overlap with the one
+        before it; the shared rows do not count in the last block.
         """
         begin = index * length
         start = tf.minimum(begin, self.length - length)

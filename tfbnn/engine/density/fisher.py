@@ -4,8 +4,8 @@ The information Lambda in the outputs of one row is a diagonal matrix, or that o
 distribution. Both provide the two operations that the Gauss-Newton matrix needs.
 
 All values are float64. Laplace and Uniform priors contribute the precision of the normal with equal
-variance. A user's own priors contribute the precision of the normal whose central 68.27 % interval is
-equally wide.
+variance. A user's own priors contribute the precision of the normal whose central 68.27 % interval
+is equally wide.
 """
 
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class CategoricalInformation(NamedTuple):
     """Information of the logits of M classes: Lambda = diag(p) - p p^T, probabilities p [M, n].
 
     The factor is L^T = diag(sqrt(p)) (I - 1 p^T). Then L L^T = diag(p) - p p^T, because the
-    probabilities add up to one. No matrix M x M is formed. `counts` is the weight of a row, a number
-    or [1, n].
+    probabilities add up to one. No matrix M x M is formed. `counts` is the weight of a row, a
+    number or [1, n].
     """
 
     probabilities: Tensor

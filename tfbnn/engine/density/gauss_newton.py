@@ -2,11 +2,11 @@
 
 J is the Jacobian of the network outputs. Lambda is the Fisher information of the likelihood in the
 outputs, times the power of the likelihood in the density. Noise scales and prior scales add their
-Fisher information on the diagonal. Rows of an earlier posterior count like any others. The matrix is
-positive semi-definite by construction, and positive definite if every prior has curvature.
+Fisher information on the diagonal. Rows of an earlier posterior count like any others. The matrix
+is positive semi-definite by construction, and positive definite if every prior has curvature.
 Everything is float64, because the eigenvalues on nearly noise-free data range from 1 to more than
-1e9. The products are left to BLAS, which uses their symmetry: it takes half the time of TensorFlow at
-P = 562 and P = 1172, and XLA has no fast product of large float64 matrices on a CPU.
+1e9. The products are left to BLAS, which uses their symmetry: it takes half the time of TensorFlow
+at P = 562 and P = 1172, and XLA has no fast product of large float64 matrices on a CPU.
 
 References:
     Schraudolph 2002, Neural Computation 14, 1723. Martens 2020, arXiv:1412.1193.

@@ -1,8 +1,8 @@
 """The Laplace approximation around one network, and the contributions of single rows to it.
 
 The precision is the Gauss-Newton matrix of minus the log density in all parameters, including noise
-and prior scales. It is positive definite wherever the priors have curvature; the Hessian of a network
-need not be. A prior without curvature at the mode still gets a finite width from rounding.
+and prior scales. It is positive definite wherever the priors have curvature; the Hessian of a
+network need not be. A prior without curvature at the mode still gets a finite width from rounding.
 
 References:
     MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, arXiv:2008.08400.

@@ -41,8 +41,8 @@ class DenseMap(NamedTuple):
     Attributes:
         centre: Centres [C, P].
         matrix: Upper triangular matrices [C, P, P].
-        transposed: Transposes of `matrix` [C, P, P]. On a CPU, XLA multiplies by a transposed matrix
-            up to eleven times more slowly than by a stored one (P = 1142).
+        transposed: Transposes of `matrix` [C, P, P]. On a CPU, XLA multiplies by a transposed
+            matrix up to eleven times more slowly than by a stored one (P = 1142).
     """
 
     centre: Tensor
@@ -100,9 +100,9 @@ def _times(matrices: Tensor, vectors: Tensor) -> Tensor:
     """Multiply matrices [C, P, P] by vectors [C, P], with a column of zeros beside every vector.
 
     On a CPU, XLA fuses a product with a single column into one loop with the computation of the
-    column. Each of its elements, a gradient from the slices of its layers, is then computed once per
-    row of the matrix, which takes four times as long as the whole product (P = 351). A product with
-    two columns uses a library routine.
+    column. Each of its elements, a gradient from the slices of its layers, is then computed once
+    per row of the matrix, which takes four times as long as the whole product (P = 351). A product
+    with two columns uses a library routine.
     """
     return tf.matmul(matrices, tf.stack([vectors, tf.zeros_like(vectors)], axis=-1))[..., 0]
 
@@ -123,8 +123,8 @@ def whitening_map(theta: Array, curvature: Array) -> DenseMap:
         curvature: Positive semi-definite matrices [C, P, P], float64.
 
     Returns:
-        DenseMap in the dtype of theta, with the inverse transposed Cholesky factor of the curvature.
-        It takes a tenth of the time of an eigendecomposition.
+        DenseMap in the dtype of theta, with the inverse transposed Cholesky factor of the
+        curvature. It takes a tenth of the time of an eigendecomposition.
     """
     from scipy.linalg import solve_triangular
 

@@ -44,10 +44,10 @@ Group: TypeAlias = tuple[WeightPrior, slice, slice]
 def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Compute the second derivatives of a function at several points.
 
-    The backward passes of the P components of the gradient are one batch and share the forward pass.
-    Measured on 150 rows and P = 27, this took 85 us under XLA, against 180 us with P copies of the
-    network. It is always float64: TensorFlow 2.21 on oneDNN corrupts memory in the batched products
-    of float32 matrices that occur here (tensorflow issue 117700).
+    The backward passes of the P components of the gradient are one batch and share the forward
+    pass. Measured on 150 rows and P = 27, this took 85 us under XLA, against 180 us with P copies
+    of the network. It is always float64: TensorFlow 2.21 on oneDNN corrupts memory in the batched
+    products of float32 matrices that occur here (tensorflow issue 117700).
 
     Args:
         function: Function theta [C, P] -> [C], each value depending only on its own point.
@@ -67,9 +67,9 @@ def hessian(function: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
 class Density(ABC):
     """Log density log p(theta) + w log p(D | theta) up to a constant, for a batch of positions.
 
-    Densities are pure functions of tensors and return float64 [C] for every dtype of theta [C, P]. The
-    weight w is a number, a scalar float64 tensor, or a float64 tensor [C]. Where the weight is zero,
-    value and gradient are those of the prior, even if the likelihood overflows.
+    Densities are pure functions of tensors and return float64 [C] for every dtype of theta [C, P].
+    The weight w is a number, a scalar float64 tensor, or a float64 tensor [C]. Where the weight is
+    zero, value and gradient are those of the prior, even if the likelihood overflows.
 
     Chains run in the density's own coordinates, which are theta itself here. The subclasses in
     `tfbnn.engine.density.reparametrisation` have other coordinates and convert kept draws to theta.

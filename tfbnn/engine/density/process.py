@@ -1,9 +1,10 @@
 """The log density of a network of infinite width: weights are integrated out, scales are sampled.
 
-Given the scales theta, the targets are normal, with the covariance of `tfbnn.spec.limit_kernels` and
-noise. NumPy computes it in float64. A gradient at 400 rows takes less than half the time of
-TensorFlow, whose triangular products are slow. XLA on a CPU takes up to 25 times as long to factorise
-a matrix. SciPy's LAPACK would save a sixth of a gradient, but it blocks the threads of other chains.
+Given the scales theta, the targets are normal, with the covariance of `tfbnn.spec.limit_kernels`
+and noise. NumPy computes it in float64. A gradient at 400 rows takes less than half the time of
+TensorFlow, whose triangular products are slow. XLA on a CPU takes up to 25 times as long to
+factorise a matrix. SciPy's LAPACK would save a sixth of a gradient, but it blocks the threads of
+other chains.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from tfbnn.system.threads import on_all_cores, single_threaded_blas
 from tfbnn.system.triangular import triangular_inverse
 
 # Number of searches, and the scales around which they begin, with the standard deviation of the log
-# scales. Units are almost linear there, because a search whose units bend at every row explains nothing
-# and stays there. On yacht, which has four maxima, three of eight such searches end at the best one;
-# from scales of 0.7 one does.
+# scales. Units are almost linear there, because a search whose units bend at every row explains
+# nothing and stays there. On yacht, which has four maxima, three of eight such searches end at the
+# best one; from scales of 0.7 one does.
 _NUM_SEARCHES, _SCALE, _NOISE, _SPREAD = 8, 0.2, 0.1, 0.5
 # Limits of the log scales, and of the number of iterations.
 _LOW, _HIGH, _MOST_ITERATIONS = -12.0, 6.0, 300
 # Minus the log density if a covariance has no factor; no other value is as large.
 _NOWHERE = 1e12
-# Step of second differences, and the least curvature, about that of the prior of a log scale. It keeps
-# a scale that the rows do not determine from getting an infinite width.
+# Step of second differences, and the least curvature, about that of the prior of a log scale. It
+# keeps a scale that the rows do not determine from getting an infinite width.
 _STEP, _LEAST_CURVATURE = 1e-3, 0.3
-# Positions on a slice, in standard deviations of the curvature: dense in the middle, reaching the tails.
+# Positions on a slice, in standard deviations of the curvature: dense in the middle, reaching the
+# tails.
 _PLACES = np.sinh(np.linspace(-4.0, 4.0, 25))
 
 
@@ -108,9 +110,9 @@ class Maximum(NamedTuple):
         theta: Position of the maximum [P].
         log_prob: Log density there.
         others: Log densities at the ends of the other searches, best first.
-        curvature: Curvature of minus the log density there [P, P], made positive definite. The width
-            of each scale is that of the slice through the maximum along it, because scales that may
-            vanish have long tails.
+        curvature: Curvature of minus the log density there [P, P], made positive definite. The
+            width of each scale is that of the slice through the maximum along it, because scales
+            that may vanish have long tails.
     """
 
     theta: Array

@@ -1,10 +1,10 @@
 """The readout, the last layer, and the regression of a network's targets on its last hidden units.
 
-Given the earlier weights, a network is linear in its readout. `tfbnn.engine.density.conjugate` has the
-algebra, for features and targets divided by the noise scale. v is the readout in units of its prior
-scales: [C, G, p, J], with J targets in each of the G groups of outputs that share a noise scale. A
-power t of the likelihood is again of this form:
-N(y; f, s^2)^t = N(y; f, s^2 / t) sqrt(2 pi s^2 / t) / (2 pi s^2)^(t / 2).
+Given the earlier weights, a network is linear in its readout. `tfbnn.engine.density.conjugate` has
+the algebra, for features and targets divided by the noise scale. v is the readout in units of its
+prior scales: [C, G, p, J], with J targets in each of the G groups of outputs that share a noise
+scale. A power t of the likelihood is again of this form: N(y; f, s^2)^t = N(y; f, s^2 / t) sqrt(2
+pi s^2 / t) / (2 pi s^2)^(t / 2).
 """
 
 from collections.abc import Callable
@@ -152,8 +152,8 @@ def _one_hot(likelihood: likelihoods.Categorical, y: Tensor, num_outputs: int) -
 class ReadoutRegression:
     """Linear model of the readout, for a batch of networks.
 
-    Outputs that share a noise scale have the same covariance and are J targets of one group. Outputs
-    with their own noise scales are G groups of one target.
+    Outputs that share a noise scale have the same covariance and are J targets of one group.
+    Outputs with their own noise scales are G groups of one target.
 
     Attributes:
         spec: NetworkSpec.
@@ -281,7 +281,8 @@ class ReadoutRegression:
         kernel_scales, bias_scale = prior_scales(self.spec, theta)
         if self.spec.is_ntk:
             kernel_scales = kernel_scales / hidden.shape[1] ** 0.5
-        # Combine scales and weights first, because every pass over the hidden units is one over memory.
+        # Combine scales and weights first, because every pass over the hidden units is one over
+        # memory.
         kernel_weight, bias_weight = (
             scales[:, None, :, None] * weight for scales in (kernel_scales, bias_scale)
         )

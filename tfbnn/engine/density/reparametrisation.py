@@ -1,9 +1,10 @@
 """Potentials in coordinates in which the readout, the last layer, is nearly standard normal.
 
-With Gaussian noise and a normal prior, the readout's posterior given the earlier weights is normal in
-closed form. The map from standard normal numbers to this posterior defines coordinates in which the
-readout is standard normal. `RepriorisedPotential` samples in these coordinates. `Collapsed` omits the
-readout and draws it afterwards. `tfbnn.engine.density.regression` computes the posterior by row blocks.
+With Gaussian noise and a normal prior, the readout's posterior given the earlier weights is normal
+in closed form. The map from standard normal numbers to this posterior defines coordinates in which
+the readout is standard normal. `RepriorisedPotential` samples in these coordinates. `Collapsed`
+omits the readout and draws it afterwards. `tfbnn.engine.density.regression` computes the posterior
+by row blocks.
 
 References:
     Hron, Novak, Pennington and Sohl-Dickstein 2022, arXiv:2206.07673.
@@ -104,8 +105,8 @@ class RepriorisedPotential(_Readout):
     """Posterior in coordinates phi, which are theta with the readout replaced by normal numbers.
 
     Attributes:
-        regulariser: Noise variance in the map, or None for that of the likelihood. With None, phi of
-            the readout is standard normal, independent of the rest, if the model is conjugate.
+        regulariser: Noise variance in the map, or None for that of the likelihood. With None, phi
+            of the readout is standard normal, independent of the rest, if the model is conjugate.
     """
 
     regulariser: float | None = None

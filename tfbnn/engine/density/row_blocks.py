@@ -1,8 +1,8 @@
 """Sums over rows in blocks: activations stay in the processor's cache, and memory is constant in N.
 
-Within a block, terms have the dtype of the network. The sum over its rows and all sums over blocks are
-float64. Blocks are processed in one loop with run-time bounds. Very many rows are divided into pieces.
-Each piece has its own loop and runs on its own core or GPU.
+Within a block, terms have the dtype of the network. The sum over its rows and all sums over blocks
+are float64. Blocks are processed in one loop with run-time bounds. Very many rows are divided into
+pieces. Each piece has its own loop and runs on its own core or GPU.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ RowTerms: TypeAlias = Callable[[Tensor, Data], Tensor]
 # A value [C], and its gradient [C, P].
 WithGradient: TypeAlias = tuple[Tensor, Tensor]
 
-# Block lengths on processors from benchmarks/results/row_blocks.md. With w values per row in the widest
-# layer of all networks, a block has 2^26 / w^2 rows, because operations of narrow networks are too quick
-# for fewer. It has enough rows for fast products, and not more than fit in the cache.
+# Block lengths on processors from benchmarks/results/row_blocks.md. With w values per row in the
+# widest layer of all networks, a block has 2^26 / w^2 rows, because operations of narrow networks
+# are too quick for fewer. It has enough rows for fast products, and not more than fit in the cache.
 _ROWS_TIMES_WIDTH_SQUARED, _FEWEST, _MOST = 2**26, 256, 2**14
 _CPU_VALUES, _GPU_VALUES = 2**20, 2**27
 _LEAST_ROWS, _MOST_ROWS = 64, 2**20

@@ -1,8 +1,8 @@
 """The log density and its gradient, compiled or as a function of the coordinates of a kernel.
 
 For most kernels a chain is one walker. For PowerPosterior it is a ladder of walkers, one rung for
-every power of the likelihood. Rows are ordered by chain, and within a chain by rising power, so that
-the last rung of each chain has the posterior itself.
+every power of the likelihood. Rows are ordered by chain, and within a chain by rising power, so
+that the last rung of each chain has the posterior itself.
 """
 
 import time
@@ -66,8 +66,8 @@ def compiled_value_and_gradient(potential: Density) -> Any:
 def compiled_log_likelihoods(potential: Density) -> Any:
     """Compile the function (coordinates [M, C, P], m, Data) -> log likelihoods [m, C] in float64.
 
-    The first m batches of C networks are evaluated one after the other, so that their number changes
-    no bit.
+    The first m batches of C networks are evaluated one after the other, so that their number
+    changes no bit.
     """
 
     def each(coordinates: Any, count: Any, data: Data) -> Any:
@@ -215,7 +215,8 @@ class Target:
             value_and_gradient = compiled_value_and_gradient(self.potential)
 
         def log_prob(z: Tensor) -> tuple[Tensor, Any]:
-            # Stop the tape, which would otherwise differentiate the compiled function, for a second.
+            # Stop the tape, which would otherwise differentiate the compiled function, for a
+            # second.
             theta = self.linear_map.forward(tf.stop_gradient(z))
             value, by_theta = value_and_gradient(theta, self.data, weights)
             gradient = self.linear_map.pull_back(by_theta)
@@ -238,7 +239,7 @@ class Target:
     def gather(self, z: Tensor, rows: Tensor) -> Tensor:
         """Move states of `rows` [C] to the rows [C, P], each in the coordinates of its new row.
 
-        The coordinates must be scaled only.
+        This requires a DiagonalMap.
         """
         theta = tf.gather(self.linear_map.forward(z), rows)
         # A row that keeps its state keeps it bit by bit.
@@ -246,18 +247,18 @@ class Target:
         return tf.where(keeps[:, None], z, self.linear_map.inverse(theta))
 
     def hessian(self, z: Tensor) -> Tensor:
-        """Compute the second derivatives of the log density, float64 [C, P, P], in unscaled theta."""
+        """Compute the second derivatives of the log density, float64 [C, P, P]; requires z = theta."""
         return self.potential.hessian(*self._in_float64(z))
 
     def gauss_newton(self, z: Tensor) -> Tensor:
-        """Compute the Gauss-Newton matrices, float64 [C, P, P], in unscaled theta."""
+        """Compute the Gauss-Newton matrices, float64 [C, P, P]; requires z = theta."""
         spec = model_of(self.potential.spec, "The Gauss-Newton matrix")
         theta, data, weights = self._in_float64(z)
         weights = tf.broadcast_to(tf.cast(weights, tf.float64), z.shape[:1])
         return gauss_newton_matrices(spec, theta, data, weights)
 
     def box(self) -> tuple[Tensor, Tensor]:
-        """Return lower and upper limits of z, float64 [C, P] each, in coordinates that are scaled only."""
+        """Return the lower and upper limits of z, float64 [C, P] each; requires a DiagonalMap."""
         scale = tf.cast(self.linear_map.scale, tf.float64)
         low, high = self.potential.limits
         return low / scale, high / scale

@@ -1,1 +1,1 @@
-"""Networks of a posterior as TensorFlow programs and SavedModels."""
+"""Export of a posterior's networks as TensorFlow programs and SavedModels."""

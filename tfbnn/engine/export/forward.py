@@ -1,4 +1,4 @@
-"""The forward pass of all networks with TensorFlow: for large batches where there is a GPU."""
+"""The forward pass of all networks with TensorFlow, for large batches on a GPU."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ from tfbnn.system.words import without_controls
 
 # `RewriterConfig.Toggle.OFF` of TensorFlow.
 _OFF = 2
-# Numbers that a Keras model may compute of all rows of a call at once: 256 MiB in float32.
+# Most numbers that a Keras model may compute at once for all rows of a call: 256 MiB in float32.
 _MOST_VALUES = 2**26
 
 
 def make_forward(ensemble: Any) -> Callable[[Array], Array]:
-    """Return a function that does what `tfbnn.posterior.forward.network_outputs` does for this ensemble.
+    """Return a TensorFlow version of `tfbnn.posterior.forward.network_outputs` for an ensemble.
 
     Returns:
-        Function of transformed inputs x [n, D] -> outputs [C * S, num_outputs, n], NumPy. The
+        Function from transformed inputs x [n, D] to outputs [C * S, num_outputs, n], NumPy. The
         number of rows is padded to a power of two, so that few programs are compiled.
     """
     spec = ensemble.spec
@@ -47,23 +47,23 @@ def make_forward(ensemble: Any) -> Callable[[Array], Array]:
 
 
 def check_keras_forward(spec: KerasSpec) -> None:
-    """Call the very program that predicts, as TensorFlow may refuse what it computes step by step.
+    """Check that the compiled program for predictions runs; eager execution may accept more.
 
     Raises:
-        ValueError: Where it cannot run, with TensorFlow's reason.
+        ValueError: If it cannot run, with TensorFlow's reason.
     """
     network_of(spec, spec.dtype)
     rows = tf.zeros([spec.num_inputs, 2], spec.dtype)
-    with _explained(Exception):  # whatever a layer, TensorFlow or one of its kernels says
+    with _explained(Exception):  # any error of a layer, TensorFlow or one of its kernels
         _keras_outputs(spec)(tf.zeros([1, spec.num_parameters], spec.dtype), rows)
 
 
 @contextmanager
 def _explained(kind: type[Exception]) -> Iterator[None]:
-    """Make ValueErrors of errors of this kind."""
+    """Convert errors of this kind to ValueErrors with an explanation."""
     try:
         yield
-    except (ValueError, tf.errors.ResourceExhaustedError):  # no memory is no fault of a layer
+    except (ValueError, tf.errors.ResourceExhaustedError):  # no layer causes a lack of memory
         raise
     except kind as error:
         reason = " ".join(without_controls(str(error)).split())
@@ -74,7 +74,7 @@ def _explained(kind: type[Exception]) -> Iterator[None]:
 
 
 def input_gradients(ensemble: Any, x: Array) -> tuple[Array, Array]:
-    """Return (outputs [M, n, K], their derivatives [M, n, D, K]) of M Keras networks at x [n, D]."""
+    """Compute (outputs [M, n, K], their derivatives [M, n, D, K]) of M Keras networks at x [n, D]."""
     spec = ensemble.spec
     theta = tf.constant(ensemble.draws.reshape(ensemble.num_draws, -1))
     outputs, slopes = _compiled_gradients(spec)(theta, tf.constant(x.T, spec.dtype))
@@ -105,16 +105,17 @@ def _compiled_outputs(spec: NetworkSpec) -> Any:
 
 @lru_cache(maxsize=32)
 def _keras_outputs(spec: KerasSpec) -> Any:
-    # Networks follow each other, so that there is one program for all numbers of them and of rows.
+    # Networks are evaluated one after the other, so that one program serves any number of networks
+    # and rows.
     return _for_any_number(spec, partial(network_outputs, spec))
 
 
 def _for_any_number(spec: KerasSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a compiled function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
+    """Compile a function of networks [M, P] and rows [D, n], without TensorFlow's remapper.
 
-    The remapper fuses a linear layer with a sum behind it, and of an unknown number of rows there is
-    no kernel for that on CPUs with oneDNN: "Fusion is not implemented: [BiasAdd,Add]" (TensorFlow
-    2.21). Only a call of a function takes options that are not those of the whole process.
+    The remapper fuses a linear layer with a following sum. For an unknown number of rows, CPUs with
+    oneDNN have no kernel for this: "Fusion is not implemented: [BiasAdd,Add]" (TensorFlow 2.21).
+    Only the call of a function accepts options that do not apply to the whole process.
     """
     shapes = [None, spec.num_parameters], [spec.num_inputs, None]
     signature = [tf.TensorSpec(shape, spec.dtype) for shape in shapes]
@@ -132,7 +133,7 @@ def _for_any_number(spec: KerasSpec, function: Callable[..., Any]) -> Callable[.
             config_proto=config.SerializeToString(),
         )
 
-    # Whatever the facts of a file say of its size.
+    # Computed from the network itself, because the size in a file may be wrong.
     step = max(1, _MOST_VALUES // network_of(spec, spec.dtype).largest)
 
     def call(theta: Tensor, x: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Writes mean and spread of all networks, and calibrated bars, as a TensorFlow SavedModel."""
+"""Export of the mean and spread of all networks, and calibrated bars, as a TensorFlow SavedModel."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,12 +11,12 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.system.arrays import Array
 
-# Draws x units x rows computed at once, a bound on memory.
+# Largest draws x units x rows computed at once, which limits the memory.
 _MOST_VALUES = 4_000_000
 
 
 def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], path: str) -> None:
-    """Write `MomentNetworks` to the folder `path`; what it holds is said in `to_savedmodel`.
+    """Write `MomentNetworks` to the folder `path`; `to_savedmodel` describes the contents.
 
     Args:
         networks: MomentNetworks.
@@ -26,7 +26,7 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     """
     ensemble, variable = networks.ensemble, partial(tf.Variable, trainable=False)
     names = ("mean", "stddev", *(() if constants is None else constants.names))
-    # Variables, as a graph must not exceed 2 GiB.
+    # Weights are variables, because a graph must not exceed 2 GiB.
     module = tf.Module()
     module.weights = [(variable(w[..., :-1]), variable(w[..., -1:])) for w in networks.weights]
     module.draw_weights = variable(ensemble.draw_weights)
@@ -36,8 +36,8 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     step = max(1, _MOST_VALUES // values_per_row)
 
     def moments(x: Tensor) -> dict[str, Tensor]:
-        """Return inputs [N, D] -> dict name -> [N, K], tile by tile."""
-        # One tile at least, or there would be nothing to concatenate for no rows.
+        """Compute the outputs, dict name -> [N, K], of inputs [N, D], tile by tile."""
+        # At least one tile, because without rows there would be nothing to concatenate.
         count = tf.maximum(1, -(-tf.shape(x)[0] // step))
         tiles = [tf.TensorArray(tf.float64, count, infer_shape=False) for _ in names]
 
@@ -56,7 +56,7 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
-# Operations of the ONNX standard that `tf.math` has by another name or that take other arguments.
+# Operations of the ONNX standard whose names or arguments differ in `tf.math`.
 _OTHERS: dict[str, Callable[..., Tensor]] = {
     "And": lambda x, y: tf.logical_and(x, y),
     "Concat": lambda *parts, axis: tf.concat(parts, axis),
@@ -82,13 +82,13 @@ _OTHERS: dict[str, Callable[..., Tensor]] = {
 
 
 def _without_zeros(shape: Array, x: Tensor) -> list[Any]:
-    """Return a shape in which zeros stand for the sizes of x."""
+    """Replace the zeros of a shape by the sizes of x."""
     sizes = tf.shape(x)
     return [size or sizes[axis] for axis, size in enumerate(shape.tolist())]
 
 
 class _Operations:
-    """Compute operations of the ONNX standard; numbers among their inputs are of one dtype."""
+    """Operations of the ONNX standard in TensorFlow, with all floating-point inputs in one dtype."""
 
     def __init__(self, dtype: Any) -> None:
         self._dtype = tf.as_dtype(dtype)
@@ -107,5 +107,5 @@ class _Operations:
 
 
 def _is_float(value: Any) -> bool:
-    """Return whether it is a real number, or an array of them, and no tensor."""
+    """Check whether a value is a floating-point number or array, and not a tensor."""
     return not tf.is_tensor(value) and np.asarray(value).dtype.kind == "f"

@@ -1,1 +1,1 @@
-"""The engine without a network: samples of any log density."""
+"""Samples of any log density, drawn by the engine without a network."""

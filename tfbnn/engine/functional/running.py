@@ -1,4 +1,4 @@
-"""Tries the functions that `tfbnn.sample` is given, settles what it is asked for, and runs it."""
+"""Checks of the functions passed to `tfbnn.sample`, the choice of settings, and the run."""
 
 from dataclasses import asdict
 from functools import partial
@@ -30,17 +30,18 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.signals import signals_interrupt
 
 _PARTS = ("log_prior", "log_likelihood")
-# What a function of a batch and of one of its rows may differ by, relative, in float32; so far from the
-# starts, which may be equal, so many chains are tried.
+# Allowed relative difference between a function of a batch and of one of its rows, in float32.
+# Distance of the test points from the starts, which may be equal, and largest number of chains
+# tested.
 _TOLERANCE, _SPREAD, _MOST_PROBED = 1e-4, 0.01, 4
 
 
 def make_density_spec(log_prob: Any, theta: Array) -> DensitySpec:
-    """Return the spec of what was passed as `log_prob`, found to work at the starts theta [C, P].
+    """Check the argument `log_prob` at the starts theta [C, P], and return its spec.
 
     Raises:
-        TypeError: For what is no function, or no function of TensorFlow.
-        ValueError: For values of another shape, and rows that depend on each other.
+        TypeError: If it is not a function, or not one of TensorFlow operations.
+        ValueError: For values of another shape, and for rows that depend on each other.
     """
     is_pair = isinstance(log_prob, (tuple, list))
     functions = tuple(log_prob) if is_pair else (log_prob,)
@@ -70,7 +71,7 @@ def _check(label: str, function: Function, theta: Array) -> None:
 
 
 def _check_independence(label: str, function: Function, theta: Array) -> None:
-    """Refuse a function whose value for one chain depends on the others, at points near the starts."""
+    """Check near the starts that the value of a function for one chain does not depend on the others."""
     spread = _SPREAD * (1.0 + np.abs(theta))
     offsets = np.random.default_rng(0).standard_normal(theta.shape)
     points = tf.constant((theta + spread * offsets)[:_MOST_PROBED].astype(theta.dtype))
@@ -88,10 +89,10 @@ def _check_independence(label: str, function: Function, theta: Array) -> None:
 
 
 def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunConfig, Kernel, str]:
-    """Return (what decides the draws, the kernel with a definite preconditioner, a line on the latter).
+    """Choose the settings; return (RunConfig, kernel with its preconditioner, text on the latter).
 
     Raises:
-        TypeError, ValueError: When density, kernel and options do not go together.
+        TypeError, ValueError: If density, kernel and options cannot be combined.
     """
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=False)
@@ -116,16 +117,16 @@ def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunCon
 def run_density(
     spec: DensitySpec, theta: Array, options: FitOptions, quantities: OfDraws | None
 ) -> Samples:
-    """Run the chains, or go on with them, and return what came of it.
+    """Run the chains, or resume a run, and return its Samples.
 
     Args:
-        spec, theta: The log density and its starts.
+        spec, theta: Log density and starts.
         options: FitOptions.
-        quantities: What `until` judges, as in `tfbnn.sample`.
+        quantities: Function of the draws that `until` checks, as in `tfbnn.sample`.
 
     Raises:
-        RunFolderError: Also when the log density has other values than those the run began with.
-        KeyboardInterrupt: When the user stopped it and no chain had failed.
+        RunFolderError: Also if the log density has other values than at the beginning of the run.
+        KeyboardInterrupt: If the user stopped the run and no chain had failed.
     """
     config, settings, geometry = settle(spec, theta, options)
     sampling, until = config.sampling, config.sampling.until

@@ -1,4 +1,4 @@
-"""`tfbnn.sample`: draws of any log density, by the engine that samples networks."""
+"""`tfbnn.sample`: draws of any log density, with the engine that samples networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import warn
 
-# What runs is imported where it does: TensorFlow takes seconds.
+# The engine is imported only when it runs, because TensorFlow takes seconds to import.
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
     from tfbnn.run.until import Until
@@ -48,48 +48,50 @@ def sample(
 
     Args:
         log_prob: A pure TensorFlow function of positions [C, P] that returns the log density of each,
-            [C], up to a constant. Or a pair (log_prior, log_likelihood) of such functions, whose sum
-            it is: `kernels.PowerPosterior` needs to know them apart, and gives the log evidence of
-            both normalised. They follow the dtype that they are given: SMMALA takes second derivatives
-            in float64.
-        initial_state: Where chains start, [C, P], which says how many there are. Its dtype is that of
-            positions and gradients: float32, or float64 (also for integers).
-        kernel: A name out of `kernels.available()`, settings from `tfbnn.kernels`, or a callable
-            target_log_prob_fn -> `tfp.mcmc` kernel. Default "nuts". Every kernel but those about
-            networks: `Repriorised`, `TruncatedMALA` and SMMALA(metric="gauss_newton").
-            preconditioner="gauss_newton" means "diagonal", as there is no such matrix here.
-        num_results: Draws kept per chain, default 1000; with `until` the most of them.
-        num_burnin_steps: Transitions of warm-up per chain, default 1000, which find the step size and
-            the scale of each coordinate; the last fifth of them mixes with both frozen.
-        num_steps_between_results: Transitions skipped after each draw that is kept, default 0.
+            [C], up to a constant. Or a pair (log_prior, log_likelihood) of such functions, which
+            are summed. `kernels.PowerPosterior` needs them separately, and estimates the log
+            evidence if both are normalised. The functions must work in the dtype of their argument:
+            SMMALA computes second derivatives in float64.
+        initial_state: Starts of the chains, [C, P], one per chain. Its dtype is that of positions
+            and gradients: float32, or float64 (also for integers).
+        kernel: A name from `kernels.available()`, settings from `tfbnn.kernels`, or a callable
+            target_log_prob_fn -> `tfp.mcmc` kernel. Default "nuts". All kernels are allowed except
+            those that need a network: `Repriorised`, `TruncatedMALA` and
+            SMMALA(metric="gauss_newton"). preconditioner="gauss_newton" means "diagonal", because a
+            log density has no such matrix.
+        num_results: Draws kept per chain, default 1000; with `until` the largest number.
+        num_burnin_steps: Transitions of warm-up per chain, default 1000. They find the step size
+            and the scale of each coordinate; in the last fifth both are fixed.
+        num_steps_between_results: Transitions skipped after each kept draw, default 0.
         seed: Integer. The same seed gives the same bits on the same machine.
-        quantities: Function of draws [C, S, P], NumPy, that makes what is to be judged and reported of
-            them: an array [C, S, ...], or a dict of arrays by name. None (default): the coordinates
-            themselves. To judge permutable or unidentified coordinates means little.
-        until: `tfbnn.Until` ends the run as soon as the quantities are known well enough, looked at
-            after 100, 200, 400, ... draws per chain. None (default): exactly num_results.
-        jit_compile: Whether XLA compiles the transitions. Default True; False for functions with
-            operations that XLA does not have.
-        output, resume, commit_interval: A folder that the run commits to every so many seconds, and
-            whether to go on with the run that lies there. Refused where log_prob has another name, or
-            other values at the starts or at the last draws.
+        quantities: NumPy function of draws [C, S, P] that returns the quantities to check and
+            report: an array [C, S, ...], or a dict of arrays by name. None (default): the
+            coordinates themselves. Checks of permutable or unidentified coordinates mean little.
+        until: `tfbnn.Until` ends the run as soon as the quantities are known well enough, with
+            checks after 100, 200, 400, ... draws per chain. None (default): exactly num_results.
+        jit_compile: Whether XLA compiles the transitions. Default True; use False for functions
+            with operations that XLA does not have.
+        output, resume, commit_interval: Folder to which the run is committed every commit_interval
+            seconds, and whether to resume the run in this folder. A run is not resumed if log_prob
+            has another name, or other values at the starts or at the last draws.
         verbose, callbacks: As in `BayesianMLP.fit_posterior`.
 
-    On a CPU, chains advance in as many groups as there are cores, each in one program.
+    On a CPU, chains advance in as many chain groups as there are cores, each in one program.
 
     Returns:
         `Samples`: draws [C, S, P], sample_stats, `report()`, `to_arviz()`.
 
     Raises:
-        TypeError, ValueError: Before anything is compiled: for functions of other shapes, without
-            gradients, or whose chains depend on each other; for kernels about networks.
-        StartError: When the density is not finite where a chain starts.
+        TypeError, ValueError: Before compilation, for functions with other shapes, without
+            gradients, or with chains that depend on each other, and for kernels that need a
+            network.
+        StartError: If the density is not finite at the start of a chain.
         RunFolderError, RunLockedError: As in `fit_posterior`.
-        ChainError: When a chain failed on the way; its `samples` has the draws of the others.
-        KeyboardInterrupt: On SIGINT and SIGTERM. What was drawn is in `output`, if one was given.
+        ChainError: If a chain failed during the run; its `samples` has the draws of the others.
+        KeyboardInterrupt: On SIGINT and SIGTERM. The draws so far are in `output`, if it was given.
 
     Warns:
-        VerdictWarning: When the chains do not agree.
+        VerdictWarning: If the chains do not agree.
 
     Example:
         def log_prob(x):
@@ -107,7 +109,7 @@ def sample(
             f"score_change is about rows, which a log density has none of, received {until!r}. Use ess "
             "and rhat."
         )
-    quantities_of(theta[:, None], quantities)  # what is wrong with it shows before the run
+    quantities_of(theta[:, None], quantities)  # find its errors before the run
     options = FitOptions(
         kernel=kernel,
         num_chains=len(theta),
@@ -142,7 +144,7 @@ def sample(
 
 
 def _starts(initial_state: Any) -> Array:
-    """Return the starts [C, P] in the dtype of the run. Raises TypeError or ValueError."""
+    """Check the starts [C, P] and convert them to the dtype of the run; raise TypeError or ValueError."""
     dtype = str(getattr(getattr(initial_state, "dtype", None), "name", ""))
     theta = as_float_array(initial_state, "initial_state")
     if theta.ndim != 2 or not theta.size:

@@ -1,4 +1,4 @@
-"""The result of `tfbnn.sample`: draws, how they came about, and whether they agree."""
+"""The result of `tfbnn.sample`: draws, statistics of the run, and agreement of the chains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfbnn.run.until import Until
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import folded
 
-# What the draws themselves and their dimensions are called.
+# Names of the draws themselves and their dimensions.
 _RESERVED = {"theta", "param", "chain", "draw"}
 
 Quantities = dict[str, Array]
@@ -28,10 +28,10 @@ OfDraws = Callable[[Array], Any]
 
 
 def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
-    """Return what the draws [C, S, P] are judged by: dict name -> [C, S, ...].
+    """Compute the quantities to check from the draws [C, S, P]: dict name -> [C, S, ...].
 
     Raises:
-        TypeError, ValueError: For a function that makes something else of them.
+        TypeError, ValueError: If the function returns something else.
     """
     if function is None:
         return {"theta": draws}
@@ -56,13 +56,13 @@ def quantities_of(draws: Array, function: OfDraws | None) -> Quantities:
 def agreement_of(
     quantities: Quantities, log_prob: Array, superchains: Array | None = None
 ) -> Agreement:
-    """Return whether chains agree on quantities and on their log density [C, S]."""
+    """Measure the agreement of the chains on quantities and log density [C, S]."""
     _, values = columns(quantities)
     return Agreement.measure(values[..., None], log_prob, superchains)
 
 
 def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
-    """(Names, values [C, S, Q]) of all entries of all quantities."""
+    """Return (names, values [C, S, Q]) of all entries of all quantities."""
     names: list[str] = []
     for name, array in quantities.items():
         if array.ndim == 2:
@@ -79,26 +79,26 @@ _NOTEBOOK_WIDTH = 100
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Samples(Result):
-    """Draws of a log density, with all that a `Result` has.
+    """Draws of a log density, with all attributes of a `Result`.
 
-    C chains, S draws per chain, P coordinates.
+    There are C chains, S draws per chain and P coordinates.
 
     Attributes:
-        draws: [C, S, P].
+        draws: Draws [C, S, P].
         sample_stats: Dict name -> [C, S]: lp (the log density), acceptance_rate, step_size, n_steps,
             diverging, energy.
-        quantities: Dict name -> [C, S, ...] of what is judged: {"theta": draws}, or what the function
-            `quantities` made of them.
+        quantities: Dict name -> [C, S, ...] of the checked quantities: {"theta": draws}, or the
+            result of the function `quantities`.
         kernel: The kernel's settings as text.
-        geometry: One line on the preconditioner and why that one.
-        bias: What a kernel says of itself whose draws do not have exactly this density, or None.
-        num_burnin_steps, num_steps_between_results, seed: As asked for.
+        geometry: The preconditioner and the reason for it, one line.
+        bias: Warning of a kernel whose draws do not follow this density exactly, or None.
+        num_burnin_steps, num_steps_between_results, seed: As requested.
         seconds: Dict of wall-clock seconds: startup, compile, warmup, sampling.
-        ended: Why the run ended when it did, in words; None where it was to have so many draws.
-        notes: What else happened, in lines.
+        ended: Reason why the run ended, or None if it had a fixed number of draws.
+        notes: Lines on other events of the run.
         log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.
-        history: As that of a `Run`.
-        until: What was asked of the draws, as `tfbnn.Until` has it; by default its own numbers.
+        history: History of the run, as in `Run`.
+        until: Requirements on the draws, a `tfbnn.Until`; by default that with default values.
     """
 
     quantities: dict[str, Array]
@@ -119,17 +119,17 @@ class Samples(Result):
 
     @property
     def num_results(self) -> int:
-        """Draws per chain."""
+        """Number of draws per chain."""
         return int(self.draws.shape[1])
 
     @property
     def rhat(self) -> dict[str, Array]:
-        """Rank-normalised split R-hat of every quantity: dict name -> [...], near 1 where chains agree."""
+        """Rank-normalised split R-hat of every quantity: dict name -> [...], near 1 if chains agree."""
         return {name: rhat(values, self.superchains) for name, values in self.quantities.items()}
 
     @property
     def ess(self) -> dict[str, Array]:
-        """The smaller of bulk and tail effective sample size of every quantity: dict name -> [...]."""
+        """Smaller of bulk and tail effective sample size of every quantity: dict name -> [...]."""
         return {
             name: np.fmin(bulk_ess(values), tail_ess(values))
             for name, values in self.quantities.items()
@@ -140,7 +140,7 @@ class Samples(Result):
         """Columns name, mean, sd, mcse, rhat, bulk_ess, tail_ess of all entries of all quantities [Q].
 
         Raises:
-            NotFittedError: Without draws.
+            NotFittedError: If there are no draws.
         """
         if self.agreement is None:
             raise NotFittedError("There are no draws to summarise: the run was stopped before.")
@@ -157,20 +157,20 @@ class Samples(Result):
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """Return whether the chains agree, by what `until` asks of them; None without draws."""
+        """Agreement of the chains on the quantities and the log density; None without draws."""
         if not self.quantities:
             return None
         return agreement_of(self.quantities, self.sample_stats["lp"], self.superchains)
 
     @property
     def is_enough(self) -> bool:
-        """Return whether the chains agree well enough."""
+        """True if the chains agree well enough for `until`."""
         asked = self.until
         return self.agreement is not None and self.agreement.is_enough(asked.ess, asked.rhat)
 
     @property
     def verdict(self) -> str:
-        """Return whether the chains agree, in a line."""
+        """Verdict on the agreement of the chains, one line."""
         if self.agreement is None:
             return "no draws were kept"
         asked = self.until
@@ -180,23 +180,23 @@ class Samples(Result):
         return f"not yet: {text}; asked are an R-hat of {asked.rhat:g} and an ESS of {asked.ess:g}"
 
     def report(self, *, width: int | None = None) -> str:
-        """Return the verdict, what was run, and a table of the quantities.
+        """Return a text with the verdict, the settings of the run, and a table of the quantities.
 
         Args:
-            width: Columns of the text; None (default) those of the terminal.
+            width: Width of the text in columns; None (default) for that of the terminal.
         """
         width = text_width() if width is None else width
         facts = ((f"{label}:", text) for label, text in _facts(self))
         return "\n".join([*label_lines(facts, width), *_table(self)])
 
     def to_arviz(self) -> Any:
-        """Return the draws as ArviZ data: posterior (theta and the quantities by name), sample_stats.
+        """Convert the draws to ArviZ data: posterior (theta and the quantities by name), sample_stats.
 
         Returns:
             `arviz.InferenceData`.
 
         Raises:
-            ImportError: Without ArviZ: the extra `arviz`.
+            ImportError: If ArviZ, the extra `arviz`, is not installed.
         """
         from tfbnn.posterior.arviz_data import SAMPLE, arviz_object, variable
 
@@ -226,11 +226,11 @@ class Samples(Result):
         return "\n".join([*lines, "print(samples.report()) says more"])
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: these lines, and the report on request."""
+        """Return the HTML for notebooks: the lines of `repr`, with the report to unfold."""
         return folded(repr(self), self.report(width=_NOTEBOOK_WIDTH))
 
 
-# Where there are more quantities the table has those with the largest R-hat.
+# With more quantities, the table shows those with the largest R-hat.
 _MOST_LINES = 20
 _COLUMNS = ("mean", "sd", "mcse", "rhat", "bulk_ess", "tail_ess")
 
@@ -283,7 +283,7 @@ def _table(samples: Samples) -> Iterator[str]:
         return
     summary = samples.summary
     names = summary["name"]
-    # Undefined ones first: they are the first to look at.
+    # Quantities with undefined R-hat come first, because they need attention first.
     worst = np.argsort(-np.nan_to_num(summary["rhat"], nan=np.inf), kind="stable")
     chosen = np.sort(worst[:_MOST_LINES])
     if len(names) > _MOST_LINES:

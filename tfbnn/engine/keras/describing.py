@@ -1,8 +1,8 @@
 """Description of a Keras model: its layers, its architecture as text, its variables by path.
 
-Keras counts layers per process: the same code makes "dense" and, run again, "dense_1". Names that it
-gave of its own accord are counted anew for each model: without this the two would be different models,
-whose draws could not go from one to the other.
+Keras counts layers per process: the same code creates "dense" and, when run again, "dense_1". Names
+that Keras generated are therefore renumbered for each model. Otherwise these would be two different
+models that could not use each other's draws.
 """
 
 import json
@@ -23,7 +23,7 @@ from tfbnn.system.arrays import Array
 
 
 class Call(NamedTuple):
-    """One call of a layer: what it was given, and what it gave."""
+    """One call of a layer, with its input and its output."""
 
     layer: Any
     received: Any
@@ -32,10 +32,10 @@ class Call(NamedTuple):
 
 @contextmanager
 def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
-    """While active, calls of these layers are put down in a list.
+    """Record calls of these layers in a list while the context is active.
 
-    A model of any kind can be looked into so, as only some have a graph of their layers. For one
-    thread at a time.
+    This works for every kind of model, while only some have a graph of their layers. Only one
+    thread at a time may use it.
     """
     calls: list[Call] = []
 
@@ -59,17 +59,17 @@ def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
 
 
 def all_layers(model: Any) -> list[Any]:
-    """Return the model and all layers inside it, those of layers too; Keras has no public way to them."""
+    """Return the model and all nested layers; Keras has no public method for this."""
     return model._flatten_layers(include_self=True, recursive=True)
 
 
 def inner_layers(model: Any) -> list[Any]:
-    """All layers inside a model."""
+    """Return all nested layers of a model."""
     return all_layers(model)[1:]
 
 
 def innermost_first(layers: Iterable[Any]) -> list[Any]:
-    """Layers around one variable: its own, then those that hold others, too, or hold that one."""
+    """Sort the layers that contain a variable: its own layer first, then those around it."""
 
     def size(layer: Any) -> tuple[int, int]:
         return len(layer.variables), len(all_layers(layer))
@@ -78,23 +78,26 @@ def innermost_first(layers: Iterable[Any]) -> list[Any]:
 
 
 def bare_operations(layers: Iterable[Any]) -> list[Any]:
-    """Operations in the graphs of these models that are no layers: `keras.ops`, and sums of outputs."""
+    """Return operations in the graphs of models that are not layers: `keras.ops`, sums of outputs."""
     graphs = [layer.operations for layer in layers if hasattr(layer, "operations")]
     return [one for graph in graphs for one in graph if not isinstance(one, keras.layers.Layer)]
 
 
 def is_seed(variable: Any) -> bool:
-    """Return whether a variable is the state of a random generator, which decides nothing here."""
+    """Check whether a variable is the state of a random generator, which has no effect here."""
     return bool(variable.path.endswith("seed_generator_state"))
 
 
 def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
-    """Return a dict name -> the name it has in a process that made no other model, where that differs.
+    """Renumber names that Keras generated, as if the process had created no other model.
 
     Args:
         named: (class name, name) of all layers and operations.
+
+    Returns:
+        Dict from each name that changes to its new name.
     """
-    # In the order in which they were made, which is not that of a graph, or of layers in a model.
+    # In the order of creation, which differs from the order in a graph or in a model.
     given = dict.fromkeys(
         sorted((name for kind, name in named if _is_given(kind, name)), key=_number)
     )
@@ -112,7 +115,7 @@ def counted_anew(named: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def named_in(config: Any) -> Iterator[tuple[str, str]]:
-    """(class name, name) of all that a config has, in its order."""
+    """Yield (class name, name) of all layers and operations in a config, in its order."""
     for entry in dicts_in(config):
         inner = entry.get("config")
         if isinstance(inner, dict) and {"class_name", "inbound_nodes"} <= entry.keys():
@@ -120,7 +123,7 @@ def named_in(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def renamed(config: Any, names: Mapping[str, str]) -> Any:
-    """Return a config with other names, wherever it has one of these."""
+    """Replace names everywhere in a config."""
     if isinstance(config, dict):
         return {key: renamed(value, names) for key, value in config.items()}
     if isinstance(config, list):
@@ -129,26 +132,27 @@ def renamed(config: Any, names: Mapping[str, str]) -> Any:
 
 
 def renamed_path(path: str, names: Mapping[str, str]) -> str:
-    """Return the path of a variable, "layer/name", with other names of layers."""
+    """Replace the names of layers in the path of a variable, "layer/name"."""
     return "/".join(names.get(part, part) for part in path.split("/"))
 
 
 def _is_given(kind: str, name: str) -> bool:
-    """Return whether it is one that Keras makes of the name of a class: "max_pooling2d_3"."""
+    """Check whether Keras generated a name from the name of a class, such as "max_pooling2d_3"."""
     return stem(name).replace("_", "") == kind.replace("_", "").lower()
 
 
 def _number(name: str) -> int:
-    """Return the number that Keras counts by, of the first none."""
+    """Return the number that Keras appended to a name; 0 for the first, which has none."""
     return int(name[len(stem(name)) + 1 :] or 0)
 
 
 def stem(name: str) -> str:
-    """Return a name without the number that Keras counts by."""
+    """Return a name without the number that Keras appended."""
     return re.sub(r"_\d+$", "", name)
 
 
-# Names, without underscores, of layers, functions and operations of Keras whose gradient jumps somewhere.
+# Names, without underscores, of Keras layers, functions and operations with a discontinuous
+# gradient.
 _KINKED = re.compile(
     "relu|selu|hard|(?<!tanh)shrink|sparsesigmoid|threshold|(?<!soft)max|min|abs|ceil|clip|floor|round|"
     "(?<!soft)sign|where"
@@ -156,17 +160,17 @@ _KINKED = re.compile(
 
 
 class Described(NamedTuple):
-    """A Keras model, taken apart.
+    """Description of a Keras model.
 
     Attributes:
-        title: Kind and name.
-        architecture: Its config, JSON text, with names as of `names`.
-        names: Those of layers that are counted anew, see `tfbnn.engine.keras.describing`.
-        input_shape: Of one row.
-        variables: VariableFacts of all of its variables that hold weights or state.
-        values: Their values.
+        title: Kind and name of the model.
+        architecture: Config as JSON text, with the new names of `names`.
+        names: Renumbered names of layers, see `tfbnn.engine.keras.describing`.
+        input_shape: Shape of one row.
+        variables: VariableFacts of all variables that hold weights or state.
+        values: Values of these variables.
         is_smooth: Whether all layers have a continuous gradient.
-        custom: Where the classes are defined that are not Keras' own.
+        custom: Import names of the classes that are not part of Keras.
     """
 
     title: str
@@ -180,14 +184,14 @@ class Described(NamedTuple):
 
 
 def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Described:
-    """Take a model apart.
+    """Describe a model.
 
     Args:
-        model: One that `check_keras_model` lets pass.
-        input_shape: Of one row, where the model does not say.
+        model: Model that passes `check_keras_model`.
+        input_shape: Shape of one row, if the model does not define it.
 
     Raises:
-        ValueError: For a config that no file may hold, and rows of no definite shape.
+        ValueError: For a config that files may not contain, and for rows without a definite shape.
     """
     layers = all_layers(model)
     kinds = {type(layer) for layer in layers if not is_of_keras(type(layer))}
@@ -212,7 +216,7 @@ def describe(model: Any, input_shape: tuple[int, ...] | None = None) -> Describe
 def _config(model: Any) -> Any:
     try:
         config = keras.saving.serialize_keras_object(model)
-        config.pop("compile_config", None)  # training is none of ours
+        config.pop("compile_config", None)  # settings of training are not needed
         return json.loads(json.dumps(config))
     except (NotImplementedError, TypeError) as error:
         raise ValueError(
@@ -222,8 +226,8 @@ def _config(model: Any) -> Any:
 
 
 def _row_shape(model: Any) -> tuple[int, ...]:
-    """Shape of one row of inputs."""
-    shape = getattr(model, "input_shape", None)  # subclassed models have none
+    """Return the shape of one row of inputs."""
+    shape = getattr(model, "input_shape", None)  # subclassed models have no such attribute
     if shape is not None and shape[0] is not None:
         raise ValueError(
             f"keras_model must take any number of rows, received {model.name!r}, which takes batches of "
@@ -240,7 +244,7 @@ def _row_shape(model: Any) -> tuple[int, ...]:
 
 
 def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
-    """Yield the facts of all variables but seeds, which decide nothing where nothing is random."""
+    """Yield the facts of all variables except seeds, which have no effect in predictions."""
     around: dict[int, list[Any]] = {}
     for layer in layers[1:]:
         for variable in layer.variables:
@@ -262,7 +266,7 @@ def _variables(model: Any, layers: list[Any]) -> Iterator[VariableFacts]:
 
 
 def fan_in(layer: Any, variable: Any) -> int:
-    """Numbers that a unit adds up with these weights; 1 of what is no kernel."""
+    """Return the number of inputs that a unit sums with these weights; 1 if they are not a kernel."""
     shape, kind, name = tuple(variable.shape), type(layer).__name__, variable.name
     if len(shape) < 2 or name in ("bias", "embeddings") or kind == "PReLU":
         return 1
@@ -280,7 +284,7 @@ def fan_in(layer: Any, variable: Any) -> int:
 
 
 def is_kinked(layer: Any) -> bool:
-    """Return whether the gradient of a layer or operation of Keras jumps somewhere, by their names."""
+    """Check by name whether a Keras layer or operation has a discontinuous gradient."""
     functions = (getattr(layer, key, None) for key in ("activation", "function"))
     names = [getattr(one, "__name__", "") for one in functions]
     if is_of_keras(type(layer)):

@@ -1,6 +1,6 @@
-"""The spec of what is sampled, out of a Keras model and settings.
+"""The spec of the sampled network, from a Keras model and settings.
 
-Models that cannot be sampled are refused by name, most before anything is computed.
+Models that cannot be sampled raise an error with their name, in most cases before any computation.
 """
 
 from collections.abc import Iterable
@@ -39,8 +39,8 @@ from tfbnn.spec.network_spec import (
 from tfbnn.spec.own_classes import known_layers
 
 _WANTED = "keras_model must be a built Keras 3 model on the TensorFlow backend"
-# Operations of TensorFlow, in lower case: what class likelihoods do to the outputs themselves, and
-# those whose results have a bound on one side at least.
+# TensorFlow operations, in lower case: links that class likelihoods apply themselves, those for
+# rates of counts, and those whose results are bounded on at least one side.
 _LINKS = ("softmax", "sigmoid")
 _RATES = ("exp", "softplus", "relu", "elu")
 _BOUNDED = (
@@ -51,11 +51,11 @@ _BOUNDED = (
 
 
 def check_keras_model(model: Any) -> None:
-    """Refuse what is no model, one of another Keras, one without weights, and several tensors.
+    """Check that this is a Keras 3 model with weights, one input tensor and one output tensor.
 
     Raises:
-        TypeError: For what is no Keras 3 model.
-        ValueError: For a model that cannot be sampled.
+        TypeError: If it is not a Keras 3 model.
+        ValueError: If the model cannot be sampled.
     """
     if any(kind.__module__.startswith("tf_keras.") for kind in type(model).__mro__):
         raise TypeError(
@@ -94,10 +94,10 @@ def check_keras_model(model: Any) -> None:
 
 
 def check_constraints(variables: Iterable[Any]) -> None:
-    """Refuse constraints of weights that are sampled, which draws would not keep.
+    """Check that sampled weights have no constraints, which draws would not satisfy.
 
     Raises:
-        ValueError: Names the first.
+        ValueError: If there is one; names the first.
     """
     for variable in variables:
         if variable.constraint is not None:
@@ -109,18 +109,18 @@ def check_constraints(variables: Iterable[Any]) -> None:
 
 
 def check_ending(model: Any, ending: str, likelihood: Likelihood, is_transformed: bool) -> None:
-    """Refuse outputs that do not take every value where logits or transformed targets do.
+    """Check that outputs for logits or transformed targets are not bounded.
 
-    The last operation tells: what a model computes of bounded numbers afterwards is not looked at.
+    Only the last operation is checked, not operations on bounded numbers before it.
 
     Args:
         model: The Keras model.
         ending: Name of its last operation.
-        likelihood: Of its outputs.
-        is_transformed: Whether they stand for targets that are transformed.
+        likelihood: Likelihood of its outputs.
+        is_transformed: Whether the outputs predict transformed targets.
 
     Raises:
-        ValueError: Says what to leave out.
+        ValueError: If they are bounded; says what to leave out.
     """
     is_class, is_count = likelihood.has_classes, likelihood.has_counts
     if (is_class and ending in _LINKS) or (is_count and ending in _RATES):
@@ -146,11 +146,11 @@ def spec_of_keras_model(
     dtype: Any,
     **settings: Any,
 ) -> NetworkSpec:
-    """Return the spec of a Keras model: that of a perceptron where it is a plain stack of Dense layers.
+    """Make the spec of a Keras model; a plain stack of Dense layers gets the spec of a perceptron.
 
     Args:
         model: The Keras model.
-        prior, likelihood, input_shape, x_transform, dtype, settings: As `BayesianModel` has them.
+        prior, likelihood, input_shape, x_transform, dtype, settings: As in `BayesianModel`.
 
     Raises:
         TypeError, ValueError: For a model or settings that cannot be sampled.
@@ -167,7 +167,7 @@ def spec_of_keras_model(
         if priors is not None:
             sizes, activations = stack
             check_constraints(model.trainable_variables)
-            model(np.zeros((1, sizes[0])), training=False)  # from then on its losses are known
+            model(np.zeros((1, sizes[0])), training=False)  # a call makes its losses known
             spec = make_spec(sizes, activation=activations, prior=priors, **settings)
             return replace(spec, choices=(*spec.choices, *_left_out(model)))
     return _keras_spec(model, described, prior, **settings)
@@ -182,13 +182,13 @@ def _given_shape(shape: Any) -> tuple[int, ...] | None:
 
 
 def _takes_plain_numbers(described: Described) -> bool:
-    """Return whether inputs are a row of numbers: no image, no sequence, no numbers of words."""
+    """Check whether inputs are a row of numbers, and not an image, a sequence or word indices."""
     looked_up = any("Embedding" in one.layers for one in described.variables)
     return len(described.input_shape) == 1 and not looked_up
 
 
 def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -> Any:
-    """Return the prior as a perceptron takes it; None where some weights are to keep their values."""
+    """Convert the prior to that of a perceptron; return None if some weights keep their values."""
     if not isinstance(prior, dict):
         return prior
     default, _ = default_keras_prior(likelihood)
@@ -205,7 +205,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         FrozenVariable.of(paths[one.index], one.index, value)
         for one, value in zip(described.variables, described.values)
     )
-    # The model with all of its own weights, built again: it has to give the same numbers.
+    # The model rebuilt with all of its own weights, which must give the same outputs.
     shape, layer_classes = described.input_shape, known_layers(described.custom)
     network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
     trial = try_model(model, network)
@@ -252,7 +252,10 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
 
 
 def _left_out(model: Any) -> tuple[Choice, ...]:
-    """Return what Keras adds to its loss, of a model that was called: it is no part of a posterior."""
+    """Return a Choice on losses that Keras adds, which are left out of the posterior.
+
+    The model must have been called before.
+    """
     named = [layer.name for layer in inner_layers(model) if layer.losses]
     if not model.losses:
         return ()
@@ -261,7 +264,10 @@ def _left_out(model: Any) -> tuple[Choice, ...]:
 
 
 def _sampled_readout(trial: KerasTrial, network: KerasNetwork, places: list[int]) -> int | None:
-    """Place among the sampled variables of the readout's kernel, with its bias next; or None."""
+    """Return the position of the readout's kernel among the sampled variables, or None.
+
+    The bias must be the next variable.
+    """
     if trial.readout is None or trial.readout not in places:
         return None
     place = places.index(trial.readout)
@@ -281,7 +287,7 @@ def _jacobian_obstacle(
     def summed_outputs(theta: Tensor, x: Tensor) -> Tensor:
         parts = zip(sampled, tf.split(theta, sizes))
         values = {one.index: tf.reshape(part, one.shape) for one, part in parts}
-        # The sum goes back through all that each output does, in one derivative.
+        # The derivative of the sum goes through the same operations as those of the single outputs.
         return tf.reduce_sum(network.outputs(values, x), axis=0, keepdims=True)
 
     rows = trial_rows(model, network.input_shape)
@@ -293,10 +299,11 @@ _OFF = ("Dropout", "AlphaDropout", "GaussianDropout", "GaussianNoise", "Activity
 
 
 def plain_stack(model: Any) -> tuple[list[int], list[str]] | None:
-    """(Widths from inputs to outputs, an activation for each hidden layer) of a model that is nothing but such a stack, else None.
+    """Return (widths, activation of each hidden layer) if a model is a plain stack of Dense layers.
 
-    All its layers are Dense, with a bias and trainable, up to activations by themselves and what is
-    off outside training; its last one has no activation.
+    Widths run from inputs to outputs. All layers must be Dense, with a bias and trainable, except
+    for separate activations and layers that are inactive outside training. The last layer must have
+    no activation. Return None for other models.
     """
     sizes: list[int] = []
     activations: list[Any] = []
@@ -318,10 +325,10 @@ def plain_stack(model: Any) -> tuple[list[int], list[str]] | None:
 
 
 def _chain(model: Any) -> list[Any]:
-    """Return the layers of a model of Keras' own kinds, each of which is called once; else none.
+    """Return the layers of a Sequential or Functional model if each is called once, else no layers.
 
-    Without one that joins several, as none of a plain stack does, they are a chain: nor may there be
-    operations that are no layers, `keras.ops` and sums of outputs.
+    The model must have no operations that are not layers, `keras.ops` and sums of outputs. The
+    layers of a plain stack do not join several inputs, so that they are then a chain.
     """
     if type(model) is not keras.Sequential and type(model).__name__ != "Functional":
         return []

@@ -1,7 +1,7 @@
-"""The network that a `KerasSpec` describes: built again by Keras, and called as a pure function.
+"""The network of a `KerasSpec`, rebuilt by Keras and called as a pure function.
 
-Models are built out of their architecture in either precision, after a look at an outline without
-memory: a file may ask for variables that are not those of the spec, or for gigabytes.
+Models are built from their architecture in either precision. An outline without memory is checked
+first, because a file may request variables that are not those of the spec, or gigabytes.
 """
 
 import json
@@ -32,15 +32,15 @@ from tfbnn.system.words import without_controls
 
 
 def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> None:
-    """Refuse a spec whose variables are not those of its model, all of them.
+    """Check that the variables of a spec are exactly those of its model.
 
     Args:
-        model: Built out of the architecture; its variables need no values.
-        architecture: Its config, JSON text.
-        places: Of all variables that the spec names, sampled or not.
+        model: Model built from the architecture; its variables need no values.
+        architecture: Config as JSON text.
+        places: Place of every variable in the spec, sampled or not.
 
     Raises:
-        ValueError: Names the first that differs.
+        ValueError: If they differ; names the first difference.
     """
     named = {one.index: one for one in places}
     own = {
@@ -48,7 +48,7 @@ def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> N
         for index, one in enumerate(model.variables)
         if not is_seed(one)
     }
-    names: set[str | None] = set()  # of layers in the config
+    names: set[str | None] = set()  # names of layers in the config
     json.loads(architecture, object_hook=lambda config: names.add(config.get("name")))
     for index in sorted(own.keys() | named.keys()):
         expected, found = own.get(index), named.get(index)
@@ -60,9 +60,10 @@ def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> N
 
 
 def _agree(found: Place, expected: Place, names: set[str | None]) -> bool:
-    """Return whether shapes are the same, and paths as far as both name the layers around.
+    """Check whether shapes are equal, and paths as far as both contain the surrounding layers.
 
-    Names that Keras gives by itself, and no config holds, are counted on from model to model.
+    Names that Keras generates and no config contains are numbered on from model to model, so their
+    numbers are ignored.
     """
     ours, own = (
         [part if part in names else stem(part) for part in one.path.split("/")]
@@ -79,13 +80,13 @@ _FLOATS = ("float32", "float64")
 
 @contextmanager
 def precision(dtype: str, own_layers: bool) -> Iterator[None]:
-    """While active, layers that are built in this thread have this dtype.
+    """Build layers of this thread in this dtype while the context is active.
 
-    Keras' own layers make constants in their own dtype. Those of a user may make them in the default,
-    `floatx`, which Keras keeps for all threads: for them alone it is changed.
+    Keras' own layers create constants in their own dtype. A user's layers may create them in the
+    default `floatx`, which Keras shares between all threads. It is changed only for such layers.
     """
     with ExitStack() as stack:
-        # The policy of this thread.
+        # The policy belongs to this thread only.
         stack.callback(keras.config.set_dtype_policy, keras.config.dtype_policy())
         keras.config.set_dtype_policy(dtype)
         if own_layers:
@@ -102,17 +103,17 @@ def build(
     dtype: str,
     values: Mapping[int, Array],
 ) -> Any:
-    """Return the model in this dtype.
+    """Build the model in a dtype.
 
     Args:
-        architecture: Its config, JSON text, which `check_config` has let pass.
-        input_shape: Of one row.
-        layer_classes: Those that are not Keras' own.
+        architecture: Config as JSON text, which has passed `check_config`.
+        input_shape: Shape of one row.
+        layer_classes: Classes of layers that are not part of Keras.
         dtype: "float32" or "float64".
-        values: Of variables, by their places among all.
+        values: Values of variables, by their index among all variables.
 
     Raises:
-        ValueError: When Keras cannot build it, or its variables have other shapes.
+        ValueError: If Keras cannot build it, or its variables have other shapes.
     """
     with precision(dtype, bool(layer_classes)):
         row = keras.ops.zeros((1, *input_shape), dtype)
@@ -123,20 +124,21 @@ def build(
             model.variables[index].assign(value)
         for layer in all_layers(model):
             if isinstance(layer, keras.layers.Normalization):
-                layer.finalize_state()  # it computes with constants that it makes of its variables
+                layer.finalize_state()  # it computes constants from its variables
     return model
 
 
 def outline(architecture: str, input_shape: Sequence[int], dtype: str) -> tuple[Any, int]:
-    """Return (A model of Keras' own layers without memory, the most numbers that it computes of a row at once).
+    """Build a model of Keras' own layers without memory, and find its largest tensor for one row.
 
-    Its variables have shapes and no values, however large they are, and do not count. Arguments as of
-    `build`.
+    Its variables have shapes, but no values. The arguments are those of `build`. Call it in a
+    thread that builds nothing afterwards, because Keras would create the missing values there.
 
-    To be called in a thread that builds nothing afterwards: Keras would make up for the values there.
+    Returns:
+        (model, most numbers that it computes at once for a row, not counting variables).
 
     Raises:
-        ValueError: When Keras cannot build it.
+        ValueError: If Keras cannot build it.
     """
     with precision(dtype, False), keras.StatelessScope(initialize_variables=False):
         row = keras.KerasTensor((1, *input_shape), dtype)
@@ -146,7 +148,7 @@ def outline(architecture: str, input_shape: Sequence[int], dtype: str) -> tuple[
             traced = compiled(
                 lambda x: model(x, training=False), jit_compile=False, signature=signature
             ).get_concrete_function()
-    # Initialisers make some of them transposed, such as Orthogonal.
+    # Some initialisers, such as Orthogonal, create variables transposed.
     variables = {tuple(sorted(one.shape)) for one in model.variables}
     tensors = [one for operation in traced.graph.get_operations() for one in operation.outputs]
     shapes = [tuple(one.shape) for one in tensors if one.shape.rank is not None]
@@ -156,7 +158,7 @@ def outline(architecture: str, input_shape: Sequence[int], dtype: str) -> tuple[
 
 @contextmanager
 def _named_as_its_fault() -> Iterator[None]:
-    """Whatever Keras, or a class of the user's, raises, as a ValueError."""
+    """Convert any error of Keras or of a user's class to a ValueError."""
     try:
         yield
     except Exception as error:
@@ -178,9 +180,10 @@ def _deserialised(architecture: str, layer_classes: Sequence[type], dtype: str, 
 
 
 def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Tensor:
-    """Return outputs [n, K] at rows x [n, *input_shape], of the model with these values of variables.
+    """Compute the outputs [n, K] of the model at rows x [n, *input_shape] with these variables.
 
-    A pure function: the model's own variables stay as they are. Dropout and noise are off.
+    This is a pure function that leaves the model's own variables unchanged. Dropout and noise are
+    off.
     """
     with precision(dtype, has_own_layers(model)):
         mapping = [(model.variables[index], value) for index, value in values.items()]
@@ -189,15 +192,15 @@ def call(model: Any, values: Mapping[int, Tensor], x: Tensor, dtype: str) -> Ten
 
 
 def has_own_layers(model: Any) -> bool:
-    """Return whether a layer of the model, or it itself, is of a class of the user's."""
+    """Check whether the model or one of its layers has a class of the user's."""
     return not all(is_of_keras(type(layer)) for layer in all_layers(model))
 
 
 def _to_be_built(config: Any, dtype: str, classes: Mapping[str, type]) -> Any:
-    """Return a config whose layers have this precision where they have one.
+    """Set the precision of all layers in a config that have one.
 
-    The user's classes go by their names, whatever they are registered by: older Keras imports the
-    module of what it finds by neither.
+    The user's classes are found by their class names, not by their registered names: older Keras
+    imports the module of a class that it finds by neither.
     """
     if isinstance(config, list):
         return [_to_be_built(value, dtype, classes) for value in config]
@@ -214,20 +217,20 @@ def _to_be_built(config: Any, dtype: str, classes: Mapping[str, type]) -> Any:
     }
 
 
-# 128 MiB in float32: what asks for more is no file of ours.
+# 128 MiB in float32; a file that requests more was not written by this package.
 MOST_AT_ONCE = 2**25
-# Values of sampled variables, by their places among all of the model's.
+# Values of sampled variables, by their index among all variables of the model.
 Values = Mapping[int, Tensor]
 
 
 class KerasNetwork:
-    """A model that was built again, in one precision; nobody assigns its variables any more.
+    """A rebuilt model in one precision, whose variables are never assigned again.
 
     Attributes:
         model: The Keras model.
-        dtype: Its precision.
-        input_shape: Of one row.
-        largest: The most numbers that it computes of a row at once; 1 of layers of one's own.
+        dtype: Precision of the model.
+        input_shape: Shape of one row.
+        largest: Most numbers that it computes at once for a row; 1 with layers of a user.
     """
 
     def __init__(self, model: Any, dtype: str, input_shape: tuple[int, ...], largest: int) -> None:
@@ -235,18 +238,18 @@ class KerasNetwork:
         self.largest = largest
 
     def outputs(self, values: Values, x: Tensor) -> Tensor:
-        """Return outputs [K, n] at transformed inputs x [D, n]."""
+        """Compute the outputs [K, n] at transformed inputs x [D, n]."""
         return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
 
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
-        """Return what the layer whose kernel is this variable receives [units, n]: of one that is called once."""
+        """Compute the inputs [units, n] of the layer with this kernel, which must be called only once."""
         layer = self.layer_of(kernel)
         with recorded_calls([layer]) as calls:
             call(self.model, values, self.rows(x), self.dtype)
         return tf.transpose(calls[0].received)
 
     def layer_of(self, index: int) -> Any:
-        """Return the layer inside the model that a variable belongs to."""
+        """Return the layer of the model that owns a variable."""
         variable = self.model.variables[index]
         around = [
             layer
@@ -256,15 +259,15 @@ class KerasNetwork:
         return innermost_first(around)[0]
 
     def rows(self, x: Tensor) -> Tensor:
-        """Return inputs [D, n] as the model takes them [n, *input_shape]."""
+        """Reshape inputs [D, n] to those of the model [n, *input_shape]."""
         return tf.reshape(tf.transpose(x), [-1, *self.input_shape])
 
 
 def network_of(spec: KerasSpec, dtype: str) -> KerasNetwork:
-    """Return the network of a spec in one precision; one for all specs of the same network.
+    """Return the network of a spec in one precision, shared by all specs of the same network.
 
     Raises:
-        ValueError: When Keras cannot build it, or its variables are not those of the spec.
+        ValueError: If Keras cannot build it, or its variables are not those of the spec.
     """
     shape = spec.facts.input_shape
     sampled = tuple(Place(one.path, one.index, one.shape) for one in spec.sampled)
@@ -280,11 +283,11 @@ def built(
     layer_classes: tuple[type, ...],
     dtype: str,
 ) -> KerasNetwork:
-    """Return the network of a spec that has these."""
+    """Build and cache the network with this architecture and these variables."""
     values = {one.index: one.array for one in frozen}
     places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
     largest = 1
-    if not layer_classes:  # those of a user need not know what to do without values
+    if not layer_classes:  # a user's layers may not work without values
         without_memory, largest = awaited(outline, architecture, input_shape, dtype)
         check_variables(without_memory, architecture, places)
         if largest > MOST_AT_ONCE:
@@ -292,20 +295,21 @@ def built(
                 f"a Keras model must compute at most {MOST_AT_ONCE} numbers of a row at once, found "
                 f"one that computes {largest}"
             )
-    # In a thread of its own: this one may be tracing a program, which makes no variables.
+    # In a separate thread, because this one may be tracing a program, which cannot create
+    # variables.
     model = awaited(build, architecture, input_shape, layer_classes, dtype, values)
     check_variables(model, architecture, places)
     return KerasNetwork(model, dtype, input_shape, largest)
 
 
-# theta [P], x [D, n] -> outputs [K, n].
+# Function (theta [P], x [D, n]) -> outputs [K, n].
 Outputs = Callable[[Tensor, Tensor], Tensor]
 
 
 def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (derivatives [K, P, n] of the outputs in theta, outputs [K, n]).
+    """Compute (derivatives [K, P, n] of the outputs in theta, outputs [K, n]).
 
-    One back-propagation for each output of each row, all rows in one vectorised program.
+    There is one back-propagation per output and row, with all rows in one vectorised program.
 
     Args:
         outputs: A network.
@@ -328,7 +332,10 @@ def row_jacobians(outputs: Outputs, theta: Tensor, x: Tensor) -> tuple[Tensor, T
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """While active, TensorFlow does not log from this thread: what it raises, and "Fix that!"."""
+    """Suppress TensorFlow's log messages from this thread while the context is active.
+
+    TensorFlow would log the errors that it raises, and "Fix that!".
+    """
     thread = threading.get_ident()
 
     def is_of_others(record: logging.LogRecord) -> bool:
@@ -343,10 +350,10 @@ def _silence() -> Iterator[None]:
 
 
 def jacobian_obstacle(outputs: Outputs, theta: Tensor, x: Tensor) -> str | None:
-    """Return why `row_jacobians` cannot be taken of a network, or None where they can."""
+    """Return the reason why `row_jacobians` fails for a network, or None if it works."""
     try:
         compiled(partial(row_jacobians, outputs), jit_compile=False)(theta, x)
-    except Exception as error:  # whatever an operation without a vectorised form raises
+    except Exception as error:  # any error of an operation without a vectorised form
         reason = without_controls(str(error)).strip().splitlines() or [""]
         return (
             "TensorFlow takes no derivatives of all rows' outputs of this Keras model at once "

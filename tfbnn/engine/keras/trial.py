@@ -1,4 +1,4 @@
-"""A trial call of a model, before anything is compiled: what it gives, and whether it may be sampled."""
+"""A trial call of a model before compilation, which measures it and checks that it can be sampled."""
 
 import re
 from math import prod
@@ -13,21 +13,21 @@ from tfbnn.engine.keras.network import KerasNetwork, call, has_own_layers, preci
 from tfbnn.system.arrays import Array
 
 _NUM_ROWS = 3
-# What outputs of a row alone and among others may differ by, and those of the model that was built
-# again, relative to their size.
+# Allowed relative difference between outputs of a row alone and among others, and between outputs
+# of the model and the rebuilt model.
 _TOLERANCE = {"float32": 1e-4, "float64": 1e-8}
 _RANDOM = re.compile("Dropout|Noise|Random")
 
 
 class KerasTrial(NamedTuple):
-    """Findings of a trial call.
+    """Results of a trial call.
 
     Attributes:
-        facts: Those of `KerasFacts` that it tells, by their names.
-        readout: Place among the model's variables of the kernel of a last Dense layer without an
+        facts: Facts of `KerasFacts` that the call reveals, by name.
+        readout: Index among the model's variables of the kernel of a last Dense layer without an
             activation, or None.
-        on_inputs: Places of the kernels of Dense layers that receive the inputs themselves.
-        ending: Name of the last operation of TensorFlow, such as "softmax".
+        on_inputs: Indices of the kernels of Dense layers that receive the inputs directly.
+        ending: Name of the last TensorFlow operation, such as "softmax".
     """
 
     facts: dict[str, Any]
@@ -37,7 +37,7 @@ class KerasTrial(NamedTuple):
 
 
 def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
-    """Rows [n, *input_shape] to try a model on: small whole numbers where it looks them up."""
+    """Draw rows [n, *input_shape] to test a model; small integers if it has an Embedding."""
     generator = np.random.default_rng(0)
     sizes = [int(one.input_dim) for one in inner_layers(model) if _is_table(one)]
     if sizes:
@@ -46,12 +46,12 @@ def trial_rows(model: Any, input_shape: tuple[int, ...]) -> Array:
 
 
 def check_words(network: KerasNetwork, num_words: int | None) -> None:
-    """Refuse more words than the tables have that inputs are looked up in, as files say how many.
+    """Check that the number of words in a file is at most the size of the Embedding tables.
 
     Raises:
-        ValueError: Says how many there are.
+        ValueError: If it is larger; gives the size of the tables.
     """
-    # Outputs of all layers at once can be more than there is memory for.
+    # Record only the tables, because the outputs of all layers may not fit into memory.
     tables = list(filter(_is_table, inner_layers(network.model)))
     if num_words is None or not tables:
         return
@@ -66,7 +66,7 @@ def check_words(network: KerasNetwork, num_words: int | None) -> None:
 
 
 def _words_of(first: list[Any]) -> int | None:
-    """Rows of the smallest table among the layers that receive the inputs, or None."""
+    """Return the number of rows of the smallest table among the first layers, or None."""
     return min((int(one.input_dim) for one in first if _is_table(one)), default=None)
 
 
@@ -75,15 +75,15 @@ def _is_table(layer: Any) -> bool:
 
 
 def try_model(model: Any, network: KerasNetwork) -> KerasTrial:
-    """Call the network.
+    """Call the rebuilt network, compare it to the user's model, and collect facts about it.
 
     Args:
-        model: The user's own, which it has to equal.
-        network: The same with all of its own weights, built again.
+        model: The user's own model.
+        network: The same model rebuilt with all of its own weights.
 
     Raises:
-        ValueError: Where the model gives no [N, K], something else each time or by the other rows,
-            or is not the one that its config describes.
+        ValueError: If the outputs are not [N, K], differ between calls, depend on the other rows,
+            or differ from those of the network that the config describes.
     """
     x = tf.constant(trial_rows(model, network.input_shape), network.dtype)
     with recorded_calls(inner_layers(network.model)) as calls:
@@ -109,10 +109,10 @@ def try_model(model: Any, network: KerasNetwork) -> KerasTrial:
 
 
 def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:
-    """Refuse a model whose state a prediction changes: one that draws random numbers, or counts.
+    """Check that a prediction does not change the state, as random numbers or counters would.
 
     Raises:
-        ValueError: Names the first variable that changes.
+        ValueError: If it does; names the first variable that changes.
     """
     model = network.model
     with precision(network.dtype, has_own_layers(model)), keras.StatelessScope() as scope:
@@ -148,22 +148,22 @@ def _check_outputs(model: Any, network: KerasNetwork, x: Tensor, given: Tensor) 
 
 
 def _row_sizes(given: Any) -> list[int]:
-    """Numbers per row of what a layer gave."""
+    """Return the number of values per row of each output of a layer."""
     shapes = [tuple(one.shape) for one in tf.nest.flatten(given) if hasattr(one, "shape")]
     return [prod(shape[1:]) for shape in shapes if len(shape) > 1 and None not in shape]
 
 
 def _products(call: Call) -> int:
-    """Products of a layer's kernels for a row: each is used wherever the layer has an output."""
+    """Count the products of a layer's kernels per row: each kernel is used for every output value."""
     if list(call.layer._flatten_layers(include_self=False)):
-        return 0  # those inside count by themselves
+        return 0  # nested layers are counted separately
     given = max(_row_sizes(call.given), default=0)
     kernels = [one for one in call.layer.variables if fan_in(call.layer, one) > 1]
     return sum(given * fan_in(call.layer, one) for one in kernels)
 
 
 def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | None:
-    """Place of the kernel of a Dense layer, called once, whose sums the model hands out as they are."""
+    """Return the index of the kernel of a linear Dense layer, called once, that gives the outputs."""
     for layer, received, sums in calls:
         is_linear = (
             type(layer) is keras.layers.Dense and layer.activation is keras.activations.linear
@@ -175,12 +175,12 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
 
 
 def _place(network: KerasNetwork, variable: Any) -> int:
-    """Return the place of a variable among all of the model's."""
+    """Return the index of a variable among all variables of the model."""
     return next(k for k, one in enumerate(network.model.variables) if one is variable)
 
 
 def _last_operation(network: KerasNetwork, x: Tensor) -> str:
-    """Name of the operation that gives the outputs, but for what hands on numbers as they are."""
+    """Return the name of the operation that computes the outputs, skipping Identity and Reshape."""
     traced = compiled(
         lambda x: call(network.model, {}, x, network.dtype),
         jit_compile=False,

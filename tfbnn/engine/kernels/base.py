@@ -47,8 +47,8 @@ class Kernel(ABC):
         has_memory: Whether the kernel results hold learned quantities, such as a trajectory length,
             which a new start loses.
         largest_step_size: Upper limit of adaptation; infinite if long steps are rejected anyway.
-        theta_obstacle: Reason why Repriorised cannot run the kernel in coordinates other than theta,
-            or None.
+        theta_obstacle: Reason why Repriorised cannot run the kernel in coordinates other than
+            theta, or None.
     """
 
     couples_chains: ClassVar[bool] = False
@@ -205,8 +205,8 @@ class Kernel(ABC):
             before: Results of the last transition.
             step_size: Step size of the next transition [C, 1].
             key: Random key for parameters that are drawn.
-            adapting: Scalar bool tensor. Quantities that the kernel tunes itself adapt only while it
-                is true.
+            adapting: Scalar bool tensor. Quantities that the kernel tunes itself adapt only while
+                it is true.
         """
 
     @abstractmethod

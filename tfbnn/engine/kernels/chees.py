@@ -18,8 +18,8 @@ from tfbnn.engine.kernels.transition import (
 )
 from tfbnn.system.arrays import Array
 
-# ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but with twice the learning rate: in
-# a warm-up window of some hundred transitions, the length may have to grow by a factor of 100.
+# ADAM without momentum, as in Hoffman, Radul and Sountsov 2021, but with twice the learning rate:
+# in a warm-up window of some hundred transitions, the length may have to grow by a factor of 100.
 _LEARNING_RATE, _DECAY = 0.05, 0.95
 # First trajectory length, in steps.
 _FIRST_STEPS = 10.0
@@ -128,16 +128,17 @@ def _criterion_gradient(start: Tensor, hmc: Results) -> Tensor:
 class ChEESHMC(TunedKernel, name="chees_hmc"):
     """HMC with a trajectory length that all chains learn together by the ChEES criterion.
 
-    Each transition draws t uniform on (0, T), the same for all chains, and makes ceil(t / step_size)
-    leapfrog steps. During adaptation, T follows the gradient of ChEES: the squared change of the
-    squared distance from the mean over chains. ChEES is largest for trajectories whose ends forget
-    how far out they began. After adaptation, T is fixed to its average. Every window of warm-up
-    starts again from ten steps, because its coordinates are new.
+    Each transition draws t uniform on (0, T), the same for all chains, and makes ceil(t /
+    step_size) leapfrog steps. During adaptation, T follows the gradient of ChEES: the squared
+    change of the squared distance from the mean over chains. ChEES is largest for trajectories
+    whose ends forget how far out they began. After adaptation, T is fixed to its average. Every
+    window of warm-up starts again from ten steps, because its coordinates are new.
 
-    All chains advance in one program, even on a CPU. They share the step size, the trajectory length
-    and the coordinates, which are scaled by the mean of the chains' variances. The step size follows
-    the harmonic mean of the acceptance rates, so one chain that cannot move makes it smaller.
-    Results depend on the number of chains, and with more chains the length is learned faster.
+    All chains advance in one program, even on a CPU. They share the step size, the trajectory
+    length and the coordinates, which are scaled by the mean of the chains' variances. The step size
+    follows the harmonic mean of the acceptance rates, so one chain that cannot move makes it
+    smaller. Results depend on the number of chains, and with more chains the length is learned
+    faster.
 
     Attributes:
         trajectory_length: Longest trajectory T, in preconditioned coordinates; the mean trajectory

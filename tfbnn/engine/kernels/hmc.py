@@ -35,12 +35,12 @@ class HMC(TunedKernel, name="hmc"):
     trajectory_jitter: float = 0.2
 
     # Smooth: the optimum for long products (Beskos et al. 2013, arXiv:1001.4460). ReLU-like: Dinh et
-    # al. 2024 find an optimum of 0.45 and accept 0.4 to 0.75. Near its stability limit a real network
-    # accepts all or nothing, and with a target of 0.45 every third transition diverged.
+    # al. 2024 find an optimum of 0.45 and accept 0.4 to 0.75. Near its stability limit a real
+    # network accepts all or nothing, and with a target of 0.45 every third transition diverged.
     accept_targets = (0.651, 0.6)
-    # Chains leave the point at which they were whitened, and errors then grow steeply: with a target of
-    # 0.651, sampling accepted 0.08 to 0.30 (benchmarks/results/geometry.md), aimed at 0.8, it accepted
-    # as much.
+    # Chains leave the point at which they were whitened, and errors then grow steeply: with a
+    # target of 0.651, sampling accepted 0.08 to 0.30 (benchmarks/results/geometry.md), aimed at
+    # 0.8, it accepted as much.
     whitened_target = 0.8
 
     def __post_init__(self) -> None:

@@ -226,15 +226,15 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
             whole trajectories. False accepts every step except divergent ones, and the report says
             that the draws are biased.
         trajectory_length: Distance over which a direction persists, in preconditioned coordinates.
-            This is the mean length of adjusted trajectories; unadjusted, the distance over which all
-            but 1 / e of the direction is replaced. None (default): sqrt(P), corrected during warm-up.
-            sqrt(P) is right for coordinates of unit variance. Adaptation corrects it to the root of
-            the chain's summed variances. It remains sqrt(P) if a step size is given and not adapted.
-            The published tuners then switch to the autocorrelation length, which short windows
-            determine too poorly; this step is left out.
+            This is the mean length of adjusted trajectories; unadjusted, the distance over which
+            all but 1 / e of the direction is replaced. None (default): sqrt(P), corrected during
+            warm-up. sqrt(P) is right for coordinates of unit variance. Adaptation corrects it to
+            the root of the chain's summed variances. It remains sqrt(P) if a step size is given and
+            not adapted. The published tuners then switch to the autocorrelation length, which short
+            windows determine too poorly; this step is left out.
         max_leapfrog_steps: Most leapfrog steps per transition; default 512.
-        energy_variance: Unadjusted only: average squared energy error of a step, per parameter, that
-            the step size adapts to; default 5e-4, as published.
+        energy_variance: Unadjusted only: average squared energy error of a step, per parameter,
+            that the step size adapts to; default 5e-4, as published.
         bias_tolerance: Unadjusted only, in place of `energy_variance`: allowed relative error of
             variances, root mean square over principal directions of a normal density; default None.
             The published 5e-4 corresponds to 0.05, see `tfbnn.engine.kernels.transition`.

@@ -1,16 +1,16 @@
 """The No-U-Turn sampler: a trajectory that doubles until it turns back, and a draw from its points.
 
-A doubling adds a subtree with as many leaves as the trajectory has points, at its left or right end.
-The leaves are added one leapfrog step after the other, without recursion. A subtree that turns back
-or diverges is discarded, and the trajectory ends. Otherwise the subtree becomes part of the
+A doubling adds a subtree with as many leaves as the trajectory has points, at its left or right
+end. The leaves are added one leapfrog step after the other, without recursion. A subtree that turns
+back or diverges is discarded, and the trajectory ends. Otherwise the subtree becomes part of the
 trajectory, which ends if the whole of it turns back. All chains of a batch that are still running
 have the same number of leaves, so scalars describe the position in the tree. Only the two ends of a
 trajectory are kept, and the spans that wait for a second half. When a leaf completes spans, each is
 checked for a turn, and a point is drawn from it.
 
 This file is written to compile fast. XLA takes some .02 s of processor time for every tensor that
-changes in a loop, and .2 s or more for every call that draws random numbers. Numbers of a chain that
-change together are therefore rows of one tensor, and all random numbers come from one call.
+changes in a loop, and .2 s or more for every call that draws random numbers. Numbers of a chain
+that change together are therefore rows of one tensor, and all random numbers come from one call.
 """
 
 from dataclasses import dataclass
@@ -66,7 +66,8 @@ class Stack(NamedTuple):
         previous: Momentum of the point before that [C, P].
         before: Sum of the momenta of all leaves before the span [C, P]; at index 0 minus the sum of
             the trajectory.
-        draw: Draw from the first half of the span, or its first leaf; at index 0 from the trajectory.
+        draw: Draw from the first half of the span, or its first leaf; at index 0 from the
+            trajectory.
     """
 
     momentum: Any
@@ -200,7 +201,8 @@ def close_spans(
         levels: Uniform numbers [max_tree_depth, C], float64.
 
     Returns:
-        (whether the doubling is still going and no span turns back [C], Draw from the longest span).
+        (whether the doubling is still going and no span turns back [C], Draw from the longest
+        span).
     """
     stack = new.stack
 
@@ -231,7 +233,8 @@ def num_ones(number: Tensor) -> Tensor:
     return tf.cast(tf.raw_ops.PopulationCount(x=number), tf.int32)
 
 
-# Weights are float64 and relative to the weight of the start: 2^20 times exp(this) does not overflow.
+# Weights are float64 and relative to the weight of the start: 2^20 times exp(this) does not
+# overflow.
 _LARGEST_LOG_WEIGHT = 600.0
 
 
@@ -385,7 +388,8 @@ class NoUTurnKernel(TransitionKernel):
                 before=old.stack.before.write(own, old.total),
             ),
         )
-        # Completed spans begin at the leaf numbers that remain if trailing ones of this one are set to 0.
+        # Completed spans begin at the leaf numbers that remain if trailing ones of this one are set
+        # to 0.
         longest = num_ones(new.size) - tf.cast(is_last, tf.int32)
         going, draw = close_spans(new, own, longest, draw, levels)
         draws = Draw(*(room.write(longest, part) for room, part in zip(new.stack.draw, draw)))
@@ -432,17 +436,18 @@ class NUTS(TunedKernel, name="nuts"):
     """The No-U-Turn sampler with multinomial sampling of trajectories.
 
     A trajectory doubles, to the left or to the right, until it or one of its dyadic parts turns
-    back: the momentum at an end points against the sum of the momenta. As in Stan, each half is also
-    checked together with the neighbouring point of the other half. Without this, trajectories of a
-    normal density in 500 whitened dimensions had 510 steps instead of 15 wherever eight steps are
-    half a period, at an acceptance of 0.77. Points are drawn with weights exp(-energy error) within
-    a half, and the new half is preferred to the old one. A leaf whose energy error is above 1000 or
-    NaN ends the trajectory, and the half that contains it is discarded. Each chain of a batch ends
-    on its own; the batch continues until all have ended.
+    back: the momentum at an end points against the sum of the momenta. As in Stan, each half is
+    also checked together with the neighbouring point of the other half. Without this, trajectories
+    of a normal density in 500 whitened dimensions had 510 steps instead of 15 wherever eight steps
+    are half a period, at an acceptance of 0.77. Points are drawn with weights exp(-energy error)
+    within a half, and the new half is preferred to the old one. A leaf whose energy error is above
+    1000 or NaN ends the trajectory, and the half that contains it is discarded. Each chain of a
+    batch ends on its own; the batch continues until all have ended.
 
     Attributes:
         max_tree_depth: Largest depth of the tree, with at most 2**max_tree_depth - 1 leapfrog steps
-            per transition; default 10, at most 20. Each level takes memory for five vectors per chain.
+            per transition; default 10, at most 20. Each level takes memory for five vectors per
+            chain.
 
     The other attributes are described in `TunedKernel`.
 
@@ -454,8 +459,8 @@ class NUTS(TunedKernel, name="nuts"):
 
     max_tree_depth: int = 10
 
-    # The optimum of the acceptance averaged over a trajectory is higher: Hoffman and Gelman 2014, 0.65
-    # to 0.8. The upper end copes with varying curvature.
+    # The optimum of the acceptance averaged over a trajectory is higher: Hoffman and Gelman 2014,
+    # 0.65 to 0.8. The upper end copes with varying curvature.
     accept_targets = (0.8, 0.7)
 
     def __post_init__(self) -> None:

@@ -38,30 +38,31 @@ class PCN(MetropolisKernel, name="pcn"):
     """Preconditioned Crank-Nicolson, a random walk z' = sqrt(1 - beta^2) z + beta eps that keeps the prior.
 
     For a density exp(-Phi) with respect to N(0, I), a proposal is accepted with probability
-    min(1, exp(Phi(z) - Phi(z'))). The number of weights does not enter, and every proposal is accepted
-    where the rows carry no information. No gradients are taken, so `n_steps` is 0.
+    min(1, exp(Phi(z) - Phi(z'))). The number of weights does not enter, and every proposal is
+    accepted where the rows carry no information. No gradients are taken, so `n_steps` is 0.
 
-    In `Repriorised`, Phi varies less the wider the network is, and in theory the acceptance at a fixed
-    step tends to 1 with the width. Measured, it was 0.07 with 16 units, and 0.45 with 256 as with 1024
-    (`benchmarks/results/pcn.md`). Steps are as long as the best determined direction allows, and equally
-    long in all directions. HMC made four times as many effective draws per second there, and is the
-    better choice for many rows or narrow networks.
+    In `Repriorised`, Phi varies less the wider the network is, and in theory the acceptance at a
+    fixed step tends to 1 with the width. Measured, it was 0.07 with 16 units, and 0.45 with 256 as
+    with 1024 (`benchmarks/results/pcn.md`). Steps are as long as the best determined direction
+    allows, and equally long in all directions. HMC made four times as many effective draws per
+    second there, and is the better choice for many rows or narrow networks.
 
-    `step_size` is s in sqrt(1 - beta^2) = exp(-s^2 / 2). It can grow without limit, and proposals then
-    become independent of the current position. For short steps it is about beta: 0.1 means
+    `step_size` is s in sqrt(1 - beta^2) = exp(-s^2 / 2). It can grow without limit, and proposals
+    then become independent of the current position. For short steps it is about beta: 0.1 means
     beta = 0.0998. It is adapted up to 3, where a proposal keeps 1 % of a position.
 
-    z is theta divided by the fixed scales of its priors, so a Normal prior becomes N(0, I). The readout
-    of `Repriorised` is already N(0, I), and so are the weights with parameterization="ntk". The kernel
-    is exact for any density: deviations of the prior from N(0, I), such as a Laplace prior, a mean or a
-    learned noise scale, are part of Phi.
+    z is theta divided by the fixed scales of its priors, so a Normal prior becomes N(0, I). The
+    readout of `Repriorised` is already N(0, I), and so are the weights with parameterization="ntk".
+    The kernel is exact for any density: deviations of the prior from N(0, I), such as a Laplace
+    prior, a mean or a learned noise scale, are part of Phi.
 
     Attributes:
-        preconditioner: "auto" (default), which means "prior", or "prior", or "identity", with which z
-            is theta.
-        target_accept_prob: Default 0.234, that of a random walk. For normal densities in 100 dimensions
-            of which the likelihood determines 3, 10 and 50, chains moved furthest at acceptances of
-            0.40, 0.25 and 0.23, and at least 0.8 times as far with any acceptance between these.
+        preconditioner: "auto" (default), which means "prior", or "prior", or "identity", with which
+            z is theta.
+        target_accept_prob: Default 0.234, that of a random walk. For normal densities in 100
+            dimensions of which the likelihood determines 3, 10 and 50, chains moved furthest at
+            acceptances of 0.40, 0.25 and 0.23, and at least 0.8 times as far with any acceptance
+            between these.
 
     The other attributes are described in `TunedKernel`.
 

@@ -44,9 +44,9 @@ class LangevinCrankNicolsonProposal(CrankNicolsonProposal):
 class PCNL(PCN, name="pcnl"):
     """Preconditioned Crank-Nicolson Langevin: PCN with proposals that follow the gradient of Phi.
 
-    The proposal is z' = sqrt(1 - beta^2) z - (1 - sqrt(1 - beta^2)) grad Phi(z) + beta eps. For short
-    steps it is MALA's proposal. For long steps it is independent of z if the density is N(0, I). A
-    transition takes one gradient. `step_size`, `preconditioner` and z are those of `PCN`.
+    The proposal is z' = sqrt(1 - beta^2) z - (1 - sqrt(1 - beta^2)) grad Phi(z) + beta eps. For
+    short steps it is MALA's proposal. For long steps it is independent of z if the density is N(0,
+    I). A transition takes one gradient. `step_size`, `preconditioner` and z are those of `PCN`.
 
     Attributes:
         target_accept_prob: Default 0.574, that of MALA. On the densities listed in `PCN` the best

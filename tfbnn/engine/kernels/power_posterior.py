@@ -1,15 +1,16 @@
 """Power posteriors: a ladder of tempered posteriors that exchange their states.
 
-A sweep of swaps goes through the rungs i in order. Each rung is offered an exchange of states with a
-partner j != i, drawn with probability proportional to exp(-|i - j| / 2). The exchange is accepted
-with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), with t the powers and ll the log likelihoods
-of the current states. The prior cancels. The choice of the pair does not depend on the states, and
-every exchange is its own inverse. Each offer alone therefore leaves the product of the power
-posteriors invariant.
+A sweep of swaps goes through the rungs i in order. Each rung is offered an exchange of states with
+a partner j != i, drawn with probability proportional to exp(-|i - j| / 2). The exchange is accepted
+with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), with t the powers and ll the log
+likelihoods of the current states. The prior cancels. The choice of the pair does not depend on the
+states, and every exchange is its own inverse. Each offer alone therefore leaves the product of the
+power posteriors invariant.
 
 Papamarkou et al. multiply the acceptance by the ratio of the normalisers of the two partner laws.
 This factor is right if i is also drawn uniformly, because the pair can then be chosen from either
-end. In a sweep, the reverse move has the same i and the same probability, so there is no such factor.
+end. In a sweep, the reverse move has the same i and the same probability, so there is no such
+factor.
 
 References:
     Friel and Pettitt 2008, J. R. Stat. Soc. B 70, 589. Papamarkou et al. 2019, arXiv:1910.06539,
@@ -168,24 +169,24 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     """Power posteriors: every chain is a ladder of m rungs that exchange their states.
 
     Rung i samples p(D | theta)^t_i p(theta). The likelihood is tempered, the prior is not: t = 0 is
-    the prior and t = 1 the posterior. In a fit with `likelihood_power` below 1, t = 1 is the coarsened
-    posterior, because p(D | theta) already has that power. With t = x^power, x rises in equal steps.
-    If a noise scale is learned, half of the rungs are distributed differently, see `crowded_at`.
-    Only the draws of the last rung are kept, and only its acceptance, step size and divergences are
-    reported. Gradients are counted for all rungs.
+    the prior and t = 1 the posterior. In a fit with `likelihood_power` below 1, t = 1 is the
+    coarsened posterior, because p(D | theta) already has that power. With t = x^power, x rises in
+    equal steps. If a noise scale is learned, half of the rungs are distributed differently, see
+    `crowded_at`. Only the draws of the last rung are kept, and only its acceptance, step size and
+    divergences are reported. Gradients are counted for all rungs.
 
     A transition moves all rungs by the inner kernel, each with its own step size and diagonal
     preconditioner. It then offers each rung a swap with another rung. After the swaps the inner
     kernel is restarted: this takes one more gradient, persistent momenta are drawn again, and a
-    trajectory length that the inner kernel would learn stays at its first value. A swap of two rungs
-    i and j is accepted with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), ll their log
+    trajectory length that the inner kernel would learn stays at its first value. A swap of two
+    rungs i and j is accepted with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), ll their log
     likelihoods, without the ratio of the normalisers of the partner law. The module docstring
     explains why this is exact.
 
     A chain finds other modes through the rungs near the prior, at m times the cost of the inner
     kernel. The log likelihoods of all rungs give `run.log_evidence`, log p(D) by thermodynamic
-    integration and by stepping stones. More rungs are needed if the report says that swaps are rarely
-    accepted, or if the error of the evidence is too large.
+    integration and by stepping stones. More rungs are needed if the report says that swaps are
+    rarely accepted, or if the error of the evidence is too large.
 
     Attributes:
         inner: Kernel within the rungs; default MALA(). It is given by settings or by name. With
@@ -199,8 +200,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         crowded_at: Power of the likelihood around which half of the rungs lie; 0 for none. None
             (default): where a noise scale is learned, the number of weights over that of targets,
             at most 0.5. At about this power the rows begin to outweigh the weights that fit them.
-            Within a factor of two of it, the noise scale falls from that of the prior to that of the
-            data.
+            Within a factor of two of it, the noise scale falls from that of the prior to that of
+            the data.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,

@@ -14,7 +14,8 @@ from tfbnn.engine.kernels.registry import ComposedKernel
 from tfbnn.spec.density_spec import Sampled, model_of
 from tfbnn.spec.network_spec import NetworkSpec
 
-# Largest number of features with which the square root of the readout's covariance is kept per draw.
+# Largest number of features with which the square root of the readout's covariance is kept per
+# draw.
 _MOST_KEPT_FEATURES = 64
 # XLA factorises larger matrices more slowly on a CPU than TensorFlow does (257 x 257, float64: 27 ms
 # with the inverse, against 1.0 ms).
@@ -29,34 +30,34 @@ class Repriorised(ComposedKernel, name="repriorised"):
     normal in closed form. The map phi -> theta computes it from standard normal numbers. This costs
     one Cholesky factorisation per density, of the size of the last layer's features or of the rows,
     whichever is smaller. In phi the posterior of a wide network is close to its prior, so steps can
-    be longer. The readout's phi is exactly N(0, I), independent of the rest. Draws are converted back
-    to theta.
+    be longer. The readout's phi is exactly N(0, I), independent of the rest. Draws are converted
+    back to theta.
 
     With `collapse_readout` the inner kernel does not sample the readout. It samples the earlier
-    weights and noise scales from their marginal density, and every kept draw gets a readout from its
-    exact distribution. `predict` then averages over that distribution in closed form.
+    weights and noise scales from their marginal density, and every kept draw gets a readout from
+    its exact distribution. `predict` then averages over that distribution in closed form.
 
     In these coordinates the preconditioner "gauss_newton" is the identity on the readout. On the
     other parameters it is the Schur complement of the readout's block.
 
     Attributes:
         inner: Kernel inside; default HMC(). It is given by settings or by name.
-            `UnderdampedLangevin(adjusted=False, target_accept_prob=0.98)` is the setting of the paper.
-            SMMALA, TruncatedMALA and PowerPosterior need theta and are not allowed.
-        regulariser: Noise variance in the map, on the scale of the network's targets, in place of the
-            likelihood's. With a large one the map is the identity. Any positive number leaves the
-            posterior unchanged. None (default): the likelihood's own, learned ones included. That
-            is the best choice for a Gaussian likelihood. Other likelihoods need a number. Classes
-            enter the map by their one-hot labels.
+            `UnderdampedLangevin(adjusted=False, target_accept_prob=0.98)` is the setting of the
+            paper. SMMALA, TruncatedMALA and PowerPosterior need theta and are not allowed.
+        regulariser: Noise variance in the map, on the scale of the network's targets, in place of
+            the likelihood's. With a large one the map is the identity. Any positive number leaves
+            the posterior unchanged. None (default): the likelihood's own, learned ones included.
+            That is the best choice for a Gaussian likelihood. Other likelihoods need a number.
+            Classes enter the map by their one-hot labels.
         collapse_readout: Sample the other layers only, and draw the last one exactly; default
-            False. The readout is integrated out. This needs a Gaussian likelihood, regulariser=None,
-            and a Normal or HierarchicalNormal prior on the readout. A noise scale known per row
-            together with a learned one is not allowed.
+            False. The readout is integrated out. This needs a Gaussian likelihood,
+            regulariser=None, and a Normal or HierarchicalNormal prior on the readout. A noise scale
+            known per row together with a learned one is not allowed.
         keep_readout_factor: With `collapse_readout`, keep the covariance of the readout. Draws are
             stored with a square root of it, so that `predict` computes its variance in closed form
             and not from the drawn readouts. It takes p (p + 1) / 2 numbers per draw for p features
-            (units of the last hidden layer and the bias), times the number of outputs if their noise
-            scales differ. None (default): for up to 64 features. That is 8 kB in float32.
+            (units of the last hidden layer and the bias), times the number of outputs if their
+            noise scales differ. None (default): for up to 64 features. That is 8 kB in float32.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that

@@ -19,8 +19,8 @@ MetricName: TypeAlias = Literal["softabs", "gauss_newton"]
 # Number of P x P matrices in memory per chain: Hessian, eigenvectors, and the roots of both points
 # in the results before and after the accept step.
 _MATRICES = 12
-# Numbers in memory per parameter and row: seven per unit of the network for second derivatives, three
-# per output for the Jacobian (measured, 5-12-1 and 5-8-8-2, with and without XLA).
+# Numbers in memory per parameter and row: seven per unit of the network for second derivatives,
+# three per output for the Jacobian (measured, 5-12-1 and 5-8-8-2, with and without XLA).
 _HESSIAN_NUMBERS, _JACOBIAN_NUMBERS = 7, 3
 _MOST_BYTES = 1e9
 # Below this, x coth(x) is 1 + x^2 / 3 to the last bit.
@@ -31,8 +31,8 @@ class MetricTensor(NamedTuple):
     """Factorised positive definite matrices G = root root^T, one per position.
 
     All are float64. If a matrix is not finite, the log determinant is NaN, so that a proposal there
-    is rejected. Its factors are then those of the identity, because a factorisation with a NaN stops
-    the program (TensorFlow) or the other chains of the batch (XLA).
+    is rejected. Its factors are then those of the identity, because a factorisation with a NaN
+    stops the program (TensorFlow) or the other chains of the batch (XLA).
 
     Attributes:
         root: Square root of G [C, P, P].
@@ -157,29 +157,30 @@ class ManifoldProposal(Proposal):
 class SMMALA(MetropolisKernel, name="smmala"):
     """Simplified manifold MALA: theta' ~ N(theta + (h / 2) G^-1 grad, h G^-1), G the metric at theta.
 
-    The acceptance ratio contains both full normal densities, with the determinants of G at theta and
-    theta'. `step_size` is h. It is of order 1 for all scales of the parameters: on a normal density G
-    can be its precision, and this is then MALA on a standard normal.
+    The acceptance ratio contains both full normal densities, with the determinants of G at theta
+    and theta'. `step_size` is h. It is of order 1 for all scales of the parameters: on a normal
+    density G can be its precision, and this is then MALA on a standard normal.
 
     A transition costs one gradient, counted by `n_steps`, and one metric. The metric takes second
     derivatives and an eigendecomposition, or the Jacobian and a Cholesky factorisation, and costs
-    about P times as much as the gradient. The kernel suits small networks. XLA factorises slowly on a
-    CPU: from about 27 parameters (softabs) or 60 (gauss_newton), `fit_posterior(jit_compile=False)` is
-    faster. It took 1.2 ms instead of 1.7 for four chains of 4-3-3 on 150 rows, but 1.6 instead of
-    0.25 for ten of 2-2-1 on four rows (softabs, processor time per transition).
+    about P times as much as the gradient. The kernel suits small networks. XLA factorises slowly on
+    a CPU: from about 27 parameters (softabs) or 60 (gauss_newton),
+    `fit_posterior(jit_compile=False)` is faster. It took 1.2 ms instead of 1.7 for four chains of
+    4-3-3 on 150 rows, but 1.6 instead of 0.25 for ten of 2-2-1 on four rows (softabs, processor
+    time per transition).
 
     Attributes:
         metric: "softabs" (default) or "gauss_newton". "softabs" is the Hessian H of minus the log
             posterior, with its eigenvalues lam replaced by lam coth(softabs_alpha lam), which is
-            about `|lam|` for large values. "gauss_newton" is the Fisher information of the likelihood
-            plus the precision of the prior, positive definite by construction. It is cheaper, but
-            does not reflect where H is indefinite.
+            about `|lam|` for large values. "gauss_newton" is the Fisher information of the
+            likelihood plus the precision of the prior, positive definite by construction. It is
+            cheaper, but does not reflect where H is indefinite.
         softabs_alpha: Sharpness of the SoftAbs, default 1. No eigenvalue of G is below
             1 / softabs_alpha, so a proposal spreads by at most sqrt(h softabs_alpha) in any
-            direction. The literature uses 1e3 to 1e6. Eigenvalues that change sign along the way then
-            cause proposals far outside the posterior. In 80 000 draws on exclusive-or (2-2-1, weights
-            of prior variance 10), the smallest ESS of the outputs was 22 with 1000, 1255 with 10, and
-            21344 with 1.
+            direction. The literature uses 1e3 to 1e6. Eigenvalues that change sign along the way
+            then cause proposals far outside the posterior. In 80 000 draws on exclusive-or (2-2-1,
+            weights of prior variance 10), the smallest ESS of the outputs was 22 with 1000, 1255
+            with 10, and 21344 with 1.
         target_accept_prob: Default 0.7, as Girolami and Calderhead advise; no theory is known.
         preconditioner: "auto" (default), which means "identity", or "identity": the metric replaces
             the preconditioner.

@@ -1,12 +1,11 @@
 """Interface of transition kernels for `tfp.mcmc` and the runner, with functions that samplers share.
 
-Energy errors measure the bias of samplers that accept every step. Take leapfrog steps of size e with
-exactly refreshed momenta on a normal density of unit variance. They sample a normal density of
-variance 1 + b with e^2 / 4 = b / (1 + b). The squared energy error of a step is
-e^6 (1 + b) / 16 = 4 b^3 / (1 + b)^2 on average. For a normal density in P dimensions whose principal
-directions have errors b_i, the squared energy error per parameter is the mean of
-4 b_i^3 / (1 + b_i)^2. It bounds the root mean square of the b_i by the same formula, because the
-formula is convex in b_i^2.
+Energy errors measure the bias of samplers that accept every step. Take leapfrog steps of size e
+with exactly refreshed momenta on a normal density of unit variance. They sample a normal density of
+variance 1 + b with e^2 / 4 = b / (1 + b). The squared energy error of a step is e^6 (1 + b) / 16 =
+4 b^3 / (1 + b)^2 on average. For a normal density in P dimensions whose principal directions have
+errors b_i, the squared energy error per parameter is the mean of 4 b_i^3 / (1 + b_i)^2. It bounds
+the root mean square of the b_i by the same formula, because the formula is convex in b_i^2.
 
 References:
     Robnik, Cohn-Gordon and Seljak 2024, arXiv:2412.08876, for Langevin and microcanonical dynamics.
@@ -30,8 +29,10 @@ class TransitionKernel(ABC):
     TensorFlow together with the settings. TFP's drivers and `MetropolisHastings` accept both.
 
     Attributes:
-        target_log_prob_fn: Log density z [C, P] -> [C]; in a run it also has the methods of `Target`.
-        step_size: Step size [C, 1] for `bootstrap_results` only; later step sizes are in the results.
+        target_log_prob_fn: Log density z [C, P] -> [C]; in a run it also has the methods of
+            `Target`.
+        step_size: Step size [C, 1] for `bootstrap_results` only; later step sizes are in the
+            results.
         is_calibrated: Whether the kernel leaves the target exactly invariant.
     """
 

@@ -99,8 +99,8 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
     """Underdamped Langevin dynamics: partial refreshment of the momentum, then one leapfrog step.
 
     The splitting is OBABO, with its two adjacent half refreshments combined into one. With friction
-    gamma, `persistence` is exp(-gamma * step_size). A transition takes one gradient. Energies are not
-    reported, because E-BFMI assumes momenta that are redrawn every time.
+    gamma, `persistence` is exp(-gamma * step_size). A transition takes one gradient. Energies are
+    not reported, because E-BFMI assumes momenta that are redrawn every time.
 
     Attributes:
         adjusted: Accept or reject, default True; False gives biased draws. True accepts or rejects

@@ -1,1 +1,1 @@
-"""Runs all chain groups to their ends, in memory or in a run folder."""
+"""Execution of a run: all chain groups advance to their ends, in memory or in a run folder."""

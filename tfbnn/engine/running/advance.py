@@ -1,4 +1,4 @@
-"""Advance a chain group of a run that is in its folder, as tasks on a cluster do."""
+"""Advance one chain group of a run in a folder, as cluster tasks do."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,29 +27,30 @@ def advance_group(
     notify: Notify = lambda event: False,
     num_results: int | None = None,
 ) -> bool:
-    """Advance one group of a run to its end, or until `notify` asks to stop, and commit.
+    """Advance one chain group to its end, or until `notify` stops it, and commit.
 
-    Everything it needs is in the folder, so any process may call it, any number of times: a chain group
-    goes on from its last commit, and one that is finished is left as it is. The draws are those of
-    `fit_posterior` in one process, bit by bit with the same number of threads per operation.
+    All required data are in the folder, so any process may call this function any number of times.
+    A chain group continues from its last commit, and a finished one is left unchanged. The draws
+    are those of `fit_posterior` in one process, bit by bit with the same number of threads per
+    operation.
 
     Args:
         path: The run folder.
-        index: Number of the group.
+        index: Number of the chain group.
         commit_interval: As in `fit_posterior`.
-        notify: Called with an Event about once a second; true ends the call.
-        num_results: Draws per chain to go on to, by default as many as the run may have.
+        notify: Called with an Event about once a second; a true result ends the call.
+        num_results: Draws per chain at which to stop, by default the largest number of the run.
 
     Returns:
-        Whether the group has come so far.
+        Whether the chain group has reached that number.
 
     Raises:
-        RunLockedError: When another process is at work on this group.
-        RunFolderError: When the folder is damaged, or the run was begun with other versions or on
+        RunLockedError: If another process is working on this chain group.
+        RunFolderError: If the folder is damaged, or the run was begun with other versions or on
             another kind of device.
-        ValueError: When the kernel is a callable, which only the process that has it can run.
-        KeyboardInterrupt: After committing, on SIGINT or where a signal handler raises it.
-        Exception: What made a block or a commit fail; the last commit is intact.
+        ValueError: If the kernel is a callable, which only the process that defines it can run.
+        KeyboardInterrupt: After committing, on SIGINT or if a signal handler raises it.
+        Exception: The error that made a block or a commit fail; the last commit is intact.
     """
     folder = RunFolder.open(path)
     config = read_config(folder)
@@ -78,7 +79,7 @@ def _program_of(config: RunConfig, layout: GroupLayout) -> Program:
     settings, _ = settings.resolve(config.spec, config.num_rows)
     data = no_rows(config.spec.dtype)
     if isinstance(config, FitConfig):
-        # Not `config.transformed`, which would stay in memory while the chains advance.
+        # `config.transformed` would stay in memory while the chains advance.
         rows = rows_of_chains(config.spec, learn_transforms(config.spec, config.rows, None).train)
         data = make_data(*rows, config.spec.dtype)
     return make_program(settings, config, data, plan_chains(settings, config, layout))

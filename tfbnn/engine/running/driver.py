@@ -32,12 +32,12 @@ from tfbnn.system.words import warn
 
 
 def starts_of(config: FitConfig, data: Data, notify: Notifier) -> Starts:
-    """Return the Starts of a run: those that were given or that a search finds.
+    """Return the Starts of a run: the given ones, or those that a search finds.
 
     Args:
         config: FitConfig.
         data: Tensors of the training rows.
-        notify: Notifier; when it asks to stop, they are as good as they are then.
+        notify: Notifier; when it stops the search, the best starts so far are returned.
     """
     pretraining, sampling = config.pretraining, config.sampling
     if config.initial_state is not None:
@@ -47,16 +47,16 @@ def starts_of(config: FitConfig, data: Data, notify: Notifier) -> Starts:
 
 
 class Backend(Protocol):
-    """Other machines that chains advance on, with one thread per operation.
+    """Other machines on which chains advance, with one thread per operation.
 
-    Without one, they advance on threads of this process.
+    Without a backend, chains advance on threads of this process.
     """
 
     def environment(self, options: FitOptions) -> dict[str, Any]:
-        """Return what decides the bits of a run besides settings and data, see `describe_environment`."""
+        """Return the environment that determines the bits of a run, see `describe_environment`."""
 
     def executor(self, program: Program, store: Store, clock: Clock) -> Executor:
-        """Return the Executor of the chain groups of a program, whose draws go to a store."""
+        """Return the Executor for the chain groups of a program, which writes draws to a store."""
 
 
 def run(
@@ -69,21 +69,21 @@ def run(
     find: Callable[[Data], Starts],
     backend: Backend | None = None,
 ) -> tuple[Starts, Result]:
-    """Begin a run, or go on with the one in its folder.
+    """Begin a run, or resume the run in its folder.
 
     Args:
         config: RunConfig.
-        settings: Its kernel, with a definite preconditioner.
+        settings: Kernel settings with the chosen preconditioner.
         options: FitOptions.
-        notify: Notifier, which is closed.
-        rule: When the run is over, by default with its last draw.
-        data: Returns the tensors of its training rows, if it has any.
-        find: Returns the Starts of a run that is to begin.
-        backend: Where the chains advance, by default on threads of this process.
+        notify: Notifier; it is closed at the end.
+        rule: StoppingRule; by default the run ends with its last draw.
+        data: Function that returns the tensors of the training rows, if there are any.
+        find: Function that returns the Starts of a new run.
+        backend: Backend on which the chains advance, by default threads of this process.
 
     Raises:
-        StartError: When a chain cannot move from its start.
-        RunFolderError, RunLockedError: When the folder is damaged or in use, or its run has another
+        StartError: If a chain cannot move from its start.
+        RunFolderError, RunLockedError: If the folder is damaged or in use, or its run has another
             log density.
     """
     with open_store(config, options) as store:
@@ -96,12 +96,13 @@ def run(
                 return starts, result
         tensors = data()
         try:
-            # With more, the last bits of a factorisation would depend on what other chains are doing.
+            # With several threads, the last bits of a factorisation would depend on the other
+            # chains.
             with single_threaded_blas():
                 starts = starts or find(tensors)
                 result = run_chains(config, settings, tensors, starts, store, notify, rule, backend)
         except KeyboardInterrupt:
-            # Before the chains moved, in this process.
+            # The interrupt came before the chains moved in this process.
             if starts is None:
                 raise
             result = replace(_so_far(config, tensors, starts, store), interrupted=True)
@@ -122,18 +123,19 @@ def run_chains(
 ) -> Result:
     """Warm up and sample all chains.
 
-    A chain that fails does not end the others: the result then has their draws and names it.
+    A failed chain does not end the others. The result then has their draws and names the failed
+    chain.
 
     Args:
         config, settings, rule, backend: As in `run`.
-        data: Tensors of its training rows, if it has any.
-        starts: Where the chains start.
-        store: Where draws go, and what there is of the run to go on from.
-        notify: Notifier; when it was stopped already, or the search for starts was interrupted,
-            nothing is sampled and no run begun; what there is of one already is returned.
+        data: Tensors of the training rows, if there are any.
+        starts: Starts of the chains.
+        store: Store for the draws, with the part of the run that is already there.
+        notify: Notifier. If it has already stopped, or the search for starts was interrupted,
+            nothing is sampled, no run is begun, and the existing part is returned.
 
     Raises:
-        StartError, RunFolderError, RunLockedError: As `run`.
+        StartError, RunFolderError, RunLockedError: As in `run`.
     """
     if starts.interrupted or notify.stopped:
         return _so_far(config, data, starts, store)
@@ -165,15 +167,15 @@ def run_chains(
         if rule is not None:
             rule = replace(rule, superchains=starts.superchains)
         ending = executor.run(store, rule, notify)
-    if not ending.failures:  # else whoever resumes goes on with the chains that failed
+    if not ending.failures:  # otherwise a resumed run must continue the failed chains
         store.ended = ending.ended
-    # Only chain groups that did not fail count, or all where every one did.
+    # Read only chain groups that did not fail, or all if every one failed.
     kept = store.read(executor.healthy or range(len(plan.groups)))
     return gather_result(kept, start_log_prob, executor.seconds, ending, starts.superchains)
 
 
 def _so_far(config: RunConfig, data: Data, starts: Starts, store: Store) -> Result:
-    """Return what a run has committed, or its starts: to predict with, they need no compiled program."""
+    """Return the committed result of a run, or its starts, which can predict without compilation."""
     return store.committed_result(fewest=1) or nothing_sampled(
         log_prob_of(config.spec, data, starts.theta), starts.interrupted
     )
@@ -187,12 +189,12 @@ def open_groups(
     theta: Array,
     clock: Clock,
 ) -> list[ChainGroup]:
-    """Chain groups where their last commits left them, or at their starts.
+    """Open chain groups at their last commits, or at their starts.
 
     Args:
-        stack: ExitStack that gives the chain groups back, of which each has one writer at a time.
-        program: Their Program.
-        store: Where their draws go.
+        stack: ExitStack that releases the chain groups; each has one writer at a time.
+        program: Program of the chain groups.
+        store: Store for their draws.
         indices: Numbers of the chain groups.
         theta: Starts of all chains [C, P].
         clock: Clock of the run.
@@ -216,16 +218,16 @@ def _open_group(program: Program, chains: list[int], theta: Array, sink: Sink) -
     return group
 
 
-# Relative; what programs compiled otherwise may differ by.
+# Allowed relative difference between programs that are compiled differently.
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
 
 def _check_begun(spec: DensitySpec, begun: Beginning, store: Store) -> None:
-    """Refuse a log density that is not the one of the run in a store."""
+    """Check that a log density is that of the run in a store."""
     value_and_gradient = make_value_and_gradient(FunctionDensity(spec), no_rows(spec.dtype))
     now, _ = value_and_gradient(begun.starts.theta)
     _refuse_other_values(spec, now, begun.start_log_prob, "the starts")
-    # At the starts, a mode perhaps, many densities are alike.
+    # At the starts, perhaps a mode, many densities are alike.
     drawn = store.committed_result(fewest=1)
     if drawn is not None:
         now, _ = value_and_gradient(drawn.draws[:, -1])
@@ -236,16 +238,16 @@ def _check_begun(spec: DensitySpec, begun: Beginning, store: Store) -> None:
 def _refuse_other_values(
     spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
 ) -> None:
-    """Refuse a log density with other values than those taken down.
+    """Check that a log density has the recorded values.
 
     Args:
         spec: The log density, with its functions.
-        now, then: Log densities here, and those that the run had, at the same positions [C].
-        where: What the positions are, for messages.
-        largest: Size of log densities that were subtracted on the way to these.
+        now, then: Log densities now, and those of the run, at the same positions [C].
+        where: Description of the positions, for messages.
+        largest: Magnitude of log densities that were subtracted to compute these.
 
     Raises:
-        RunFolderError: When they differ.
+        RunFolderError: If they differ.
     """
     tolerance = _TOLERANCE[spec.dtype]
     if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):

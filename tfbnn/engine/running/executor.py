@@ -1,4 +1,4 @@
-"""Advance the chain groups of a run from look to look, whatever they advance on."""
+"""Base class that advances the chain groups of a run from check to check, on any backend."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Notify = Callable[[Event], bool]
 
 
 class Executor(ABC):
-    """Advances chain groups of a run until they are at their ends, as far as nothing stops it.
+    """Executor that advances the chain groups of a run to their ends, unless something stops it.
 
-    A chain group that fails does not end the others.
+    A failed chain group does not end the others.
 
     Attributes:
         plan: Plan of the run.
-        aimed: The beginning of it that the chain groups are to make now.
-        counters: Dict group -> what is known of it.
-        failures: Dict group -> the error that ended it for good.
-        running: What is at work.
-        pauses_at: `time.perf_counter` from which no group starts.
+        aimed: First part of the plan, to which the chain groups should advance now.
+        counters: Dict group -> Counters.
+        failures: Dict group -> error that ended it permanently.
+        running: Tasks that are running.
+        pauses_at: Value of `time.perf_counter` after which no group starts.
     """
 
     running: Sized
@@ -57,9 +57,9 @@ class Executor(ABC):
         """Advance all chain groups to their ends, or until the rule or `notify` ends the run.
 
         Args:
-            store: Store that the draws go to.
-            rule: StoppingRule; None goes on to the last draw of the plan.
-            notify: Called with the events of the run; true stops it.
+            store: Store for the draws.
+            rule: StoppingRule; None continues to the last draw of the plan.
+            notify: Called with the events of the run; a true result stops it.
         """
         interrupted, ended = False, None
         try:
@@ -73,18 +73,18 @@ class Executor(ABC):
         return Ending(interrupted, failures, tuple(self.notes()), ended)
 
     def warm_up(self, notify: Notify) -> bool:
-        """Take the chain groups to the end of warm-up together, where that helps; return whether to stop."""
+        """Advance all chain groups to the end of warm-up, if that helps; return whether to stop."""
         return False
 
     def _sample(self, store: Store, rule: StoppingRule | None, notify: Notify) -> str | None:
-        """Go from look to look; return why the run is over, or None.
+        """Sample from check to check; return the reason why the run ended, or None.
 
-        Looks are at fixed numbers of draws and chains wait there for each other, so that what is
-        kept does not depend on who was faster.
+        Checks are at fixed numbers of draws, and chains wait there for each other. The kept draws
+        therefore do not depend on which chain is faster.
         """
         most = self.plan.num_results
         while counts := self.num_kept:
-            # In a resumed run chains may be anywhere between two looks, and together by chance.
+            # In a resumed run, chains may be anywhere between two checks, and equal by chance.
             furthest = max(counts)
             next_stop = most if rule is None else min(next_look(furthest - 1), most)
             if min(counts) >= next_stop:
@@ -101,7 +101,7 @@ class Executor(ABC):
         return None
 
     def go_to(self, num_results: int, notify: Notify) -> bool:
-        """Have the chain groups go on to so many draws per chain; return whether `notify` stopped them."""
+        """Advance the chain groups to `num_results` draws per chain; return whether `notify` stopped them."""
         self.aim(num_results)
         counters, end = self.counters, self.aimed.end_of
         self.go_on(n for n in self.healthy if counters[n].transition < end(counters[n]))
@@ -110,38 +110,38 @@ class Executor(ABC):
     @property
     @abstractmethod
     def seconds(self) -> Seconds:
-        """Seconds of the run so far, by its phases."""
+        """Seconds of the run so far, by phase."""
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Return whether one more group may start now."""
+        """Check whether one more chain group may start now."""
 
     @abstractmethod
     def start(self, group: int) -> None:
-        """Have a chain group advance."""
+        """Start to advance a chain group."""
 
     @abstractmethod
     def reports(self) -> Iterator[Event]:
-        """Wait for what happens, or for a little while; have chain groups go on that are to."""
+        """Wait briefly for events and yield them; let unfinished chain groups continue."""
 
     @abstractmethod
     def stop(self) -> bool:
-        """Have what is running commit and end; return whether the user asked to stop meanwhile."""
+        """Commit and end all running tasks; return whether the user interrupted meanwhile."""
 
     def go_on(self, groups: Iterable[int], seconds: float = 0.0) -> None:
-        """Have chain groups start when there is room, and so many seconds have passed."""
+        """Queue chain groups to start when there is room, after `seconds` at the earliest."""
         self._waiting.extend((time.monotonic() + seconds, group) for group in groups)
 
     def aim(self, num_results: int) -> None:
-        """Have the chain groups stop at so many draws per chain."""
+        """Let the chain groups stop at `num_results` draws per chain."""
         self.aimed = self.plan.cut_to(num_results)
 
     def notes(self) -> Iterable[str]:
-        """Return lines on what was lost."""
+        """Return notes on lost work."""
         return ()
 
     def event(self, phase: str, seconds: float) -> Iterator[SamplingEvent]:
-        """Yield the event after `seconds` of the phase; nothing without chain groups."""
+        """Yield the event after `seconds` of the phase, unless all chain groups have failed."""
         if healthy := self.counted:
             event = SamplingEvent.of(phase, healthy, self.plan, seconds)
             self._last = event if self._look is None else event.after(self._look)
@@ -149,25 +149,25 @@ class Executor(ABC):
 
     @property
     def healthy(self) -> list[int]:
-        """Numbers of the chain groups that have not failed for good."""
+        """Numbers of the chain groups that have not failed permanently."""
         return [group for group in self.counters if group not in self.failures]
 
     @property
     def num_kept(self) -> list[int]:
-        """Draws per chain that each of them has."""
+        """Draws per chain of each healthy chain group."""
         return [one.transitions["sampling"] // self.plan.stride for one in self.counted]
 
     @property
     def counted(self) -> list[Counters]:
-        """Counters of those chain groups."""
+        """Counters of the healthy chain groups."""
         return [self.counters[group] for group in self.healthy]
 
     def warms_up(self) -> bool:
-        """Return whether one of those chain groups has not finished warm-up."""
+        """Check whether a healthy chain group has not finished warm-up."""
         return any(map(self.plan.is_warming_up, self.counted))
 
     def _work(self, notify: Notify) -> bool:
-        """Work until nothing is left to do for now; return whether `notify` stopped it."""
+        """Run until no chain group is waiting or running; return whether `notify` stopped it."""
         while self._waiting or self.running:
             if time.perf_counter() >= self.pauses_at:
                 self._waiting.clear()

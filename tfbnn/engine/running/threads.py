@@ -1,4 +1,4 @@
-"""Advance chain groups on threads of this process, with a commit at the end."""
+"""Executor that advances chain groups on threads of this process and commits at the end."""
 
 import math
 import time
@@ -17,7 +17,7 @@ from tfbnn.system.threads import awaited, in_background, num_cores, wait_a_littl
 
 
 def compile_block(group: ChainGroup) -> None:
-    """Compile the block of a chain group by running it with no transitions."""
+    """Compile the block of a chain group by running it without transitions."""
     program = group.program
     control = BlockControl(*map(tf.constant, (0, 0, 0, program.plan.stride, False, False)))
     keys = tf.zeros([program.plan.block_length, 2], tf.int32)
@@ -25,25 +25,25 @@ def compile_block(group: ChainGroup) -> None:
 
 
 class Threads(Executor):
-    """Chain groups take turns, block by block, on as many threads as there are cores.
+    """Executor whose chain groups take turns, block by block, on one thread per core.
 
     Compiled blocks run outside the interpreter lock, and two one-chain programs on two threads
-    finish sooner than one after the other with two threads each. No group begins a phase before all
-    have ended the one before it.
+    finish sooner than one after the other with two threads each. No chain group begins a phase
+    before all have ended the previous one.
 
-    A block does what takes about a second by the block before it (`work`). `notify` hears of the
-    run as often, whether a block has ended or not.
+    The size of a block is chosen from the previous block so that it takes about a second (`work`).
+    `notify` is called about once a second, whether a block has ended or not.
     """
 
     def __init__(
         self, groups: list[ChainGroup], clock: Clock, deadline: Deadline = Deadline()
     ) -> None:
-        """Make a Threads.
+        """Make a Threads executor.
 
         Args:
-            groups: The chain groups, which share a program.
+            groups: Chain groups, which share a program.
             clock: Clock of the run.
-            deadline: Warm-up ends when its share of this limit is over, with what it has tuned.
+            deadline: Time limit; when the share of warm-up is over, warm-up ends as tuned so far.
         """
         plan = groups[0].program.plan
         self._groups = {plan.groups.index(group.chains): group for group in groups}
@@ -54,12 +54,12 @@ class Threads(Executor):
         self._phase, self._is_compiled = "sampling", False
         self._num_threads = min(len(groups), num_cores())
         self._affordable = dict.fromkeys(self._groups, work.FIRST)
-        # A process that was killed may have cut only some of the chain groups.
+        # A killed process may have cut the warm-up of only some chain groups.
         if any(one.warmup_cut is not None for one in self.counters.values()):
             self._cut_warmup()
 
     def warm_up(self, notify: Notify) -> bool:
-        """Take all chain groups to the end of warm-up, which is cut where its time is over."""
+        """Advance all chain groups to the end of warm-up, which is cut when its time is over."""
         if not self.warms_up():
             return False
         self._phase = "warmup"
@@ -118,9 +118,9 @@ class Threads(Executor):
         yield from self.event(self._phase, self._clock.seconds.phases[self._phase])
 
     def stop(self) -> bool:
-        """Wait a little for the blocks that run, leave them, and commit what the chain groups have.
+        """Wait briefly for running blocks, abandon them, and commit the chain groups.
 
-        The latter in a thread of its own, which no signal reaches.
+        The commits run in a separate thread, which no signal reaches.
         """
         interrupted = wait_a_little(self.running)
         self._clock.count_as("")
@@ -142,7 +142,7 @@ class Threads(Executor):
         self.counters = {number: group.counters for number, group in self._groups.items()}
 
     def _advance(self, number: int) -> None:
-        """Run one block of a chain group, and say what the next one may do."""
+        """Run one block of a chain group, and choose the size of the next one."""
         began = time.perf_counter()
         made = self._groups[number].advance(self._affordable[number])
         self._affordable[number] = work.next_work(made, time.perf_counter() - began)
@@ -161,7 +161,7 @@ def _leave_and_commit(group: ChainGroup) -> None:
 
 
 def _finish(pool: ThreadPoolExecutor) -> bool:
-    """Wait for what was submitted, however often the user asks to stop; return whether they did."""
+    """Wait for all submitted tasks, despite interrupts; return whether the user interrupted."""
     interrupted = False
     while True:
         try:

@@ -1,1 +1,1 @@
-"""The compiled block, and the chain groups that advance in it."""
+"""The compiled block of transitions, and the chain groups that advance by it."""

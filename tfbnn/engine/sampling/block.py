@@ -1,10 +1,11 @@
-"""The one compiled program of a run: a block of transitions, for warm-up and sampling alike.
+"""The one compiled program of a run: a block of transitions, for both warm-up and sampling.
 
-Length, thinning and adaptation are run-time values, so a run compiles this program once. Results do
-not depend on how transitions are split into blocks: random keys belong to absolute transitions.
+Length, thinning and adaptation are run-time values, so a run compiles this program only once.
+Results do not depend on the split of transitions into blocks, because random keys belong to
+absolute transitions.
 
-A block ends by its own count of gradients, too: how many a transition takes may change a
-thousandfold within it, as with the trees of NUTS, while nobody outside can stop it.
+A block also ends after a limit of gradients. The number of gradients per transition may change a
+thousandfold within a block, as with the trees of NUTS, and a block cannot be stopped from outside.
 """
 
 from collections.abc import Callable
@@ -28,16 +29,17 @@ _ACCEPTANCE_UNITS = 2.0**30
 
 
 class ChainState(NamedTuple):
-    """Everything that decides the future of a group of C chains, apart from settings and keys.
+    """State of a group of C chains that determines its future, apart from settings and keys.
 
-    R is the number of rows: C, or C times the rungs of a chain (see `tfbnn.engine.density.value_and_gradient`). P is the
-    number of the potential's coordinates, which are theta unless the kernel chooses others.
+    R is the number of rows: C, or C times the rungs of a chain (see
+    `tfbnn.engine.density.value_and_gradient`). P is the number of the potential's coordinates,
+    which are theta unless the kernel chooses others.
 
     Attributes:
         z: Positions in preconditioned coordinates [R, P].
-        results: The kernel's results.
-        linear_map: coordinates = linear_map.forward(z).
-        reference: Log density [R], float64, subtracted before the kernel sees the density as a
+        results: Results of the kernel.
+        linear_map: Map with coordinates = linear_map.forward(z).
+        reference: Log density [R], float64, subtracted before the kernel gets the density in
             float32, whose spacing at 5e4 would already be 0.004.
         step: Dual averaging of the step size.
         moments: Running moments of the coordinates since the last window.
@@ -55,12 +57,12 @@ class BlockControl(NamedTuple):
     """Run-time settings of one block, all scalars.
 
     Attributes:
-        num_transitions: How many to make at most, no more than the block's keys are for.
-        max_gradients: No transition begins once so many gradients were made one after another, as
-            `BlockOutput.num_sequential` counts them; the first always does.
-        first: Absolute index, within the phase, of the first transition.
+        num_transitions: Largest number of transitions, at most the number of the block's keys.
+        max_gradients: No transition begins after this many sequential gradients, as counted by
+            `BlockOutput.num_sequential`, except for the first one.
+        first: Index of the first transition within the phase.
         stride: Transitions per kept draw.
-        adapt_step: Whether the step size adapts, and what else a kernel tunes by itself.
+        adapt_step: Whether the step size and other quantities that a kernel tunes itself adapt.
         collect_moments: Whether the moments of the coordinates are collected.
     """
 
@@ -73,19 +75,19 @@ class BlockControl(NamedTuple):
 
 
 class BlockOutput(NamedTuple):
-    """Output of a block; only as many slots are meaningful as kept draws were completed.
+    """Output of a block; only the slots of completed draws are meaningful.
 
     Attributes:
-        num_transitions: How many were made, scalar.
-        num_sequential: Gradients made one after another, scalar: of each transition those of the row
-            that took most, because rows are moved together and all wait for that one.
+        num_transitions: Number of transitions made, scalar.
+        num_sequential: Number of sequential gradients, scalar. For each transition it counts those
+            of the row that took most, because rows move together and all wait for this one.
         draws: Kept coordinates [slots, C, P].
         statistics: Dict of the kept draws' statistics, [slots, C] each; with several rungs also
             rung_log_likelihood [slots, C, m].
-        acceptance_sum: Sum of the acceptance rates of all transitions [C], float64, each rounded to
-            a multiple of 2^-30: sums of these are exact, however transitions are split into blocks.
+        acceptance_sum: Sum of the acceptance rates of all transitions [C], float64. Each rate is
+            rounded to a multiple of 2^-30, so that sums are exact for every split into blocks.
         num_divergent: Number of divergent transitions [C].
-        num_gradients: Number of gradients [C], those of all rungs.
+        num_gradients: Number of gradients of all rungs [C].
     """
 
     num_transitions: Tensor
@@ -104,10 +106,10 @@ def make_block(
     """Build and cache the compiled block function.
 
     Args:
-        spec: What is sampled.
+        spec: Spec of the model or log density.
         settings: Kernel settings.
-        num_slots: Room for kept draws in one block.
-        jit_compile: Whether XLA compiles it.
+        num_slots: Number of slots for kept draws in one block.
+        jit_compile: Whether XLA compiles the block.
 
     Returns:
         Function (Data, ChainState, keys int32 [length, 2], BlockControl) ->
@@ -147,7 +149,7 @@ def make_block(
             )
             kept = _kept(settings, state, statistics, step_size)
             num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
-            # Every transition writes to its slot; the last one before the slot changes is kept.
+            # Every transition writes to its slot; the last one of each slot is kept.
             slot = (control.first + index) // control.stride - control.first // control.stride
             output = BlockOutput(
                 num_transitions=index + 1,
@@ -185,9 +187,9 @@ def bootstrap(
     reference: Tensor,
     step: DualAveraging,
 ) -> Any:
-    """Kernel results at z: mostly one gradient, by a program that is there already.
+    """Compute the kernel results at z, mostly one gradient by an existing program.
 
-    What kernels need besides is worth a compilation only where there are many blocks of rows.
+    Everything else that a kernel needs is compiled only if there is more than one block of rows.
     """
     is_compiled = data.length > rows_per_block(spec, len(z))
     function = _bootstrap(spec, settings, is_compiled)
@@ -223,7 +225,7 @@ def _kernel(
 def _kept(
     settings: Kernel, state: ChainState, statistics: TransitionStatistics, step_size: Tensor
 ) -> dict[str, Tensor]:
-    """Return what is kept of a transition besides the position: dict of tensors [C], or [C, m] for all rungs."""
+    """Return the statistics kept with a position: dict of tensors [C], or [C, m] for all rungs."""
     log_prob = settings.target_log_prob(state.results)
     rows = {
         "lp": tf.cast(log_prob, tf.float64) + state.reference,

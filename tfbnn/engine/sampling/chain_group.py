@@ -1,4 +1,4 @@
-"""A chain group: the chains that advance together in one compiled program, and where they are."""
+"""A chain group: the chains that advance together in one compiled program, and their state."""
 
 import threading
 from collections.abc import Sequence
@@ -34,35 +34,36 @@ from tfbnn.run.plan import Stage
 from tfbnn.run.stores import Sink
 from tfbnn.system.arrays import Array
 
-# Log densities relative to the reference that a float32 holds to a thousandth, at least.
+# Log densities relative to the reference that float32 resolves to a thousandth or better.
 _FAR = 2.0**13
-# Share of warm-up in which a kernel of the user's may start anew: it is expected to adapt in four fifths.
+# Share of warm-up in which a user's kernel may be restarted: it is expected to adapt in four
+# fifths.
 _EARLY = 0.2
 
 
 class ChainGroup:
-    """One chain on a CPU; all chains on a GPU, or where the kernel couples them.
+    """Chains that advance together: usually one on a CPU, all on a GPU or if the kernel couples them.
 
-    One thread at a time advances it. State, counters and what its sink has change together at the
-    end of a block, so that another thread may `leave` it in the middle of one.
+    Only one thread at a time advances it. State, counters and the contents of its sink change
+    together at the end of a block, so that another thread may `leave` it during a block.
 
     Attributes:
-        plan: Plan of the run, or its beginning: as far as the group is to go now.
+        plan: Plan of the run, or the first part of it, to which the group should advance now.
         state: ChainState at the end of the last block.
-        counters: What it has counted up to there.
+        counters: Counters at the end of the last block.
     """
 
     def __init__(self, program: Program, chains: Sequence[int], theta: Array, sink: Sink) -> None:
         """Make a ChainGroup.
 
         Args:
-            program: The `Program` that all chain groups share.
+            program: `Program` that all chain groups share.
             chains: Indices of the chains.
-            theta: Their starts [len(chains), P]; all rungs of a chain start there.
-            sink: Where kept theta goes.
+            theta: Starts of the chains [len(chains), P], used for all rungs of a chain.
+            sink: Sink for kept theta.
         """
         self.program, self.plan, self._whole = program, program.plan, program.plan
-        # Chains that share a chain group share its keys, and no group those of another.
+        # The chains of a group share its keys, and no two groups share keys.
         self.key_chain = chains[0] if len(chains) == 1 else -1 - chains[0]
         self.sink = sink
         self._ending_block, self._is_left = threading.Lock(), False
@@ -74,28 +75,28 @@ class ChainGroup:
 
     @property
     def chains(self) -> list[int]:
-        """Indices of its chains."""
+        """Indices of the chains."""
         return self.counters.chains
 
     @property
     def num_kept(self) -> int:
-        """Draws kept so far, per chain."""
+        """Number of draws kept so far, per chain."""
         return self.plan.num_kept(self.counters.transition)
 
     @property
     def stage(self) -> Stage | None:
-        """The stage the group is in, or None where it is to go no further."""
+        """Current stage, or None if the group should advance no further."""
         return self.plan.stage(self.counters.transition)
 
     def advance(self, at_most: Work | None = None) -> Work:
-        """Run one block, and renew the preconditioner where a stage ends that asks for it.
+        """Run one block, and renew the preconditioner at the end of a stage that requires it.
 
         Args:
-            at_most: After which work the block ends, by default after the plan's block length. One
-                transition is always made; how many they are changes no draw.
+            at_most: Work after which the block ends, by default the plan's block length. At least
+                one transition is made. The number of transitions changes no draw.
 
         Returns:
-            The work that was done.
+            Work that was done.
         """
         counters = self.counters
         stage_index, done = self.plan.position(counters.transition)
@@ -131,34 +132,34 @@ class ChainGroup:
         return Work(count, int(output.num_sequential))
 
     def aim(self, num_results: int) -> None:
-        """Have the group go on until it has kept so many draws per chain."""
+        """Let the group advance until it has kept `num_results` draws per chain."""
         self.plan = self._whole.cut_to(num_results)
 
     def cut_warmup(self, length: int) -> None:
-        """End warm-up after so many transitions, now and whenever the group is restored."""
+        """End warm-up after `length` transitions, now and whenever the group is restored."""
         self.plan = self._whole = self.program.plan.with_warmup_cut(length)
         self.counters = replace(self.counters, warmup_cut=length)
 
     def leave(self) -> None:
-        """Have a block that is still running change nothing any more, whenever it ends."""
+        """Abandon the group: a block that is still running has no effect when it ends."""
         with self._ending_block:
             self._is_left = True
 
     def is_in(self, phase: str) -> bool:
-        """Return whether the next transition belongs to `phase`."""
+        """Check whether the next transition belongs to `phase`."""
         stage = self.stage
         return stage is not None and stage.phase == phase
 
     def snapshot(self) -> dict[str, Array]:
-        """Everything that decides the group's future besides its program and its counters."""
+        """Return the arrays that determine the group's future besides its program and counters."""
         leaves = tf.nest.flatten(self.state)
         return dict(zip(_leaf_names(leaves), (leaf.numpy() for leaf in leaves)))
 
     def restore(self, arrays: dict[str, Array], counters: Counters) -> None:
-        """Go on from a snapshot of a chain group with the same program, which may have fewer results.
+        """Continue from a snapshot of a chain group with the same program, which may have fewer results.
 
         Raises:
-            RunFolderError: When the snapshot is of another program.
+            RunFolderError: If the snapshot is from another program.
         """
         leaves = tf.nest.flatten(self.state)
         names = _leaf_names(leaves)
@@ -180,7 +181,7 @@ class ChainGroup:
     def _run_block(
         self, stage: Stage, done: int, at_most: Work | None
     ) -> tuple[ChainState, BlockOutput]:
-        """One call of the compiled block, `done` transitions after the beginning of a stage."""
+        """Call the compiled block, `done` transitions after the beginning of a stage."""
         program, plan = self.program, self.plan
         transitions, max_gradients = at_most or Work(plan.block_length, UNLIMITED)
         count = min(max(1, transitions), plan.block_length, stage.length - done)
@@ -200,7 +201,7 @@ class ChainGroup:
             return program.block(program.data, self.state, tf.constant(keys), control)
 
     def _step_size(self, state: ChainState, transition: int) -> Array:
-        """Step sizes in use [C] after so many transitions."""
+        """Return the current step sizes [C] after `transition` transitions."""
         step, stage = state.step, self.plan.stage(transition)
         adapting = stage is not None and stage.adapt_step
         rows = np.exp(np.asarray(step.log_step if adapting else step.log_average))
@@ -213,7 +214,7 @@ class ChainGroup:
         return np.where(moved.any(axis=1), 0, self.counters.num_refused + count)
 
     def _kept(self, count: int, output: BlockOutput) -> tuple[Array, dict[str, Array]] | None:
-        """Draws and statistics that `count` more transitions have completed, if any."""
+        """Return the draws and statistics that `count` more transitions have completed, if any."""
         num_new = self.plan.num_kept(self.counters.transition + count) - self.num_kept
         if not num_new:
             return None
@@ -247,11 +248,12 @@ class ChainGroup:
         return whitening_map(point, np.stack(curvature))
 
     def _with_near_reference(self, state: ChainState, stage_index: int) -> ChainState:
-        """Return the state at the end of a stage, its log density relative to one that is near enough.
+        """Return the state at the end of a stage, with a new reference if the log density is far from it.
 
-        Chains may have climbed by millions since their reference was measured, and the differences
-        that decide acceptance would drown in the rounding of a float32. Kernels with a memory start anew
-        while they can learn it again, those that the user built in a first fifth of warm-up.
+        Chains may have climbed by millions since the reference was measured, and the differences
+        that decide acceptance would be lost in float32 rounding. Kernels with a memory are
+        restarted only while they can learn it again; a user's kernel only in the first fifth of
+        warm-up.
         """
         settings = self.program.settings
         if self.program.spec.dtype == "float64":
@@ -265,7 +267,7 @@ class ChainGroup:
         return state._replace(results=results, reference=reference)
 
     def _is_late(self, stage_index: int) -> bool:
-        """Return whether a kernel with a memory could not learn again what it loses after this stage."""
+        """Check whether it is too late for a kernel to learn its memory again after this stage."""
         stages = self.plan.stages
         if self.program.settings.adapts:
             return not any(stage.adapt_step for stage in stages[stage_index + 1 :])
@@ -275,7 +277,7 @@ class ChainGroup:
     def _begun(
         self, point: Array, z: Any, linear_map: LinearMap, step: DualAveraging
     ) -> tuple[Any, Any]:
-        """(Log density at a point [R, P], the kernel's results there relative to it)."""
+        """Return (log density at a point [R, P], kernel results there relative to it)."""
         program = self.program
         reference = tf.constant(program.value_and_gradient(point)[0])
         results = bootstrap(
@@ -284,7 +286,7 @@ class ChainGroup:
         return reference, results
 
     def _start(self, point: Array, linear_map: LinearMap, stage_index: int) -> ChainState:
-        """Start the kernel, or start it anew, at a point [R, P] under a new linear map."""
+        """Start or restart the kernel at a point [R, P] with a new linear map."""
         program = self.program
         z = np.asarray(linear_map.inverse(point))
         if program.settings.step_size is not None:
@@ -293,7 +295,7 @@ class ChainGroup:
             generator = seeds.generator(program.seed, "step size", self.key_chain, stage_index)
             leapfrog = find_initial_step_size(program.value_and_gradient, z, linear_map, generator)
             step_size = program.settings.first_step_size(leapfrog, z.shape[-1])
-        else:  # a kernel that the user built has its own, which is not known
+        else:  # a user's kernel has its own step size, which is unknown
             step_size = np.full(len(point), np.nan, np.float32)
         step = restart_dual_averaging(step_size)
         linear_map = as_tensors(linear_map)

@@ -1,4 +1,4 @@
-"""The program that chain groups of a run share: its plan, the check of starts, the networks of draws."""
+"""The program that the chain groups of a run share, with its plan, start check and completion of draws."""
 
 import threading
 from collections.abc import Callable
@@ -32,15 +32,15 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
-# A transition of a network with fewer parameters times rows than this is overhead, which so many
-# chains or more had better share in one program (benchmarks/results/small_network_speed.md). With
-# fewer chains, a thread each is as fast, and keeps their draws independent of each other's number.
+# With fewer parameters times rows than this, a transition is mostly overhead, and eight or more
+# chains are faster in one program (benchmarks/results/small_network_speed.md). With fewer chains,
+# one thread per chain is as fast, and keeps the draws independent of the number of chains.
 _TINY, _MANY_CHAINS = 1000, 8
 
 Completion = Callable[..., tuple[Array, dict[str, Array]]]
 
-# Hidden units x rows of the draws completed at once: as few milliseconds as hide the cost of a call,
-# because the last tile of every block is filled up. And their largest number.
+# Hidden units x rows of the draws completed at once, just enough milliseconds to hide the cost of a
+# call, because the last tile of every block is padded. And the largest number of such draws.
 _VALUES, _MOST_DRAWS = 250_000, 32
 
 _turn = threading.Lock()
@@ -48,17 +48,17 @@ _turn = threading.Lock()
 
 @dataclass(frozen=True)
 class Program:
-    """The compiled program of all chain groups of a run.
+    """Compiled program of all chain groups of a run.
 
     Attributes:
-        spec: What is sampled.
+        spec: Spec of the model or log density.
         settings: Kernel settings.
         data: Data tensors.
         seed: The user's seed.
         plan: Plan.
-        dtypes: Dict name -> dtype of what is kept of every draw besides theta.
-        block: The compiled function.
-        potential: The density in the coordinates that the kernel samples.
+        dtypes: Dict name -> dtype of the statistics kept with every draw.
+        block: Compiled block function.
+        potential: Density in the coordinates that the kernel samples.
         value_and_gradient: NumPy function of coordinates [R, P].
         complete: Function from kept coordinates to theta, see `make_completion`.
     """
@@ -76,11 +76,12 @@ class Program:
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
-        """Context of a running block: where rows are in pieces, for all cores, no other group has it.
+        """Context in which a block runs; with rows in pieces only one chain group can hold it.
 
-        None may. Outside XLA TensorFlow may fail where one function runs twice at once: when it
-        expects tensors of more than some 200 MB its optimizer gives sums temporary variables, which
-        go by the name of the node alone (tensorflow/tensorflow issues 23780 and 37740).
+        Such a block uses all cores, and two of them must not run at once. Outside XLA, TensorFlow
+        may fail if the same function runs twice at the same time: when it expects tensors of more
+        than some 200 MB, its optimizer gives sums temporary variables that are identified only by
+        the name of the node (tensorflow/tensorflow issues 23780 and 37740).
         """
         return _turn if in_pieces(self.data) else nullcontext()
 
@@ -92,19 +93,22 @@ def plan_chains(
     *,
     many_devices: bool = False,
 ) -> Plan:
-    """Return the Plan of a run.
+    """Make the Plan of a run.
 
     Args:
-        settings: Its kernel, with a definite preconditioner.
+        settings: Kernel settings with the chosen preconditioner.
         config: RunConfig.
-        layout: That of a run that goes on; by default it follows from the settings and the device.
-        many_devices: Whether there are several to share, so that a GPU is not to have all chains.
+        layout: GroupLayout of a resumed run; by default it follows from the settings and the
+            device.
+        many_devices: Whether several devices share the chains, so that one GPU does not get them
+            all.
     """
     if layout is None:
         num_chains, num_rows = config.sampling.num_chains, config.num_rows
         tiny = 0 < num_rows * config.spec.num_parameters < _TINY
         together = settings.couples_chains or (tiny and num_chains >= _MANY_CHAINS)
-        # What a plain function costs is not known: a cheap one wants company, others every core.
+        # The cost of a user's function is unknown: a cheap one is faster in groups, others use
+        # every core.
         most = num_chains if num_rows else num_cores()
         groups = chain_groups(num_chains, apart=not together, many_devices=many_devices, most=most)
         return make_plan(settings, config, groups)
@@ -112,12 +116,12 @@ def plan_chains(
 
 
 def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) -> Program:
-    """Return the Program of a run; nothing is compiled yet.
+    """Make the Program of a run; nothing is compiled yet.
 
     Args:
         settings, config: As in `plan_chains`.
-        data: Tensors of the training rows, not in pieces yet. Very many are cut into pieces, which XLA
-            compiles then, and not what is around them, which has little to do.
+        data: Tensors of the training rows, not in pieces. Very many rows are cut into pieces here.
+            XLA then compiles only the sums over pieces; the code around them has little to do.
         plan: Plan.
     """
     spec, sampling = config.spec, config.sampling
@@ -145,12 +149,12 @@ def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) ->
 def rows_of_program(
     settings: Kernel, spec: Sampled, data: Data, jit_compile: bool
 ) -> tuple[Data, bool]:
-    """Return (the rows of a program, in pieces where they are very many; whether XLA compiles what is around).
+    """Cut very many rows into pieces; return the rows, and whether XLA compiles the whole block.
 
     Args:
         settings: Kernel settings.
-        spec: What is sampled.
-        data: Tensors of the training rows, not in pieces yet.
+        spec: Spec of the model or log density.
+        data: Tensors of the training rows, not in pieces.
         jit_compile: Whether XLA may compile.
     """
     num_rows = int(data.num_rows)
@@ -160,10 +164,10 @@ def rows_of_program(
 
 
 def check_starts(program: Program, theta: Array) -> Array:
-    """Return the log densities [C] of starts theta [C, P].
+    """Check the starts theta [C, P], and return their log densities [C].
 
     Raises:
-        StartError: When a chain cannot move from its start.
+        StartError: If a chain cannot move from its start.
     """
     temperatures = program.settings.temperatures
     start = program.potential.coordinates(theta, program.data)
@@ -179,23 +183,23 @@ def check_starts(program: Program, theta: Array) -> Array:
 
 
 def make_completion(potential: Density, data: Data, seed: int) -> Completion:
-    """Return the function that completes what a block kept.
+    """Return the function that converts the kept coordinates of a block to draws.
 
     Args:
         potential: Density.
         data: Data.
-        seed: The user's seed; a draw's random numbers belong to its chain and its number.
+        seed: The user's seed; the random numbers of a draw depend on its chain and its number.
 
     Returns:
         Function (coordinates [n, C, number of coordinates], statistics, chains, first) ->
-        (theta [n, C, P], statistics), where `first` numbers the first of the n kept draws. The
-        statistics, a dict of arrays [n, C], gain what the potential has `found`, and lp becomes the
-        log density of theta.
+        (theta [n, C, P], statistics), where `first` is the number of the first of the n kept draws.
+        The results `found` of the potential are added to the statistics, a dict of arrays [n, C],
+        and lp becomes the log density of theta.
     """
     if type(potential).complete is Density.complete:
         return lambda coordinates, statistics, chains, first: (coordinates, statistics)
     function = _compiled_completion(potential)
-    # One shape for all calls, so that one program does.
+    # One shape for all calls, so that one program suffices.
     values = data.length * potential.spec.widest
     tile = min(max(1, _VALUES // values), _MOST_DRAWS)
 
@@ -226,19 +230,19 @@ def make_completion(potential: Density, data: Data, seed: int) -> Completion:
 
 @lru_cache(maxsize=32)
 def _compiled_completion(potential: Density) -> Callable[..., Any]:
-    """Compiled (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
+    """Compile the function (coordinates [M, ..], normals [M, ..], Data) -> (theta, found, log density)."""
 
     def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
         theta, found = potential.complete(coordinates, normals, data)
         spec = cast(NetworkSpec, potential.spec)
         return theta, found, density_of(spec).log_prob(theta, data)
 
-    # Factorisations of float64 matrices take XLA up to 25 times as long on a CPU.
+    # On a CPU, XLA takes up to 25 times as long to factorise float64 matrices.
     return compiled(complete, jit_compile=False)
 
 
 def _tiles(count: int, size: int) -> list[Array]:
-    """Return indices 0 .. count - 1 in parts of one size, the last one filled up with the last index."""
+    """Split indices 0 .. count - 1 into parts of one size; the last is padded with the last index."""
     return [
         np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)
     ]

@@ -24,7 +24,8 @@ the cooling are those of all rows.
 The whitening matrix depends on the position of the particle, so the moves do not leave the
 posterior exactly invariant. The transitions of the chains that start here do. The log evidence of
 64 particles was within 1.2 nats of quadrature on small networks, too low by half a nat with two
-hidden units (benchmarks/results/starts_evidence.md); the error of stepping stones is a fifth of that.
+hidden units (benchmarks/results/starts_evidence.md); the error of stepping stones is a fifth of
+that.
 
 References:
     Neal 2001, Statistics and Computing 11, 125, annealed importance sampling. Del Moral, Doucet and Jasra
@@ -68,8 +69,8 @@ _HOTTEST, _COLDEST = 1e3, 1e-7
 _NEXT_TO_NOTHING = 1e-9
 # A step keeps this effective share of the particles, and at least this share of the temperature.
 _EFFECTIVE_SHARE, _LEAST_RATIO = 0.5, 0.7
-# Cooling ends at this share of the particles' residual scale. With a share of 1, networks that did not
-# follow a sine of three periods yet were accepted, and the sine was taken for noise.
+# Cooling ends at this share of the particles' residual scale. With a share of 1, networks that did
+# not follow a sine of three periods yet were accepted, and the sine was taken for noise.
 _SHARE_OF_MISFIT = 0.25
 # Settings of Hamiltonian Monte Carlo at each temperature.
 _TRANSITIONS, _LEAPFROG_STEPS, _ACCEPTANCE, _JITTER, _FIRST_STEP = 2, 32, 0.75, 0.2, 0.3

@@ -38,8 +38,8 @@ from tfbnn.spec.rows import TransformedRows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 
-# If ADAM's starts do not fit the rows: particles per population, and the most operations that cooling
-# may take, about two minutes on two cores.
+# If ADAM's starts do not fit the rows: particles per population, and the most operations that
+# cooling may take, about two minutes on two cores.
 _FEW_PARTICLES, _MOST_OPERATIONS = 8, 3e12
 # Shares of the remaining time of a search with a time limit.
 _SHARE_OF_ADAM, _SHARE_OF_POLISH = 0.4, 0.8
@@ -152,8 +152,8 @@ def _following(
 ) -> Starts:
     """Return ADAM's starts, or those of populations if too few of ADAM's starts fit the rows.
 
-    A start fits the rows if its misfit is at most `limit`. There are too few if fewer of them than
-    chains fit.
+    A start fits the rows if its misfit is at most `limit`. There are too few if fewer starts than
+    chains fit. Populations replace them only if they fit better.
     """
     num_chains = sampling.num_chains
     num_particles = max(_FEW_PARTICLES, ceil(num_chains / 2))

@@ -1,8 +1,9 @@
 """Score of chain starts on held-out rows, and a lower limit on their noise scales.
 
 By log density, a start with many weights is the better the closer it fits its rows, and its noise
-scale goes to zero with the residuals. Chains from such starts stay for thousands of transitions where
-predictions are worse than those of a straight line. Held-out rows are not fitted and reveal this.
+scale goes to zero with the residuals. Chains from such starts stay for thousands of transitions
+where predictions are worse than those of a straight line. Held-out rows are not fitted and reveal
+this.
 """
 
 import numpy as np

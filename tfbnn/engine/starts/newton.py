@@ -2,9 +2,9 @@
 
 Let H be the Gauss-Newton matrix and g the gradient of the log density. Each iteration solves
 (H + mu I) d = g for all parameters except scales. It takes the step d - a / 2 if the log density
-rises, and adapts mu to the outcome. The acceleration a solves (H + mu I) a = J^T Lambda f'', with f''
-the second derivative of the outputs along d. It follows the bend of ravines (geodesic acceleration)
-and is limited to the length of d.
+rises, and adapts mu to the outcome. The acceleration a solves (H + mu I) a = J^T Lambda f'', with
+f'' the second derivative of the outputs along d. It follows the bend of ravines (geodesic
+acceleration) and is limited to the length of d.
 
 Each scale then takes one Newton step on the log density, averaged over a Gaussian approximation of
 the weights. A learned noise scale is determined by N - gamma degrees of freedom, with gamma the
@@ -49,18 +49,18 @@ _FIRST_DAMPING, _LEAST_DAMPING, _EASE, _HARDEN, _FEWEST_TRIES = 1.0, 1e-3, 3.0, 
 # Stop when this many iterations in a row gain less than this much log density together.
 _PATIENCE, _TOLERANCE = 10, 1.0
 _LARGEST_SCALE_STEP = 0.5
-# Scales depend on the spread of the weights. It costs as much as a step and changes slowly, so it is
-# computed only once in so many iterations.
+# Scales depend on the spread of the weights. It costs as much as a step and changes slowly, so it
+# is computed only once in so many iterations.
 _SPREAD_EVERY = 4
 # Stop after this many iterations without a better score: a ravine is left in fewer.
 _HOLDOUT_PATIENCE = 20
 # After so many iterations a start with less than this share of the required gain is given up: it
-# does not reach it. Gains in units of P, of two starts each, after 20 iterations and at the end. Never
-# reached: demo .29 .33, then .36 .47; yacht after long ADAM .25 .16, then .47 .44; red wine .18 .32,
-# then .41 .51; concrete .79 .74, then .95 .99. Reached: demo after default ADAM .88 .85, then 1.02
-# 1.00; yacht in ntk .80 .87, then 1.35 1.54; yacht 1.58 1.81, then 1.90 2.27; airfoil .93 1.22, then
-# 1.97 2.32; 1000 and 4000 rows of neutralinos 2.0 to 7.7, then 5.8 to 17. Ten are too few: airfoil
-# had .37 then, and the demo .26.
+# does not reach it. Gains in units of P, of two starts each, after 20 iterations and at the end.
+# Never reached: demo .29 .33, then .36 .47; yacht after long ADAM .25 .16, then .47 .44; red wine
+# .18 .32, then .41 .51; concrete .79 .74, then .95 .99. Reached: demo after default ADAM .88 .85,
+# then 1.02 1.00; yacht in ntk .80 .87, then 1.35 1.54; yacht 1.58 1.81, then 1.90 2.27; airfoil .93
+# 1.22, then 1.97 2.32; 1000 and 4000 rows of neutralinos 2.0 to 7.7, then 5.8 to 17. Ten are too
+# few: airfoil had .37 then, and the demo .26.
 _TRIAL_ITERATIONS, _TRIAL_SHARE = 20, 0.5
 
 # Function from theta [P] to the smallest log noise scales [K] there.
@@ -179,8 +179,8 @@ class _Problem:
         theta, _, gradient, damping = step
         theta = self.scale_step(theta, gradient + self._pull, curvature)
         value, gradient = self.value_and_gradient(theta)
-        # With a noise scale of 1e-6 the matrix can no longer be factorised in float64. The last state
-        # is then as good as any other.
+        # With a noise scale of 1e-6 the matrix can no longer be factorised in float64. The last
+        # state is then as good as any other.
         return (theta, value, gradient, damping) if np.isfinite(value) else None
 
     def damped_step(self, state: NewtonState, curvature: Curvature) -> Step | None:

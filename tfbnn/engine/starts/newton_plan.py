@@ -9,16 +9,16 @@ from tfbnn.spec.settings_json import Pretraining
 # "auto" spends about so many operations per chain, half a minute on two cores.
 _BUDGET = 2.4e12
 # On a sample of many rows it spends two minutes. The posterior is then so narrow that a chain which
-# starts far from the mode stays there. On 65536 rows of the leading-order cross section, whose noise is
-# .087 decades, a 5-20-20-1 network missed the function by .038 decades after 20 iterations, by .019
-# after 140, in 198 s of a processor.
+# starts far from the mode stays there. On 65536 rows of the leading-order cross section, whose
+# noise is .087 decades, a 5-20-20-1 network missed the function by .038 decades after 20
+# iterations, by .019 after 140, in 198 s of a processor.
 _BUDGET_OF_A_SAMPLE = 9.6e12
 _MOST_ITERATIONS = 200
-# Fewer iterations gain less than ADAM does in the same time. On two splits of concrete, 20 iterations
-# for 50-50 scored -2.52 and -2.36 per row, ADAM -2.47 and -2.24 in 15 s less.
+# Fewer iterations gain less than ADAM does in the same time. On two splits of concrete, 20
+# iterations for 50-50 scored -2.52 and -2.36 per row, ADAM -2.47 and -2.24 in 15 s less.
 FEWEST_ITERATIONS = 25
-# Iterations on all rows after those on a sample of the rows. Few suffice: the mode of all rows is next
-# to that of the sample, and Newton's method doubles the digits.
+# Iterations on all rows after those on a sample of the rows. Few suffice: the mode of all rows is
+# next to that of the sample, and Newton's method doubles the digits.
 _MOST_ON_ALL_ROWS = 5
 # Held-out rows end the search after about so many iterations: on yacht after 22 to 40.
 USUAL_ITERATIONS = 40

@@ -34,7 +34,8 @@ def one_noise(spec: NetworkSpec) -> ModelSpec | None:
 def with_noise_by_inputs(spec: ModelSpec, there: ModelSpec, theta: Array) -> Array:
     """Return networks [..., P] of `spec` equivalent to the networks [..., P'] of `one_noise`.
 
-    The weights of the noise outputs are 0 except for the bias, so the noise is the same for all rows.
+    The weights of the noise outputs are 0 except for the bias, so the noise is the same for all
+    rows.
     """
     layout, count = there.layout, there.num_targets
     found = np.zeros((*theta.shape[:-1], spec.num_parameters), theta.dtype)

@@ -37,8 +37,8 @@ from tfbnn.system.threads import awaited, each_in_background, num_cores
 # Multiplications per step and chain above which a thread per chain is faster than one program for
 # all chains with a shared overhead.
 _LARGE_STEP = 1e6
-# Most epochs that early stopping checks after one call, and most parameter values kept for them. On a
-# small table an epoch takes microseconds, and thousands of calls, one per epoch, take seconds.
+# Most epochs that early stopping checks after one call, and most parameter values kept for them. On
+# a small table an epoch takes microseconds, and thousands of calls, one per epoch, take seconds.
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
 
 
@@ -179,7 +179,8 @@ def _epochs_of_calls(
     return [epochs] * whole + [rest] * bool(rest), most_looks
 
 
-# Parameters [M, C, P] at the checks, and the number of valid ones: one per epoch with early stopping.
+# Parameters [M, C, P] at the checks, and the number of valid ones: one per epoch with early
+# stopping.
 Looks: TypeAlias = tuple[Array, int]
 # Function from Looks to the log likelihood per validation row of the valid ones [m, C], or None.
 Score: TypeAlias = Callable[[Array, int], Array] | None

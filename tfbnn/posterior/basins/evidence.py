@@ -126,8 +126,8 @@ def log_evidence(target: RowsTarget, chains: Sequence[Array]) -> Evidence:
     whichever has the larger density.
 
     If draws and normal distribution hardly overlap, a bound remains by Jensen's inequality. With p
-    the posterior in the basin, Z its mass, and q a normalised density: log Z <=
-    E_p[log p Z - log q].
+    the posterior in the basin, Z its mass, and q a normalised density:
+    log Z <= E_p[log p Z - log q].
 
     Args:
         target: The density of the model given its rows.
@@ -273,7 +273,7 @@ def bridge(of_target: Array, of_proposal: Array) -> Bridge:
 
 
 def _terms(target: Array, proposal: Array, value: float, share: float) -> tuple[Array, Array]:
-    """Return log(target / mixture) at the proposal's draws, and log(proposal / mixture) at the target's."""
+    """Return log(target / mixture) at the proposal's draws, log(proposal / mixture) at the target's."""
     above = proposal - value - _log_mixture(proposal - value, share)
     return above, -_log_mixture(target - value, share)
 

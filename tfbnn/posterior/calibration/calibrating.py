@@ -185,7 +185,7 @@ def calibrate_by_leaving_out(
 def _misfit(
     ensemble: Ensemble, rows: NetworkRows, mean: Array, stddev: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """Return the Misfit, and its factors at the rows of the fit [N, K], each without the row's own part."""
+    """Return the Misfit, and its factors at the rows of the fit [N, K], each without its own part."""
     size = num_features(ensemble.spec)
     if size > MOST_FEATURES:
         raise ValueError(
@@ -299,7 +299,7 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
 
 
 def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
-    """Return the grouping without "auto", the group of each row and target [n, K], and edges [B - 1, K]."""
+    """Return `by` without "auto", the group of each row and target [n, K], and edges [B - 1, K]."""
     edges = np.empty((0, rows.spread.shape[1]))
     if by == "stddev" or is_auto(by):
         first, ordered = first_rows(rows.spread), np.sort(rows.spread, axis=0)
@@ -317,11 +317,10 @@ def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
 
 
 def first_rows(stddev: Array) -> Array:
-    """Return the ranks of the first rows of the groups by "stddev", but the first group [B - 1].
+    """Return the ranks at which the groups by "stddev" begin, without that of the first group [B - 1].
 
-    It is empty if there are no groups. Groups have about the same size. Predictions are
-    distinguished by their standard deviations [n, K] alone, so that equal ones are in one group,
-    for every target.
+    There are none without groups. Groups have about the same size. Predictions are distinguished by
+    their standard deviations [n, K] alone, so that equal ones are in one group, for every target.
     """
     num_rows = len(stddev)
     count = min(MOST_GROUPS, num_rows // FEWEST_OF_A_GROUP)

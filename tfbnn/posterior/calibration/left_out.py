@@ -108,7 +108,7 @@ class Tangents:
         return np.concatenate(found)
 
     def covariance(self, rows: NetworkRows) -> Array:
-        """Compute the covariances of the function between rows of the fit, in units of the noise [K, n, n]."""
+        """Compute covariances of the function between rows of the fit, in units of the noise: [K, n, n]."""
         return self._mean(rows, lambda white: white.T @ white)
 
     def _mean(self, rows: NetworkRows, function: Callable[[Array], Array]) -> Array:
@@ -279,11 +279,11 @@ def left_out(
     its own interval too wide. For a Gaussian posterior and Gaussian noise the row's leverage h, the
     variance of the function there over that of the noise, corrects both: residual / (1 - h),
     variance noise / (1 - h) (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning,
-    eq. 5.12). Chains that represent the same functions are pooled as one such posterior. Other
-    chains do not move whatever one row is: each group has a mode and a leverage of its own, and
-    groups are mixed by their weights. With the likelihood to a power a row counts for that share of
-    itself: h is as much smaller, and without the row the function has the variance (1 / power)
-    h / (1 - h) noise.
+    eq. 5.12). Chains that represent the same functions are pooled as one such posterior. Chains
+    that do not keep apart if one row is left out: each group has a mode and a leverage of its own,
+    and groups are mixed by their weights. With the likelihood to a power a row counts for that
+    share of itself: h is as much smaller, and without the row the function has the variance
+    (1 / power) h / (1 - h) noise.
 
     The variance of chains that have hardly moved is too small. The leverage of `Tangents` corrects
     their residuals. The variance remains that of the chains, as in predictions of new rows.

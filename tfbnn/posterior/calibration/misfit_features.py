@@ -49,7 +49,7 @@ def num_features(spec: NetworkSpec) -> int:
 
 
 def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
-    """Return the hidden layers whose weights are features, last one first, and the number of all features."""
+    """Return the hidden layers whose weights are features, last one first, and the number of features."""
     sizes, chosen = spec.layer_sizes, []
     count = sizes[-2] + 1
     for index in reversed(range(len(sizes) - 2)):
@@ -62,7 +62,7 @@ def _hidden_layers(spec: ModelSpec) -> tuple[list[int], int]:
 
 
 def misfit_features(network: Ensemble, x: Array) -> list[Array]:
-    """Compute derivatives of each target's mean in theta at transformed inputs x [n, D]: per target [P, n].
+    """Compute derivatives of each target's mean in theta at transformed x [n, D]: per target [P, n].
 
     In the readout only the weights of the target count: all others are zero.
 

@@ -31,7 +31,7 @@ Blocks = Callable[[], Iterator[tuple[slice, Array]]]
 def fit_misfit(
     ensemble: Ensemble, rows: NetworkRows, scores: Array, judged: Array
 ) -> tuple[Misfit, Array]:
-    """Estimate the Misfit, and its factors [N, K] at the rows of the fit, each without the row's own part.
+    """Estimate the Misfit, and its factors [N, K] at the rows of the fit, each without its own part.
 
     Args:
         ensemble: Ensemble of a regression.

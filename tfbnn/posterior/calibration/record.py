@@ -301,7 +301,7 @@ class Calibration:
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
 
     def probability(self, scores: Array, groups: Array) -> Array:
-        """Return the probability that a new score is smaller, for scores [n, K] of these groups: [n, K]."""
+        """Return the probability that a new score is below scores [n, K] of these groups: [n, K]."""
         return self._each(scores, groups, ScoreDistribution.probability)
 
     def score_at(self, levels: Array, groups: Array) -> Array:

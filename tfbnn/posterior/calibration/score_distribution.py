@@ -46,11 +46,11 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, distances: Array, least: float) -> Side:
-        """Fit the Student's t of largest likelihood, of 60 degrees of freedom, to distances from the median.
+        """Fit the Student's t with the largest likelihood to distances from the median.
 
-        For each of them the scale follows by iteration of its own equation (Dempster, Laird and
-        Rubin 1980, in Multivariate Analysis V, 35: scale mixtures of normals). It is at least
-        `least`, for the case that many scores are equal.
+        The fit tries 60 degrees of freedom. For each the scale follows by iteration of its own
+        equation (Dempster, Laird and Rubin 1980, in Multivariate Analysis V, 35: scale mixtures of
+        normals). It is at least `least`, for the case that many scores are equal.
 
         Args:
             distances: [n].
@@ -102,7 +102,7 @@ class ScoreDistribution(ReadOnlyArrays):
 
     @cached_property
     def _body(self) -> tuple[Array, Array]:
-        """(Levels, scores) of the ranks from the second to the last but one."""
+        """Levels and scores of the ranks from the second to the last but one."""
         count = len(self.scores)
         ranks = np.arange(_LAST_RANK, count - _LAST_RANK + 2)
         return ranks / (count + 1), self.scores[ranks - 1]
@@ -138,7 +138,7 @@ class ScoreDistribution(ReadOnlyArrays):
         return np.where(scores < median, below, above)
 
     def _tails(self, values: Array, body: Array) -> Iterator[tuple[Side, int, Array, Array]]:
-        """Yield (side, index of its end, mask of the values beyond, t quantile there) for each side with any."""
+        """Yield each tail with values: (side, index of its end, mask of the values, t quantile there)."""
         for side, end, is_tail in zip(self.sides, (0, -1), (values < body[0], values > body[-1])):
             if is_tail.any():
                 yield side, end, is_tail, student_t_quantile(self._body[0][[end]], side.df)
