@@ -92,7 +92,7 @@ class CallableKernel(Kernel):
 
     theta_obstacle = "a run must save the settings of its kernel, and a function has none"
     rung_obstacle = "how it uses the density, which changes from rung to rung, is unknown"
-    has_memory = True  # whatever the user lets it learn
+    has_memory = True  # the user's kernel may learn something
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ class Repriorised(ComposedKernel, name="repriorised"):
         inner: Kernel inside; default HMC(). It is given by settings or by name.
             `UnderdampedLangevin(adjusted=False, target_accept_prob=0.98)` is the setting of the
             paper. SMMALA, TruncatedMALA and PowerPosterior need theta and are not allowed.
-        regulariser: Noise variance in the map, on the scale of the network's targets, in place of
+        regulariser: Noise variance in the map, on the scale of the transformed targets, in place of
             the likelihood's. With a large one the map is the identity. Any positive number leaves
             the posterior unchanged. None (default): the likelihood's own, learned ones included.
             That is the best choice for a Gaussian likelihood. Other likelihoods need a number.

@@ -15,7 +15,7 @@ _BUDGET = 2.4e12
 _BUDGET_OF_A_SAMPLE = 9.6e12
 _MOST_ITERATIONS = 200
 # Fewer iterations gain less than ADAM does in the same time. On two splits of concrete, 20
-# iterations for 50-50 scored -2.52 and -2.36 per row, ADAM -2.47 and -2.24 in 15 s less.
+# iterations of a 50-50 network scored -2.52 and -2.36 per row, ADAM -2.47 and -2.24 in 15 s less.
 FEWEST_ITERATIONS = 25
 # Iterations on all rows after those on a sample of the rows. Few suffice: the mode of all rows is
 # next to that of the sample, and Newton's method doubles the digits.
