@@ -12,7 +12,7 @@ def test_the_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = run_document("guide/priors.md")
     printed, text = capsys.readouterr().out, (DOCS / "guide" / "priors.md").read_text()
-    for words in ("Forgetful: normalisation", "'own.h5': StudentTPrior"):
+    for words in ("Forgetful: normalisation", "'own.h5': it uses"):
         (line,) = [line for line in printed.splitlines() if line.startswith(words)]
         assert f"\n{line}\n" in text
     above, below = (names[name] for name in ("high", "low"))

@@ -5,7 +5,6 @@ import runpy
 import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from tfbnn.posterior.compression import (
 from tfbnn.posterior.provenance import Compression, Provenance
 
 X, Y = make_rows(80, 2, 1, seed=5)
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 def equal(count):
@@ -307,9 +305,8 @@ def test_predictions_have_to_differ_and_to_be_finite(synthetic_ensemble):
 
 @pytest.mark.benchmarks
 def test_the_quick_benchmark_runs(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.setattr(sys, "argv", ["compress.py", "--quick"])
-    runpy.run_path(str(BENCHMARKS / "compress.py"), run_name="__main__")
+    monkeypatch.setattr(sys, "argv", ["compress", "--quick"])
+    runpy.run_module("benchmarks.studies.compress.run", run_name="__main__")
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines() if line[:1] == "|"]
     assert len(lines) == 2 + 3 * 3
     assert {line[2].split(",")[0].strip() for line in lines[2:]} == {

@@ -148,7 +148,7 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
             every T.
 
     The other attributes are described in `TunedKernel`; `preconditioner` is "auto" (default,
-    meaning "diagonal"), "diagonal" or "identity". At least two chains are needed.
+    meaning "diagonal"), "diagonal", "prior" or "identity". At least two chains are needed.
 
     Raises:
         ValueError: For preconditioner="gauss_newton", for a fixed step size without trajectory

@@ -58,8 +58,8 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     between `low` and `high`. The acceptance ratio contains the factor Z(theta) / Z(theta') of the
     probabilities that the untruncated proposals fall into the box. Learned noise scales have no
     limits and are proposed as in MALA. `step_size` is h, as in MALA. M must be diagonal so that the
-    box stays a box: `preconditioner` is "auto" (default, meaning "diagonal"), "diagonal" or
-    "identity". The other attributes are described in `TunedKernel`.
+    box stays a box: `preconditioner` is "auto" (default, meaning "diagonal"), "diagonal",
+    "prior" or "identity". The other attributes are described in `TunedKernel`.
 
     Raises:
         ValueError: For preconditioner="gauss_newton", and for models with other priors.
@@ -92,7 +92,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 # Below this log probability the quantile starts from its asymptotic form.
 _TAIL = -5.0
-# Newton's method converges from the left. Four steps reach 1e-12 from the asymptotic start, whose
+# Newton's method converges from the left. Four steps reach 1e-12 (one more is made) from the asymptotic start, whose
 # error is at most a tenth.
 _NEWTON_STEPS = 5
 
