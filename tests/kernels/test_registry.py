@@ -127,7 +127,7 @@ class TestOptions:
         found = {name: action.help for name, action in options().items()}
         assert found["--step-size"].startswith("fixed step size; default: found at the start")
         assert found["--max-leapfrog-steps"] == (
-            "chees_hmc, microcanonical: a transition takes at most so many steps; default 512"
+            "chees_hmc, microcanonical: most leapfrog steps per transition; default 512"
         )
         assert found["--inner"].endswith("default HMC(); its options are taken as well")
 
