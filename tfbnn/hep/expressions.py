@@ -122,7 +122,7 @@ class Expression:
 
         Args:
             name: A variable that occurs once in the expression, inside invertible operations only:
-                log, log10, either side of + and *, left side of - and /.
+                `log`, `log10`, either side of `+` and `*`, left side of `-` and `/`.
             value: Value of the expression, an array that broadcasts with the variables.
             values: Values of the other variables.
 
