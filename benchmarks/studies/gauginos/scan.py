@@ -23,8 +23,8 @@ import numpy as np
 import tfbnn
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 from benchmarks.studies.gauginos.pairs import CHARGINOS, NEUTRALINOS, pairs
-from benchmarks.studies.gauginos.scan import command, ranks, timed
 from benchmarks.studies.scan.points import write_csv
+from benchmarks.studies.scan.run import command, ranks, timed
 from tfbnn.datasets._pair_production import COS2_W, Z_MASS_GEV
 from tfbnn.datasets.cross_sections import symmetries
 from tfbnn.datasets.neutralino import diagonalise, mass_matrix, sample_parameters
