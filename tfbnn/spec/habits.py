@@ -37,7 +37,7 @@ FORMER = {
     "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
     "cluster.predict": "Predict block by block: x.map_blocks(function) of a function that loads the model; "
     "docs/guide/cluster.md has it.",
-    "read_cross_sections": "Pass the path of a table to fit_posterior, with the names of its columns.",
+    "read_cross_sections": "Read the table with pandas.read_csv; tfbnn fit takes the path of one.",
     "unit": "Figures show the names of columns: name a column 'xsec_fb' or 'm [GeV]'.",
     "RunFolder Checkpoint LaneDraws LaneWriter": "tfbnn.load(folder) gives the model of a run folder, with the draws so far.",
     "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
