@@ -18,6 +18,7 @@ from tfbnn.posterior.calibration.misfit_features import (
     row_blocks,
     single_networks,
 )
+from tfbnn.posterior.calibration.misfit_fit import noise_of_networks
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.posterior.process_predictions import exactly_left_out
@@ -123,9 +124,7 @@ def _scaled(network: Ensemble, rows: NetworkRows) -> list[Array]:
 
     The weights of all readouts come first.
     """
-    noise: Array = np.empty(rows.y.shape)
-    for tile in target_tiles(network, rows):
-        noise[tile.place] = np.broadcast_to(tile.fitted, tile.location.shape).squeeze(axis=0)
+    (noise,) = noise_of_networks(network, rows)
     size = perceptron(network.spec, "Leverage").layer_sizes[-2] + 1
     found = []
     for number, features in enumerate(misfit_features(network, rows.x)):

@@ -40,9 +40,7 @@ def fit_misfit(
         judged: Mask of the scores that are known [N, K].
     """
     networks = misfit_networks(ensemble)
-    noise = np.empty((networks.num_draws, *rows.y.shape))
-    for place, location, scale, *_ in target_tiles(networks, rows):
-        noise[:, place] = np.broadcast_to(scale, location.shape)
+    noise = noise_of_networks(networks, rows)
     count, num_targets = num_features(ensemble.spec), rows.y.shape[1]
     directions = np.empty((len(noise), num_targets, count, count), ensemble.spec.dtype)
     squares, own = np.empty(directions.shape[:-1]), np.empty_like(noise)
@@ -66,6 +64,14 @@ def fit_misfit(
     on_all_cores(find, range(len(singles)))
     misfit = Misfit(directions, squares)
     return misfit, misfit_factors(ensemble, misfit, rows.x, (own * np.square(scores), own))
+
+
+def noise_of_networks(networks: Ensemble, rows: NetworkRows) -> Array:
+    """Compute the noise scales of the likelihood of M networks at rows with known targets [M, N, K]."""
+    noise: Array = np.empty((networks.num_draws, *rows.y.shape))
+    for place, location, scale, *_ in target_tiles(networks, rows):
+        noise[:, place] = np.broadcast_to(scale, location.shape)
+    return noise
 
 
 def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, Array, Array, float]:
