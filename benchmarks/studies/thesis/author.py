@@ -8,6 +8,7 @@ the sum of squares, and the prior in full. The learning rate is .001, the other 
 import numpy as np
 
 from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.network import network_outputs
 
 __all__ = ["adam_of_author"]
 
@@ -15,11 +16,11 @@ BATCH_SIZE, RATE, DECAYS, SMALLEST = 32, 1e-3, (0.9, 0.999), 1e-7
 PRIOR_PRECISION = 1e-3
 
 
-def adam_of_author(sizes, x, y, epochs, seed):
-    """The weights that ADAM ends at [P], kernel and bias of each layer in turn.
+def adam_of_author(spec, x, y, epochs, seed):
+    """The weights that ADAM ends at [P].
 
     Args:
-        sizes: Of all layers.
+        spec: ModelSpec of the network.
         x, y: Rows [N, D] and their targets [N], as the network sees them.
         epochs: Passes over all rows.
         seed: Of the start.
@@ -31,7 +32,6 @@ def adam_of_author(sizes, x, y, epochs, seed):
         for values in (x, y, np.ones(len(x)))  # rows that fill the last batch count nothing
     ]
     x, y, counted = (tf.reshape(one, [count, BATCH_SIZE, *one.shape[1:]]) for one in batches)
-    num_weights = sum((above + 1) * below for above, below in zip(sizes, sizes[1:]))
 
     @tf.function(jit_compile=True, autograph=False)
     def descend(theta):
@@ -39,7 +39,8 @@ def adam_of_author(sizes, x, y, epochs, seed):
             batch = number % count
             with tf.GradientTape() as tape:
                 tape.watch(theta)
-                misses = counted[batch] * (y[batch] - network(sizes, theta, x[batch]))
+                outputs = network_outputs(spec, theta[None], tf.transpose(x[batch]))[0, 0]
+                misses = counted[batch] * (y[batch] - outputs)
                 loss = 0.5 * tf.reduce_sum(misses**2)
                 loss += 0.5 * PRIOR_PRECISION * tf.reduce_sum(theta**2)
             gradient = tape.gradient(loss, theta)
@@ -54,17 +55,5 @@ def adam_of_author(sizes, x, y, epochs, seed):
         state = tf.constant(0), theta, nothing, nothing
         return tf.while_loop(lambda number, *_: number < count * epochs, step, state)[1]
 
-    start = np.random.default_rng(seed).standard_normal(num_weights)
+    start = np.random.default_rng(seed).standard_normal(spec.layout.num_weights)
     return descend(tf.constant(start, tf.float32)).numpy()
-
-
-def network(sizes, theta, x):
-    """Outputs [n] of tanh units with these weights [P]."""
-    values, place = x, 0
-    for number, (above, below) in enumerate(zip(sizes, sizes[1:])):
-        kernel = tf.reshape(theta[place : place + above * below], [above, below])
-        place += above * below
-        values = tf.tanh(values) if number else values
-        values = values @ kernel + theta[place : place + below]
-        place += below
-    return values[:, 0]

@@ -102,8 +102,8 @@ def author_start(case, problem, path):
     """The network that the author's ADAM finds [P], kept for the processes that go on with the chain."""
     if not path.exists():
         x, y = problem.train
-        sizes = [5, *case["hidden"], 1]
-        np.save(path, adam_of_author(sizes, x, np.log10(y), case["epochs"], case["seed"]))
+        spec = build(case).spec
+        np.save(path, adam_of_author(spec, x, np.log10(y), case["epochs"], case["seed"]))
     return np.load(path)
 
 
