@@ -1,5 +1,7 @@
 """Tables of run.py."""
 
+import numpy as np
+
 from benchmarks.lib.common import keep, markdown
 
 __all__ = ["report"]
@@ -50,6 +52,7 @@ def _pairs(rows):
         if all(low <= share <= high for share, (low, high) in zip(row["coverage"], BANDS))
     ]
     others = ", ".join(_name(row) for row in rows if row not in held)
+    means = ", ".join(f"{share:.3f}" for share in np.mean([r["coverage"] for r in rows], axis=0))
     again = {row["calibrated"] for row in rows if "calibrated" in row}
     commits = ", ".join(sorted({row["commit"] for row in rows}))
     made = f" They were made at {commits}" + (
@@ -62,7 +65,7 @@ def _pairs(rows):
         "Failed are points without a cross section (-1, NaN).",
         markdown(header, lines),
         f"Median relative error at most 1 %: {exact} of {len(rows)}. Coverage .66 to .71 and .94 to .97: "
-        f"{len(held)} of {len(rows)}{others and f'; not {others}'}. All fits together took "
+        f"{len(held)} of {len(rows)}{others and f'; not {others}'}; on average {means}. All fits together took "
         f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes.{made}",
     ]
 
