@@ -228,8 +228,8 @@ class SampledNetwork(SampledModel):
 
         The epistemic standard deviation of its predictions is 0. With `include_noise`, the standard
         deviation is that of the noise which the network learned. By default some 15 % of the rows are held
-        out, as in `fit_posterior`, and score the search. ADAM is fitted to the other rows. Of the networks
-        on its path, the one that predicts the held-out rows best is kept. This stops short of the maximum
+        out, as in `fit_posterior`, and score the search. ADAM is fitted to the other rows. The
+        network on its path that predicts the held-out rows best is kept. This stops short of the maximum
         of the posterior density, because closer to it the network would follow single rows. Unless there is
         much noise, Levenberg-Marquardt is tried next, and its result is kept if it predicts the held-out
         rows better. It ends with a few iterations on all rows.

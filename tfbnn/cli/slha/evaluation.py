@@ -184,7 +184,7 @@ def run(args: argparse.Namespace) -> int:
     if num_strangers:
         say(
             f"Warning: {num_strangers} of them keep cross sections of another code for the same process "
-            "and energy. Of those with the same order SModelS takes the largest."
+            "and energy. SModelS takes the largest of those with the same order."
         )
     for text in _citations(processes):
         say(f"Cite: {text}")
