@@ -32,8 +32,12 @@ def main(arguments=None):
             f"{given.name} needs {' and '.join(missing)}: benchmarks/data.md says whence, and "
             "TFBNN_DATA names their folder."
         )
-    command = [sys.executable, str(script_of(given.name, study)), *given.options]
-    return subprocess.run(command).returncode
+    script = script_of(given.name, study).relative_to(HERE.parent).with_suffix("")
+    command = [sys.executable, "-m", ".".join(script.parts), *given.options]
+    # Studies import each other by whole names, and the package of this checkout.
+    paths = filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run(command, env=environment).returncode
 
 
 def print_list(studies):

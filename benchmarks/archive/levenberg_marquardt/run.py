@@ -8,11 +8,7 @@ seconds of one, and those that `newton_plan` expects of two cores.
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -11,10 +11,7 @@ import argparse
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import NamedTuple
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import tfbnn
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder

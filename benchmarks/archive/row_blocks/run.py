@@ -9,12 +9,8 @@ benchmarks/results/row_blocks.md; the length that the rule chooses stands in bol
 """
 
 import argparse
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

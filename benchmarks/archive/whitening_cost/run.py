@@ -8,12 +8,8 @@ that makes the column. They take turns in one process; figures are medians, and 
 """
 
 import argparse
-import sys
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

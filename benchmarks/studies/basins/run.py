@@ -8,11 +8,8 @@ left it, for so many minutes at a time; the table is benchmarks/results/basins.m
 
 import argparse
 import dataclasses
-import sys
 import time
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

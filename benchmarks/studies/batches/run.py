@@ -10,12 +10,8 @@ the test rows. Rows are kept as they finish.
 """
 
 import argparse
-import sys
 import time
 from functools import partial
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

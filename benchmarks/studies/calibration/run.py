@@ -10,14 +10,11 @@ are kept beside the table, benchmarks/results/calibration.md.
 """
 
 import argparse
-import sys
 import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

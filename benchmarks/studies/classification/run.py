@@ -10,10 +10,6 @@ splits, 70 % of the rows train. The table is benchmarks/results/classification.m
 
 import argparse
 import itertools
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -5,14 +5,11 @@ Run from a checkout with the extra `cluster`: python -m benchmarks cluster_kills
 
 import argparse
 import os
-import sys
 import tempfile
 import threading
 import time
 import warnings
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

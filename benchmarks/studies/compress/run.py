@@ -8,11 +8,7 @@ played a role in the choice. The same fit is compressed in every line.
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

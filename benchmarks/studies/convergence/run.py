@@ -9,11 +9,7 @@ that the script goes on where it was killed; table and figure are benchmarks/res
 import argparse
 import dataclasses
 import functools
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

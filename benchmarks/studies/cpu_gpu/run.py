@@ -15,11 +15,7 @@ and the figure are made of all of them; --fresh forgets them.
 """
 
 import argparse
-import sys
-from pathlib import Path
 from statistics import median
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import tensorflow as tf
 

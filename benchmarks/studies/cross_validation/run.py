@@ -13,8 +13,6 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
 from benchmarks.lib.resident import HERE, ended_child
 from benchmarks.lib.xla_log import LOGGING, NEXT_PART, compilations

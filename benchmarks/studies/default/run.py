@@ -24,8 +24,6 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 from benchmarks.lib.common import (
     HERE,
     add_common_options,

@@ -11,10 +11,6 @@ Reference: arXiv:2206.07673, figures 7 to 9.
 """
 
 import argparse
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 from benchmarks.lib.common import add_common_options, keep, output_folder
 from benchmarks.lib.store import Store

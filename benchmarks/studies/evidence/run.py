@@ -10,11 +10,7 @@ benchmarks/results/evidence.md.
 
 import argparse
 import dataclasses
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 from scipy import integrate, stats

@@ -14,15 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
-from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.common import HERE, add_common_options, keep, markdown, output_folder
 from benchmarks.lib.store import Store
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 INTRODUCTION = """\
 # Faults that a run folder survives
@@ -85,7 +79,7 @@ def run(module, *arguments):
     """What a program of the tests prints: they fork, which this process had better not."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.support.durability.{module}", *map(str, arguments)],
-        cwd=ROOT,
+        cwd=HERE.parent,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,

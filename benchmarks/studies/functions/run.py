@@ -16,14 +16,10 @@ References:
 """
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 from scipy.stats import qmc

@@ -12,12 +12,9 @@ finished pairs by the present code, without another fit, and scores them anew.
 
 import argparse
 import dataclasses
-import sys
 import time
 import warnings
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

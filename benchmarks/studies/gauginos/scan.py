@@ -12,11 +12,8 @@ import argparse
 import io
 import math
 import os
-import sys
 import tarfile
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

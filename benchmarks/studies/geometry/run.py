@@ -9,10 +9,6 @@ was killed; table and figure are benchmarks/results/geometry.*.
 import argparse
 import dataclasses
 import itertools
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -10,12 +10,8 @@ time: figures are medians of interleaved runs and their ratio.
 """
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -11,10 +11,7 @@ by TensorFlow's log. The table is benchmarks/results/grid_search.md.
 
 import argparse
 import os
-import sys
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 from benchmarks.lib.resident import ended_child

@@ -12,10 +12,6 @@ Reference: arXiv:2206.07673.
 
 import argparse
 import dataclasses
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer

@@ -13,8 +13,6 @@ import threading
 import warnings
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -9,12 +9,8 @@ steps alternate in one process. The other models of the tests follow, for their 
 """
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -10,10 +10,6 @@ Reference: arXiv:2410.22065.
 """
 
 import argparse
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -16,8 +16,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 import numpy as np
 
 from benchmarks.lib.common import (

@@ -6,12 +6,9 @@ Needs Linux and 2.5 GB of disk; --quick needs 50 MB.
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

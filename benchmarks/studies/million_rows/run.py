@@ -17,8 +17,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 import numpy as np
 
 from benchmarks.lib.common import add_common_options, keep, machine, markdown, output_folder

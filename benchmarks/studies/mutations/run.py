@@ -4,11 +4,7 @@ Run from a checkout with the package installed: python -m benchmarks mutations
 """
 
 import os
-import sys
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 from benchmarks.lib.common import keep, markdown
 

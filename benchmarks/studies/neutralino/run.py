@@ -9,11 +9,7 @@ figures are benchmarks/results/neutralino*.
 
 import argparse
 import dataclasses
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -9,11 +9,7 @@ Reference: arXiv:2408.14325.
 """
 
 import argparse
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf

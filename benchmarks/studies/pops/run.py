@@ -9,10 +9,7 @@ table, benchmarks/results/pops.md.
 """
 
 import argparse
-import sys
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -18,8 +18,6 @@ import time
 from pathlib import Path
 from unittest import mock
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 import numpy as np
 
 import tfbnn

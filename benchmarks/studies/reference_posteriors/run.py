@@ -15,12 +15,8 @@ benchmarks/results/reference_posteriors.md.
 
 import argparse
 import dataclasses
-import sys
 import time
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -16,11 +16,7 @@ Reference: arXiv:2410.22065.
 import argparse
 import dataclasses
 import itertools
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -14,10 +14,6 @@ Reference: arXiv:2206.07673.
 import argparse
 import dataclasses
 import itertools
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 from benchmarks.lib.common import add_common_options, keep, output_folder
 from benchmarks.lib.store import Store

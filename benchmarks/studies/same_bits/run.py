@@ -24,8 +24,6 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 import numpy as np
 
 from benchmarks.lib.common import (

@@ -9,12 +9,8 @@ benchmarks/results/sample_speed.md.
 """
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf

@@ -12,11 +12,7 @@ the machine. Run it on one core: that is what `fit_posterior` needs for chains t
 import argparse
 import importlib.util
 import itertools
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

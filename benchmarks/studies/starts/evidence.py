@@ -9,11 +9,7 @@ whose error is estimated from the two; stepping stones of the default ladder. Ea
 
 import argparse
 import itertools
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 from scipy.special import logsumexp, softplus

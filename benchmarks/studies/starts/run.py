@@ -12,13 +12,9 @@ of the targets. Four starts each, everything with compilation, two cores. Rows a
 
 import argparse
 import math
-import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

@@ -23,11 +23,7 @@ import argparse
 import dataclasses
 import itertools
 import math
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 

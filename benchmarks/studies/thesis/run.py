@@ -31,8 +31,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
-
 from benchmarks.lib.common import add_common_options, output_folder
 from benchmarks.lib.store import Store
 from benchmarks.studies.thesis.report import publish

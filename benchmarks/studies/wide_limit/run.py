@@ -15,10 +15,6 @@ Cho and Saul 2009.
 import argparse
 import dataclasses
 import functools
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 import tensorflow as tf

@@ -10,10 +10,6 @@ which variances and bounds.
 """
 
 import argparse
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 from scipy.special import expit

@@ -12,11 +12,7 @@ Reference: arXiv:1910.06539.
 
 import argparse
 import dataclasses
-import sys
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this is a part
 
 import numpy as np
 
