@@ -275,6 +275,11 @@ def test_thesis(run_quickly, tmp_path):
         assert sum(row["residuals"]) == 300 and np.isfinite(row["spread"])
     for name in ("sweeps", "points", "planes"):
         assert (tmp_path / f"thesis-{name}.png").stat().st_size > 5_000
+    work = str(tmp_path / "work")
+    _, rows = run_quickly("thesis", "--inputs", "standardised", "--work", work)
+    assert {row["kernel"] for row in rows} == {"HMC", "NUTS", "ADAM", "mean-field VI"}
+    assert all(sum(row["residuals"]) == 300 and np.isfinite(row["spread"]) for row in rows)
+    assert "## Surrogates" in (tmp_path / "thesis_standardised.md").read_text()
 
 
 def test_infinite(run_quickly):

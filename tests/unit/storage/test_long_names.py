@@ -73,7 +73,7 @@ def test_labels_that_no_file_can_hold_are_refused_before_anything_is_sampled(eng
 def test_what_may_be_fitted_may_be_saved(engine, narrow, tmp_path):
     """The run, its diagnosis and stacking have more to say than what the fit began with."""
     model = tfbnn.BayesianMLP([2, 3, 1])
-    long = "a" * 2400
+    long = "a" * 2490
     fake_fit(model, pd.DataFrame(X, columns=[long, "b"]), Y)
     model.stack_chains(X, Y)
     model.save(tmp_path / "model.h5")
