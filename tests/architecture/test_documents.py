@@ -1,6 +1,8 @@
-"""Documents name what is there: files that they link to, and paths in code spans."""
+"""Documents name what is there: files that they link to, paths in code spans, imports."""
 
+import ast
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "developers" / "decisions"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 FOLDERS = (".ci/", "benchmarks/", "docs/", "tests/", "tfbnn/")
 
@@ -24,6 +27,16 @@ def test_what_a_document_names_exists():
         words = " ".join(CODE_SPAN.findall(text)).split()
         named += [ROOT / word for word in words if word.startswith(FOLDERS)]
         assert [str(path) for path in named if not path.exists()] == [], document
+
+
+def test_the_modules_that_cells_import_exist():
+    for document in DOCUMENTS:
+        for cell in CELL.findall(document.read_text(encoding="utf-8")):
+            code = "\n".join(line for line in cell.splitlines() if not line.startswith(("%", ":")))
+            for node in ast.walk(ast.parse(code)):
+                names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                assert all(find_spec(name) for name in names), (document, names)
 
 
 def test_every_decision_is_in_the_index():
