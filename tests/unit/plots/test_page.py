@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-import tomllib
+from configparser import ConfigParser
 from dataclasses import replace
 from pathlib import Path
 
@@ -307,7 +307,8 @@ def test_a_model_saves_its_report(tmp_path, monkeypatch):
 
 def test_what_a_page_is_made_of_is_installed():
     root = Path(__file__).parents[3]
-    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    settings = ConfigParser()
+    settings.read(root / "setup.cfg")
     package = root / "tfbnn"
     there = {
         path.relative_to(root)
@@ -316,7 +317,7 @@ def test_what_a_page_is_made_of_is_installed():
     }
     told = {
         Path(*name.split("."), pattern)
-        for name, patterns in settings["package-data"].items()
-        for pattern in patterns
+        for name, patterns in settings["options.package_data"].items()
+        for pattern in patterns.split()
     }
     assert there == told

@@ -1,0 +1,3 @@
+from setuptools import setup
+
+setup()  # setup.cfg has the metadata
