@@ -68,6 +68,7 @@ def light(session):
 def docs(session):
     """The documentation site, in `site`: tutorials are executed, and a warning is an error."""
     _run(session, "sphinx", "-W", "--keep-going", "-q", "docs", "site")
+    session.run(sys.executable, "docs/check_site.py", "site")
 
 
 @nox.session(venv_backend="venv")

@@ -6,12 +6,16 @@ Tutorials are MyST notebooks, executed by every build, and a cell that fails fai
 import sys
 from pathlib import Path
 
+from docutils.nodes import SkipNode, math, math_block
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
 
 from tfbnn import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
 from command_reference import markdown  # noqa: E402
+from reference import methods_of  # noqa: E402
 
 project = "tfbnn"
 author = "The tfbnn developers"
@@ -21,13 +25,15 @@ release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 # Paths in the repository, such as a table of a benchmark, are files and not pages of the site.
-suppress_warnings = ["myst.xref_missing"]
+# The functions that templates call cannot be pickled; nothing else of the settings is lost by that.
+suppress_warnings = ["myst.xref_missing", "config.cache"]
 
 nb_execution_mode = "force"
 nb_execution_timeout = 600
@@ -41,16 +47,35 @@ napoleon_use_rtype = False
 # Else the text of "x, y, noise_scale" would be repeated for each of them.
 napoleon_use_param = False
 autodoc_member_order = "bysource"
+autosummary_context = {"methods_of": methods_of}
+templates_path = ["_templates"]
 autodoc_typehints = "none"
 # Backticks in docstrings are code.
 default_role = "code"
 # "auto" in a docstring is a string.
 smartquotes = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"tfbnn {release}"
+html_last_updated_fmt = "%Y-%m-%d"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["llms.txt"]
 # So small that the lines of a report, of 100 columns, fit.
 html_theme_options = {"light_css_variables": {"code-font-size": "0.72rem"}}
+
+
+def inline_formula(translator: HTMLTranslator, node: math) -> None:
+    """Write a formula as MathML, which browsers show without a script from elsewhere."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def displayed_formula(translator: HTMLTranslator, node: math_block) -> None:
+    """Write a displayed formula as MathML."""
+    translator.body.append(tex2mathml(node.astext(), as_block=True))
+    raise SkipNode
 
 
 def show_examples_as_code(
@@ -69,6 +94,7 @@ def add_the_commands(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("source-read", add_the_commands)
     # Before napoleon, which would take the example for prose.
     app.connect("autodoc-process-docstring", show_examples_as_code, priority=400)

@@ -1,4 +1,4 @@
-"""docs/guide/scan.md: its commands run as they stand there, and print what it says but for the numbers."""
+"""The pages of docs/guide about scans: their commands run as printed, with the same output except for the numbers."""
 
 import re
 import shutil
@@ -11,7 +11,13 @@ import pytest
 from tests.support.commands import QUICK
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/guide/scan.md"
+PAGES = (
+    "scan_make",
+    "scan",
+    "scan_files",
+    "scan_errors",
+    "scan_limits",
+)  # in the order of their commands
 NUMBER = re.compile(r"[-+]?\b\d[\d.]*(e[-+]?\d+)?\b|\b(nan|inf)\b")
 # A tiny scan, and fits that end at once; what these print is not compared.
 SMALL = ("points.py scan", "points.py scan --rows 60 --points 30")
@@ -22,8 +28,9 @@ pytestmark = pytest.mark.statistics  # processes that import TensorFlow
 
 
 def transcript():
-    """(command, lines that it prints) of the page; None for lines that are left out there."""
-    for block in re.findall(r"^```\n(\$ .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    """Yield (command, lines that it prints) of the pages."""
+    text = "\n".join((ROOT / f"docs/guide/{page}.md").read_text() for page in PAGES)
+    for block in re.findall(r"^```\n(\$ .*?)^```$", text, re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *lines = part.splitlines()
             lines = [line for line in lines if not re.fullmatch(r"\[.*\]", line)]
@@ -34,7 +41,7 @@ def masked(line):
     return NUMBER.sub("#", line.strip())
 
 
-def test_the_page_shows_what_its_commands_print(tmp_path):
+def test_the_pages_show_what_their_commands_print(tmp_path):
     (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TF_CPP_MIN_LOG_LEVEL": "2"}
     compared, model = 0, None
