@@ -125,19 +125,25 @@ class Predictions:
         return self._excess <= 1.0 if self.coverage else None
 
     @property
-    def text(self) -> str:
-        """The verdict in words, with the numbers."""
+    def in_short(self) -> str:
+        """The verdict in plain words."""
         if not self.coverage:
             return f"Not checked: {self.why}"
         of_target = f" of {shown(self.target)}" if self.target else ""
-        ranks = f", rank correlation with errors {self.rank_correlation:.2f}"
         inner, outer = (f"{100 * self.coverage[k]:.1f}" for k in _SLACK)
         return (
             f"Error bars{of_target} {'hold' if self.ok else 'do not hold'} on "
             f"{self.num_rows} {self.source}: {inner} and {outer} % lie within 1 and 2 sigma (68.3 and "
-            f"95.4 are right), pull width {self.pull_width:.2f}, PIT-KS {self.pit_ks:.3f}"
-            f"{ranks if np.isfinite(self.rank_correlation) else ''}"
+            "95.4 are right)"
         )
+
+    @property
+    def text(self) -> str:
+        """The verdict in words, with all numbers."""
+        numbers = f", pull width {self.pull_width:.2f}, PIT-KS {self.pit_ks:.3f}"
+        if np.isfinite(self.rank_correlation):
+            numbers += f", rank correlation with errors {self.rank_correlation:.2f}"
+        return f"{self.in_short}{numbers if self.coverage else ''}"
 
     @property
     def _excess(self) -> float:

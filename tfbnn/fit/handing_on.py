@@ -102,7 +102,7 @@ class FromPosterior:
     rows, and their log likelihood at the last draw of every chain. For models with up to some 40
     parameters they also make its gradient and Gauss-Newton matrix exact, so that linear models with
     Gaussian noise lose nothing. For other networks the prior is an approximation:
-    `docs/guide/priors.md` has figures.
+    `docs/guide/batches.md` has figures.
 
     A file of the new model contains these rows, inputs and targets. Their size is limited to 32 MB; a
     warning is given if this leaves room for too few rows.

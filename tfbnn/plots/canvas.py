@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from tfbnn.diagnostics.wording import shown
@@ -29,7 +30,8 @@ _CYCLE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 _LINES = ("-", "--", ":", "-.")
 # With more rows, points are rasterised in vector graphics, which would otherwise be too large.
 MOST_VECTORS = 300
-_MOST_CHARACTERS = 40
+# Longer names are cut in the middle, and labels of more letters are broken.
+_MOST_CHARACTERS, _X_LABEL, _Y_LABEL = 26, 38, 28
 # A large panel above a small one, with a common horizontal axis.
 DOUBLE: dict[str, Any] = {"height_ratios": [3, 1], "sharex": "col"}
 _STYLE = {
@@ -59,15 +61,22 @@ def line_looks(count: int) -> list[dict[str, Any]]:
 
 
 def plain(name: str, most: int = _MOST_CHARACTERS) -> str:
-    """Escape a name so that Matplotlib draws it literally, and shorten it if it is long.
+    """Escape a name so that Matplotlib draws it literally, and cut out the middle of a long one.
 
-    In Matplotlib a dollar begins a formula, and a label that begins with an underscore is left out
-    of legends.
+    Long names often differ only at their end. In Matplotlib a dollar begins a formula, and a label
+    that begins with an underscore is left out of legends.
     """
     name = shown(name)
     if len(name) > most:
-        name = f"{name[: most - 1]}…"
+        name = f"{name[: most // 2]}…{name[most // 2 + 1 - most :]}"
     return f"{' ' if name.startswith('_') else ''}{name}".replace("$", r"\$")
+
+
+def add_labels(axis: Axes, x: str, y: str) -> None:
+    """Label the axes, in several lines where one would reach beyond the figure."""
+    # A break within a name could divide an escaped dollar.
+    whole: dict[str, Any] = {"break_long_words": False}
+    axis.set(xlabel=fill(x, _X_LABEL, **whole), ylabel=fill(y, _Y_LABEL, **whole))
 
 
 @contextmanager
@@ -94,17 +103,10 @@ def styled_figure(
             axis.get_minor_ticks(1)
 
 
-def add_legend(axis: Axes, num_columns: int = 1) -> None:
+def add_legend(axis: Axes) -> None:
     """Add a legend above the axes, where it covers nothing."""
-    axis.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-        fontsize="small",
-        ncols=num_columns,
-        columnspacing=0.8,
-        handlelength=1.5,
-    )
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+    axis.legend(**place, borderaxespad=0.2, fontsize="small", handlelength=1.5)
 
 
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.plots import canvas
-from tfbnn.plots.canvas import BLUE, GREY, LIGHT, Figure, plain, styled_figure
+from tfbnn.plots.canvas import BLUE, GREY, LIGHT, Axes, Figure, plain, styled_figure
 from tfbnn.plots.predictions import wilson_interval
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.sampled_model import SampledModel
@@ -59,7 +59,9 @@ def plot_reliability(model: SampledModel, x: ArrayLike, y: ArrayLike) -> Figure:
     found = find_forecasts(model, x, y)
     with styled_figure(2, len(found), (4.6, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, forecasts in enumerate(found):
-            draw_reliability(axes[:, column], forecasts)
+            draw_reliability(axes[0, column], forecasts)
+            draw_counts(axes[1, column], forecasts)
+            axes[0, column].set_xlabel("")
     return figure
 
 
@@ -94,9 +96,8 @@ def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) 
     return Forecasts(of, given.max(axis=1), best == true, accuracy)
 
 
-def draw_reliability(axes: Array, found: Forecasts) -> None:
-    """Draw shares against probabilities on the first of two axes, counts of rows on the second."""
-    upper, lower = axes
+def draw_reliability(axis: Axes, found: Forecasts) -> None:
+    """Draw observed shares against probabilities."""
     bins = np.clip((found.probability * _NUM_BINS).astype(int), 0, _NUM_BINS - 1)
     counts = np.bincount(bins, minlength=_NUM_BINS)
     some = counts > 0
@@ -105,18 +106,23 @@ def draw_reliability(axes: Array, found: Forecasts) -> None:
     low, high = wilson_interval(share, counts[some])
     # By rounding, a share of one may exceed its upper end.
     bars = np.maximum([share - low, high - share], 0.0)
-    upper.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="probabilities that are right")
+    axis.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="probabilities that are right")
     few, label = counts[some] < _FEW_ROWS, "rows of a bin, 68 % interval"
-    for shown, fmt, color, text in [
-        (few, "o", LIGHT, f"fewer than {_FEW_ROWS} rows"),
-        (~few, "o-", BLUE, label),
+    for shown, fmt, color, size, text in [
+        (few, "o", LIGHT, 2, f"fewer than {_FEW_ROWS} rows"),
+        (~few, "o-", BLUE, 5, label),
     ]:
         if shown.any():
-            look = {"fmt": fmt, "color": color, "linewidth": 1, "label": text}
-            upper.errorbar(given[shown], share[shown], yerr=bars[:, shown], **look)
-    upper.set(xlim=(0, 1), ylim=(-0.02, 1.02), ylabel="observed share")
-    upper.set_title(f"accuracy {found.accuracy:.3g}, {len(bins)} rows")
-    upper.legend(loc="lower right")
-    lower.stairs(counts, np.linspace(0.0, 1.0, _NUM_BINS + 1), color=BLUE, fill=True, alpha=0.75)
-    lower.set(xlabel=found.of, ylabel="rows")
-    lower.locator_params(axis="y", integer=True)
+            look: Any = {"fmt": fmt, "color": color, "markersize": size, "linewidth": size / 5}
+            axis.errorbar(given[shown], share[shown], bars[:, shown], **look, label=text)
+    axis.set(xlim=(0, 1), ylim=(-0.02, 1.02))
+    axis.set_title(f"accuracy {found.accuracy:.3g}, {len(bins)} rows")
+    canvas.add_labels(axis, found.of, "observed share")
+    axis.legend(loc="best", fontsize="small")
+
+
+def draw_counts(axis: Axes, found: Forecasts) -> None:
+    """Draw a histogram of the probabilities."""
+    axis.hist(found.probability, _NUM_BINS, range=(0.0, 1.0), color=BLUE, alpha=0.75)
+    canvas.add_labels(axis, found.of, "rows")
+    axis.locator_params(axis="y", integer=True)

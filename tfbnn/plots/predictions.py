@@ -48,7 +48,9 @@ def plot_truth(
     truths = find_truths(model, x, y, known_of_rows(model.spec, noise_scale, offset))
     with canvas.styled_figure(2, len(truths), (5.2, 2.8), **canvas.DOUBLE) as (figure, axes):
         for column, truth in enumerate(truths):
-            draw_truth(axes[:, column], truth)
+            draw_truth(axes[0, column], truth)
+            draw_truth(axes[1, column], truth, is_off=True)
+            axes[0, column].set_xlabel("")
     return figure
 
 
@@ -71,10 +73,7 @@ class Truth(NamedTuple):
 
 
 def find_truths(
-    model: SampledModel,
-    x: ArrayLike,
-    y: ArrayLike,
-    known: ArrayLike | None,
+    model: SampledModel, x: ArrayLike, y: ArrayLike, known: ArrayLike | None
 ) -> list[Truth]:
     """Compute the values and predictions of each target for `plot_truth`."""
     rows, _ = canvas.checked_rows(model, x, y, known)
@@ -90,39 +89,36 @@ def find_truths(
     ]
 
 
-def draw_truth(axes: Array, truth: Truth) -> None:
-    """Draw predictions on the first of two axes, and residuals on the second."""
-    upper, lower = axes
-    values, middle = truth.values, truth.quantiles[1]
-    ends = [min(values.min(), middle.min()), max(values.max(), middle.max())]
-    upper.plot(ends, ends, color=GREY, linewidth=1, zorder=3, label="prediction = truth")
-    label = "median and central 68 %, noise included"
-    if len(values) < truth.num_rows:
-        label += f"; {len(values)} of {truth.num_rows} rows"
-    _draw_points(upper, values, truth.quantiles, label)
-    lower.axhline(0.0, color=GREY, linewidth=1, zorder=3)
+def draw_truth(axis: Axes, truth: Truth, is_off: bool = False) -> None:
+    """Draw predictions against known values.
+
+    Args:
+        axis: Axes to draw on.
+        truth: Known values and predictions.
+        is_off: Whether to draw how far predictions are off; in decades for targets learned as log10.
+    """
+    values, found, name, label = truth.values, truth.quantiles, plain(truth.name), None
     if truth.is_log:
-        upper.set(xscale="log", yscale="log")
-        residuals = np.log10(truth.quantiles / values)
-        lower.set_ylabel("log10(pred. / true)")
+        axis.set(xscale="log", yscale="linear" if is_off else "log")
+    if is_off:
+        found = np.log10(found / values) if truth.is_log else found - values
+        axis.axhline(0.0, color=GREY, linewidth=1, zorder=3)
     else:
-        residuals = truth.quantiles - values
-        lower.set_ylabel("pred. - true")
-    _draw_points(lower, values, residuals)
-    upper.set_ylabel(f"predicted {plain(truth.name)}")
-    canvas.add_legend(upper)
-    lower.set_xlabel(f"true {plain(truth.name)}")
-
-
-def _draw_points(axis: Axes, x: Array, quantiles: Array, label: str | None = None) -> None:
-    low, middle, high = quantiles
+        ends = [min(values.min(), found[1].min()), max(values.max(), found[1].max())]
+        axis.plot(ends, ends, color=GREY, linewidth=1, zorder=3, label="prediction = truth")
+        label = "median and central 68 %, noise included"
+        if len(values) < truth.num_rows:
+            label += f"; {len(values)} of {truth.num_rows} rows"
+    low, middle, high = found
     # By rounding, a bound may pass the median, and Matplotlib refuses bars of negative length.
     bars = np.maximum([middle - low, high - middle], 0.0)
     marks: dict[str, Any] = {"fmt": "o", "markersize": 2.5, "markeredgewidth": 0, "color": BLUE}
-    marks |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6}
-    axis.errorbar(
-        x, middle, yerr=bars, **marks, rasterized=len(x) > canvas.MOST_VECTORS, label=label
-    )
+    marks |= {"ecolor": BLUE, "elinewidth": 0.7, "alpha": 0.6, "label": label}
+    axis.errorbar(values, middle, yerr=bars, **marks, rasterized=len(values) > canvas.MOST_VECTORS)
+    off = "log10(pred. / true)" if truth.is_log else "pred. - true"
+    canvas.add_labels(axis, f"true {name}", off if is_off else f"predicted {name}")
+    if not is_off:
+        canvas.add_legend(axis)
 
 
 def plot_pulls(
@@ -175,10 +171,10 @@ def draw_pulls(axis: Axes, pull: Array, name: str) -> None:
     axis.hist(shown, edges.tolist(), weights=weights, color=BLUE, alpha=0.75, label=label)
     normal = np.exp(-0.5 * grid**2) / math.sqrt(2 * math.pi)
     axis.plot(grid, normal, color=ORANGE, label="standard normal")
-    axis.margins(y=0.3)  # room for the legend above the curve
-    axis.set_xlabel(f"pull of {plain(name)}: (true - mean) / stddev")
+    axis.margins(y=0.5)  # room for the legend above the curve
+    canvas.add_labels(axis, f"pull of {plain(name)}: (true - mean) / stddev", "density")
     title = f"mean of the pull {pull.mean():.2f}, width {pull.std():.2f}, {len(pull)} rows"
-    axis.set(ylabel="density", title=title)
+    axis.set_title(title)
     axis.legend(loc="upper left")
 
 

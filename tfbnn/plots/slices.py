@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _PER_LINE = 3
 # letters than the second limit is cut, as it would leave no height for the panel.
 _LONG_NAMES = 24
 _LONG_NAME = 20
+# With more letters, the name of an input below its panel is cut.
+_LONGEST = 38
 # With more inputs, there is no room for their names.
 _MAX_INPUTS = 40
 
@@ -35,7 +38,11 @@ def plot_slices(
     noise_scale: ArrayLike | None = None,
     offset: ArrayLike | None = None,
 ) -> Figure:
-    """Plot predictions along one input at a time, with the other inputs at their medians.
+    """Plot predictions along one input at a time, with the other inputs held fixed.
+
+    The other inputs are at their medians. If that point is outside the training inputs, such as
+    mixings that unitarity forbids, they are those of the row nearest to the medians. The title of
+    the legend says so.
 
     The panels of each target are in rows of three. A column of text or flags has one panel, with a
     point and bars for every value, or for the twenty most frequent values if there are more. In
@@ -49,15 +56,15 @@ def plot_slices(
     prediction.
 
     Inputs beyond those of the fit are shaded. A bar below marks other points outside the training
-    inputs, such as mixings, which cannot all be at their medians. With more than six inputs, the
+    inputs, such as mixings, which do not vary alone. With more than six inputs, the
     six most relevant ones are shown if the prior has a scale per input, otherwise the first six.
     Inputs that were constant in the fit are left out. A column of text counts as one input, as
     relevant as the most relevant of its values.
 
     Args:
         model: A fitted `BayesianMLP`.
-        x: Inputs [N, D] that give the medians and most frequent values. Default: the reference rows
-            saved with the model.
+        x: Inputs [N, D] that give the medians and most frequent values, or the row near them.
+            Default: the reference rows saved with the model, which are training rows.
         y: Targets [N, K] or [N] of x, drawn as points if the model has one input. With more inputs
             they are not drawn, as the rows do not lie on the slice.
         noise_scale: Known standard deviations of the rows in the units of y, or None.
@@ -82,13 +89,10 @@ def plot_slices(
         for axis in axes.flat:
             for handle, label in zip(*axis.get_legend_handles_labels()):
                 named.setdefault(label, handle)
-        figure.legend(
-            named.values(),
-            named.keys(),
-            loc="outside upper left",
-            ncols=2 * num_columns,
-            fontsize="small",
-        )
+        title = fill(f"other inputs {pieces[0].line.held}", 40 * num_columns)
+        look: Any = {"loc": "outside upper left", "ncols": 2 * num_columns, "fontsize": "small"}
+        look["title"] = title if model.posterior.num_columns > 1 else None
+        figure.legend(named.values(), named.keys(), **look, alignment="left")
     return figure
 
 
@@ -106,8 +110,8 @@ def draw_slice(axis: Axes, piece: Slice) -> None:
     if piece.is_log[1]:
         axis.set_yscale("log")
     left_out = f" ({len(line.values)} of {len(line.values) + line.num_left_out} values)"
-    axis.set_xlabel(plain(line.input) + (left_out if line.num_left_out else ""))
-    axis.set_ylabel(piece.label)
+    name = plain(line.input, _LONGEST) + (left_out if line.num_left_out else "")
+    canvas.add_labels(axis, name, piece.label)
 
 
 def _draw_curves(axis: Axes, piece: Slice) -> None:
@@ -186,8 +190,9 @@ def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
     axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
     axis.set_yticks(places, [plain(relevance.names[index]) for index in order])
-    axis.invert_yaxis()
+    axis.set_ylim(len(order) - 0.5, -0.5)
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)
     per_unit = "" if relevance.standardized else " per unit of the input"
-    axis.set_xlabel(f"scale of the input's weights{per_unit},\nmedian and central 68 %")
+    label = f"scale of the input's weights{per_unit},\nmedian and central 68 %"
+    axis.set_xlabel(label, loc="right")  # else long names push it beyond the figure

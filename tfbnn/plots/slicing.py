@@ -49,7 +49,7 @@ class Curve(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Inputs along one column of the user's table, with all other columns at their centre.
+    """Inputs along one column of the user's table, with all other columns held fixed.
 
     Attributes:
         x: Inputs [n, D] in original units.
@@ -59,6 +59,7 @@ class Line(NamedTuple):
             many.
         ends: Range of the column in the training rows; for text or flags the first and last
             position.
+        held: Place of the other columns, in words.
     """
 
     x: Array
@@ -67,6 +68,7 @@ class Line(NamedTuple):
     names: tuple[str, ...] | None
     num_left_out: int
     ends: tuple[float, float]
+    held: str = ""
 
 
 class Slice(NamedTuple):
@@ -98,10 +100,7 @@ class Slice(NamedTuple):
 
 
 def find_slices(
-    model: SampledModel,
-    x: ArrayLike | None,
-    y: ArrayLike | None,
-    noise_scale: ArrayLike | None,
+    model: SampledModel, x: ArrayLike | None, y: ArrayLike | None, noise_scale: ArrayLike | None
 ) -> list[tuple[Slice, ...]]:
     """Compute the slices of `plot_slices`: for each target, one slice per chosen column."""
     ensemble = model.posterior
@@ -114,14 +113,14 @@ def find_slices(
         if ensemble.spec.num_inputs == 1 and not ensemble.spec.has_classes:
             shown = evenly_spaced(len(rows.x), _MAX_ROWS)
             points = rows.x[shown, 0], rows.y[shown]
-    median, centre, counts = _find_centre(ensemble, seen)
+    median, centre, counts, held = _find_centre(ensemble, seen)
     lines = [
         _along_numbers(ensemble, column, place.start, median, centre)
         if column.kind == NUMBERS
         else _along_words(column, place, centre, counts[column.name])
         for column, place in _chosen_columns(ensemble)
     ]
-    return list(zip(*(_slices_along(model, line, points) for line in lines)))
+    return list(zip(*(_slices_along(model, line._replace(held=held), points) for line in lines)))
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
@@ -147,14 +146,16 @@ def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     return columns[:_MAX_INPUTS]
 
 
-def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[str, Array]]:
+def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[str, Array], str]:
     """Find the centre [D] of inputs [N, D], both on the scale that the network sees.
 
     Returns:
         (Medians of the inputs; centre in original units, with columns of text and flags at their
-        most frequent value; counts of the values of these columns, by column name).
+        most frequent value; counts of the values of these columns, by column name; place of the
+        centre in words).
 
     For a text column, the medians of its inputs do not form a value: most often all of them are 0.
+    A centre outside the training inputs is replaced by the row nearest to the medians.
     """
     median = np.median(seen, axis=0)
     x, rows = ensemble.x_pipeline.inverse(median[None])[0], ensemble.x_pipeline.inverse(seen)
@@ -164,9 +165,15 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
             codes = column.codes
             # An array without names may hold any numbers, so each row counts for the nearest value.
             away = [np.sum((rows[:, place] - code) ** 2, axis=1) for code in codes]
-            counts[column.name] = np.bincount(np.argmin(away, axis=0), minlength=len(codes))
-            x[place] = codes[np.argmax(counts[column.name])]
-    return median, x, counts
+            nearest = np.argmin(away, axis=0)
+            counts[column.name] = np.bincount(nearest, minlength=len(codes))
+            x[place], rows[:, place] = codes[np.argmax(counts[column.name])], codes[nearest]
+    held = "at their medians" + ", text and flags at their most frequent values" * bool(counts)
+    if _outside(ensemble, x[None])[0]:
+        held = "as in the row nearest to their medians, which are far from all rows"
+        away = (seen - median) / np.where(np.ptp(seen, axis=0) > 0, seen.std(axis=0), 1.0)
+        x = rows[np.argmin(np.linalg.norm(away, axis=1))]
+    return median, x, counts, held
 
 
 def _along_numbers(

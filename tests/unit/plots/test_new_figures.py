@@ -16,13 +16,15 @@ from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.plots.canvas import styled_figure
 from tfbnn.plots.classes import Forecasts, draw_reliability
 from tfbnn.plots.page.content import WIDTH
-from tfbnn.plots.predictions import wilson_interval
+from tfbnn.plots.page.sections import _draw
+from tfbnn.plots.predictions import draw_truth, find_truths, wilson_interval
 from tfbnn.plots.slices import draw_relevance
 from tfbnn.plots.slicing import find_slices
 from tfbnn.priors import Normal
 
 pytest.importorskip("matplotlib")
 from matplotlib import rc_context  # noqa: E402
+from matplotlib.legend import Legend  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 
@@ -41,14 +43,16 @@ def draw(figure):
 
 
 def check_labels_are_whole(figure):
-    """No title or label of an axis reaches beyond the figure."""
+    """No title, label or legend reaches beyond the figure."""
     figure.draw_without_rendering()
+    texts = [text for legend in figure.findobj(Legend) for text in legend.findobj(Text)]
     for axis in figure.axes:
-        for text in (axis.xaxis.label, axis.yaxis.label, axis.title, axis._left_title):
-            extent = text.get_window_extent()
-            assert not text.get_text() or (
-                figure.bbox.x0 <= extent.x0 and extent.x1 <= figure.bbox.x1
-            ), text.get_text()
+        texts += [axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_yticklabels()[1:-1]]
+    outer = figure.bbox.padded(1)
+    for text in texts:
+        (x0, y0), (x1, y1) = text.get_window_extent().get_points()
+        is_inside = outer.contains(x0, y0) and outer.contains(x1, y1)
+        assert is_inside or not text.get_text(), text.get_text()
 
 
 def labels(legend):
@@ -74,7 +78,7 @@ def test_reliability_of_two_classes_is_that_of_the_second():
         inside = bins == number
         assert place == pytest.approx(given[inside].mean())
         assert share == pytest.approx(came_true[inside].mean())
-    assert lower.patches[0].get_data().values.sum() == 400
+    assert sum(bar.get_height() for bar in lower.patches) == 400
     first = bins == bins.min()
     bar = upper.collections[0].get_segments()[0][:, 1]
     assert bar == pytest.approx(wilson_interval(shares[0], np.sum(first)), abs=1e-12)
@@ -84,9 +88,10 @@ def test_reliability_of_two_classes_is_that_of_the_second():
 def test_bins_of_few_rows_are_told_apart():
     given = np.concatenate([np.full(20, 0.05), np.full(4, 0.55), np.full(5, 0.95)])
     with styled_figure(2, 1, (4.6, 2.8)) as (_, axes):
-        draw_reliability(axes[:, 0], Forecasts("p", given, given > 0.5, 0.9))
+        draw_reliability(axes[0, 0], Forecasts("p", given, given > 0.5, 0.9))
     _, few, many = axes[0, 0].lines
     assert few.get_color() != many.get_color() and few.get_linestyle() == "None"
+    assert few.get_markersize() < many.get_markersize() / 2
     assert few.get_xdata() == pytest.approx([0.55])
     assert many.get_xdata() == pytest.approx([0.05, 0.95]) and many.get_linestyle() == "-"
 
@@ -300,24 +305,39 @@ def test_slices_through_what_the_rows_cannot_be_say_so():
     rows = np.column_stack([mixings, generator.uniform(100.0, 900.0, size=100)])
     ensemble = synthetic_ensemble((4, 5, 1), x_transform=None, row_noise=True)
     ensemble = replace(ensemble, training_inputs=summarise_inputs(rows), x_reference=rows)
-    figure = plots.plot_slices(BayesianMLP.from_ensemble(ensemble))
-    assert "outside the training inputs" in labels(figure.legends[0])
+    (legend,) = plots.plot_slices(BayesianMLP.from_ensemble(ensemble)).legends
+    assert "outside the training inputs" in labels(legend)
+    assert "row nearest to their medians" in legend.get_title().get_text()
     mixed, *_, mass = find_slices(BayesianMLP.from_ensemble(ensemble), None, None, None)[0]
-    assert 0.9 < mixed.share_outside < 1 and mass.share_outside == 1
+    assert 0.5 < mixed.share_outside < 1 and mass.share_outside == 0
+    assert np.isclose(mass.line.x[0, :3], rows[:, :3]).all(axis=1).any()
     free = generator.uniform(-1.0, 1.0, size=(100, 4))
     ensemble = replace(ensemble, training_inputs=summarise_inputs(free), x_reference=free)
     figure = plots.plot_slices(BayesianMLP.from_ensemble(ensemble))
     assert "outside the training inputs" not in labels(figure.legends[0])
+    assert figure.legends[0].get_title().get_text() == "other inputs at their medians"
 
 
 def test_no_label_is_cut():
-    names = ("m_chi10_GeV", "m_chi20_GeV", "N11", "N12", "N13", "N14")
-    model = noiseless(layer_sizes=(6, 5, 1), feature_names=names, prior=[ARD_FIRST, Normal(0.7)])
+    names = ("m_chi10_GeV", "m_chi20_GeV", "N11", "N12", "N13", "a_long_name_of_a_column_" * 3)
+    named = {"feature_names": names, "provenance": {"target_names": [names[-1]]}}
+    model = noiseless(layer_sizes=(6, 5, 1), prior=[ARD_FIRST, Normal(0.7)], **named)
     for plot in (plots.plot_slices, plots.plot_relevance):
         check_labels_are_whole(plot(model))
-    with styled_figure(1, 1, (WIDTH, 2.5)) as (figure, axes):  # as in a page
-        draw_relevance(axes[0, 0], model.relevance())
-        check_labels_are_whole(figure)
+    rows, known = make_rows(30, 6, 1), {"noise_scale": np.full(30, 0.1)}
+    for plot in (plots.plot_truth, plots.plot_pulls, plots.plot_coverage):
+        check_labels_are_whole(plot(model, *rows, **known))
+    (truth,) = find_truths(model, *rows, np.full((30, 1), 0.1))
+    piece = find_slices(model, None, None, None)[0][-1]
+    for draw_it, content in (
+        (draw_relevance, (model.relevance(),)),
+        (draw_truth, (truth,)),
+        (draw_truth, (truth, True)),
+        (_draw, (piece,)),
+    ):
+        with styled_figure(1, 1, (WIDTH, 3.0)) as (figure, axes):  # as in a page
+            draw_it(axes[0, 0], *content)
+            check_labels_are_whole(figure)
 
 
 def test_labels_are_no_latex_whatever_the_users_style():

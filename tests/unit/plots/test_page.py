@@ -69,7 +69,7 @@ def test_a_page_has_every_section_in_order(regression):
         "settings",
     ]
     images = found.named("img")
-    assert len(images) == 9 and len(found.named("figure")) == 9
+    assert len(images) == 10 and len(found.named("figure")) == 10
     assert all(len(image["alt"]) > 20 for image in images)
     assert len(found.named("h1")) == 1 and found.named("html") == [{"lang": "en"}]
     words = found.words()
@@ -145,17 +145,22 @@ def test_what_cannot_be_made_says_so():
     unsampled = Subject(model_of(provenance={"not_sampled": "one network"}))
     with pytest.warns(UserWarning, match="not sampled"):
         assert sections.verdict(unsampled).tone == "open"
-        section = sections.convergence(unsampled)
-        assert not section.drawings and "not sampled" in section.notes[0]
+        assert sections.convergence(unsampled).notes == ["There are no chains to compare."]
         late = model_of(provenance={"not_sampled": "networks: max_seconds=9 are spent"})
         shell = Interface(is_command_line=True, folder="bnn.h5.run")
         found = sections.verdict(Subject(late, interface=shell))
-    ended = Subject(model_of(provenance={"not_sampled": "pretrained networks: stopped"}))
-    with pytest.warns(UserWarning, match="not sampled"):
-        for make in (sections.predictions, sections.slices):
-            assert make(ended).notes == [sections._NO_DRAWS]
     assert found.headline == "not sampled"
     assert found.findings[0][2] == "tfbnn resume bnn.h5.run --max-seconds 30 -o bnn.h5"
+
+
+@pytest.mark.parametrize("until, step", [("max_seconds=9", "max_seconds=30"), (None, "fit again")])
+def test_a_page_without_draws_says_why_once(until, step):
+    reason = f"{until} was reached" if until else "the run was stopped"
+    origin = {"not_sampled": f"pretrained networks: {reason}", "ended": reason, "until": until}
+    text, found = made(model_of(provenance=origin), make_rows(80, 2, 1))
+    words = found.words()
+    assert words.count(reason) == 1 and "<title>bnn.h5: not sampled</title>" in text
+    assert step in words.partition("Next")[2] and not found.named("img")
 
 
 def test_what_is_stored_is_shown():
@@ -180,8 +185,8 @@ def test_what_is_stored_is_shown():
 @pytest.mark.parametrize(
     "settings, num_drawings",
     [
-        ({"layer_sizes": (2, 4, 3), "likelihood": Categorical()}, 1),
-        ({"layer_sizes": (2, 4, 2), "likelihood": Bernoulli()}, 2),
+        ({"layer_sizes": (2, 4, 3), "likelihood": Categorical()}, 2),
+        ({"layer_sizes": (2, 4, 2), "likelihood": Bernoulli()}, 4),
     ],
     ids=["three classes", "two targets"],
 )
@@ -190,7 +195,7 @@ def test_a_classifier_has_reliability_in_place_of_pulls(settings, num_drawings):
     x, y = make_rows(60, 2, model.spec.num_targets)
     subject = Subject(model, KnownRows(x, np.array(model.classes)[(y > 3.0).astype(int)]))
     section = sections.pulls(subject)
-    assert section.notes[0].startswith("Pulls are of targets that are numbers")
+    assert section.notes[0].startswith("Pulls are for numeric targets")
     assert len(section.drawings) == num_drawings
     scores = sections.predictions(subject)
     assert not scores.drawings and "Accuracy" in [row[0] for row in scores.tables[0].rows]
@@ -223,9 +228,11 @@ def test_rows_that_the_fit_has_not_seen_judge_the_predictions():
     subject = Subject(model, KnownRows(x[60:], y[60:]))
     found = sections.verdict(subject)
     assert found.headline == "calibrated predictions" and found.tone == "fair"
-    (_, chains), (_, predictions) = found.answers
-    assert chains.startswith("no. ")
-    assert predictions.startswith("yes. Error bars hold on 60 held-out rows: ")
+    (chains, _), (ok, text) = found.answers
+    assert not chains and ok and text.startswith("Error bars hold on 60 held-out rows: ")
+    boxes = page_text(Page("bnn", "", found, [])).split('<div class="answer ')[1:]
+    assert [box.partition('"')[0] for box in boxes] == ["poor", "good"]
+    assert all(len(box.partition("</div>")[0].split()) <= 40 for box in boxes)
     digests = row_digests(Rows(x[60:], y[60:], None, None))
     ensemble = replace(model.posterior, row_digests=digests)
     seen = Subject(BayesianMLP.from_ensemble(ensemble), KnownRows(x[60:], y[60:]))
@@ -274,7 +281,7 @@ def test_slices_of_text_say_where_the_others_are():
     subject = Subject(BayesianMLP.from_ensemble(coded_ensemble()))
     section = sections.slices(subject)
     captions = [drawing.caption for drawing in section.drawings]
-    others = ", other columns at their medians, of text and flags at their most frequent values."
+    others = ", the other columns at their medians, text and flags at their most frequent values."
     assert captions[:2] == [
         f"Predictions of y along mass{others}",
         f"Predictions of y at each value of colour{others}",

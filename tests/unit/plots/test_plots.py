@@ -185,5 +185,5 @@ def test_without_matplotlib(model, monkeypatch):
 def test_labels_are_drawn_letter_by_letter():
     assert plain("a$b$") == r"a\$b\$"
     assert plain("_y") == " _y"
-    assert plain("x" * 60) == "x" * 39 + "…"
+    assert plain("x" * 30 + "y" * 30) == "x" * 13 + "…" + "y" * 12
     assert plain("a\x1b[2J\u202e") == r"'a\x1b[2J\u202e'"

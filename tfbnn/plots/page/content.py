@@ -8,10 +8,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from tfbnn.diagnostics.verdict import CALIBRATED, FOR_MEANS, NOT_YET, USABLE
-from tfbnn.plots.canvas import DOUBLE, styled_figure
+from tfbnn.plots.canvas import styled_figure
 from tfbnn.plots.page.subject import Subject
 
 # Width of a figure with one column in inches, about the width of a phone.
@@ -72,13 +70,13 @@ class Verdict(NamedTuple):
     Attributes:
         headline: One of the VERDICTS, or a text that there is no verdict yet.
         meaning: Meaning of the verdict, in a sentence or two.
-        answers: Labels and verdicts on chains and predictions.
+        answers: Verdicts on chains and on predictions: whether they pass, or None, and the reason.
         findings: Problems, each with its meaning and the next step.
     """
 
     headline: str
     meaning: str
-    answers: Sequence[tuple[str, str]] = ()
+    answers: Sequence[tuple[bool | None, str]]
     findings: Sequence[tuple[str, str, str]] = ()
 
     @property
@@ -133,23 +131,18 @@ def section(anchor: str, title: str) -> Callable[[Callable[[Subject], Parts]], M
     return decorated
 
 
-def drawing(
-    caption: str, height: float, draw: Callable[..., None], *content: Any, is_double: bool = False
-) -> Drawing:
+def drawing(caption: str, height: float, draw: Callable[..., None], *content: Any) -> Drawing:
     """Draw a figure for a page.
 
     Args:
         caption: As in `Drawing`.
         height: Height in inches.
-        draw: Function that is called with the axes, or with two axes, one above the other, and with
-            the content.
+        draw: Function that is called with the axes and the content.
         *content: Further arguments of `draw`.
-        is_double: Whether there are two axes.
     """
-    options = DOUBLE if is_double else {}
-    num_rows, stream = 1 + is_double, io.BytesIO()
-    with styled_figure(num_rows, 1, (WIDTH, height / num_rows), **options) as (figure, axes):
-        draw(np.squeeze(axes)[()], *content)
+    stream = io.BytesIO()
+    with styled_figure(1, 1, (WIDTH, height)) as (figure, axes):
+        draw(axes[0, 0], *content)
         with warnings.catch_warnings():
             # The fonts of the reader's browser differ from those that measure the text here.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")

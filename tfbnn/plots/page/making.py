@@ -56,11 +56,13 @@ def page_of_model(subject: Subject, title: str) -> Page:
         # The page states once what a model warns about at each use, such as draws of an unfinished
         # run.
         warnings.simplefilter("ignore", UserWarning)
+        is_unfinished = subject.ensemble.provenance.is_unfinished
+        makers = (sections.fitted, sections.settings) if is_unfinished else SECTIONS
         return Page(
             title,
             f"Bayesian neural network {subject.ensemble.spec.architecture_text}",
             sections.verdict(subject),
-            [make(subject) for make in SECTIONS],
+            [make(subject) for make in makers],
         )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfbnn.diagnostics.verdict import MEANINGS, NO_CHAINS, NOT_SAMPLED, answer_lines
+from tfbnn.diagnostics.verdict import MEANINGS, NOT_SAMPLED
 from tfbnn.diagnostics.wording import counted, percent
-from tfbnn.plots.canvas import Axes, add_legend
+from tfbnn.plots.canvas import Axes
 from tfbnn.plots.chains import draw_rhats, draw_sizes
-from tfbnn.plots.classes import draw_reliability, find_forecasts
+from tfbnn.plots.classes import draw_counts, draw_reliability, find_forecasts
 from tfbnn.plots.page.content import PageTable, Part, Parts, Verdict, drawing, section
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
@@ -22,27 +22,24 @@ from tfbnn.spec.summary import spec_facts, weight_table
 MOST_TARGETS, _MOST_INPUTS = 6, 40
 # Smallest share of a slice outside the training inputs that its caption mentions.
 _LEAST_OUTSIDE = 0.1
-_NO_DRAWS = "The run ended before its first draw: its networks have no error bars."
+_STOPPED = "The run was stopped before sampling began", "", "resume its run folder, or fit again"
 
 
 def verdict(subject: Subject) -> Verdict:
     """Return the verdict on the predictions, with remedies for the problems found."""
     diagnosis, ensemble = subject.diagnosis, subject.ensemble
     if diagnosis is None:
-        is_sampled = ensemble.provenance.not_sampled is None
-        headline = "no chains to judge" if is_sampled else NOT_SAMPLED
-        answers = answer_lines(NO_CHAINS, subject.held_out)
-        findings = []
-        if subject.advice.is_out_of_time and not is_sampled:
-            remedy = subject.advice.more_time()
-            findings.append(("Time was over before sampling began", "", remedy))
-        return Verdict(headline, f"{ensemble.no_chains}.", answers, findings)
-    findings = [
-        (problem.what, problem.why, problem.remedy.words(subject.advice))
-        for problem in diagnosis.problems
-    ]
-    answers = answer_lines(diagnosis.chains, diagnosis.predictions)
-    return Verdict(diagnosis.verdict, MEANINGS[diagnosis.verdict], answers, findings)
+        answers = (None, str(ensemble.no_chains)), (subject.held_out.ok, subject.held_out.in_short)
+        headline = NOT_SAMPLED if ensemble.provenance.not_sampled else "no chains to judge"
+        findings = [_STOPPED] if ensemble.provenance.is_unfinished else []
+        if subject.advice.is_out_of_time and headline == NOT_SAMPLED:
+            findings = [("Time was over before sampling began", "", subject.advice.more_time())]
+        return Verdict(headline, MEANINGS.get(headline, ""), answers, findings)
+    problems, advice = diagnosis.problems, subject.advice
+    findings = [(one.what, one.why, one.remedy.words(advice)) for one in problems]
+    chains, found, headline = diagnosis.chains, diagnosis.predictions, diagnosis.verdict
+    told = (chains.ok, chains.text), (found.ok, found.in_short)
+    return Verdict(headline, MEANINGS[headline], told, findings)
 
 
 @section("fitted", "What was fitted")
@@ -51,8 +48,10 @@ def fitted(subject: Subject) -> Parts:
     ensemble, provenance = subject.ensemble, subject.ensemble.provenance
     if provenance.num_training_rows is not None:
         yield "Rows of the fit", str(provenance.num_training_rows)
-    yield from known.draw_facts(ensemble)
-    yield from (line for line in spec_facts(ensemble.spec) if line[0] != "Transforms")
+    # The verdict gives the reason why there are no draws.
+    told_apart = ("Transforms", "Draws") if provenance.is_unfinished else ("Transforms",)
+    lines = (*known.draw_facts(ensemble), *spec_facts(ensemble.spec))
+    yield from (line for line in lines if line[0] not in told_apart)
     yield from known.column_facts(ensemble)
     yield PageTable("Layers", *weight_table(ensemble.spec))
     chosen = [(choice.what, choice.chosen, choice.why) for choice in provenance.choices or ()]
@@ -68,7 +67,7 @@ def convergence(subject: Subject) -> Parts:
     """Yield R-hat and effective sample sizes, those of the function first."""
     diagnosis = subject.diagnosis
     if diagnosis is None:
-        yield f"{subject.ensemble.no_chains}, so there is no convergence to check."
+        yield "There are no chains to compare."
         return
     yield from diagnosis.facts()
     rhats = "R-hat of the predictions at the reference inputs. 1 means that the chains agree."
@@ -81,8 +80,8 @@ def convergence(subject: Subject) -> Parts:
 def predictions(subject: Subject) -> Parts:
     """Yield scores, and figures of predictions against targets."""
     ensemble, rows = subject.ensemble, subject.rows
-    if ensemble.provenance.is_unfinished or rows is None:
-        yield _NO_DRAWS if ensemble.provenance.is_unfinished else _no_rows(subject)
+    if rows is None:
+        yield _no_rows(subject)
         return
     yield "Rows that took part in the fit flatter it: judge a model by others."
     scores = subject.model.evaluate(rows.x, rows.y, **as_argument(ensemble.spec, rows.known))
@@ -94,15 +93,15 @@ def predictions(subject: Subject) -> Parts:
     ]
     yield PageTable(f"Scores of {rows.source}", ("", *names, ""), table)
     if ensemble.spec.has_classes:
-        yield "Of classes, probabilities are held against what came true below."
+        yield "The next section compares probabilities with observed shares."
         return
     truths = find_truths(subject.model, rows.x, rows.y, rows.known)
     for truth in truths[:MOST_TARGETS]:
-        caption = (
-            f"{truth.name}: predicted against true values above, how far predictions are off "
-            "below. Points are medians, bars hold the central 68 % of a new observation."
-        )
-        yield drawing(caption, 4.2, draw_truth, truth, is_double=True)
+        points = "Points are medians, bars hold the central 68 % of a new observation."
+        against = f"Predicted against true values of {truth.name}. {points}"
+        yield drawing(against, 3.4, draw_truth, truth)
+        off = f"Errors of the predictions of {truth.name}. {points}"
+        yield drawing(off, 3.4, draw_truth, truth, True)
     yield from _left_out(len(truths))
 
 
@@ -113,14 +112,15 @@ def pulls(subject: Subject) -> Parts:
         yield _no_rows(subject)
         return
     if subject.ensemble.spec.has_classes:
-        yield "Pulls are of targets that are numbers; of classes, probabilities are to come true."
+        yield "Pulls are for numeric targets. For classes, probabilities should match observed shares."
         found = find_forecasts(subject.model, subject.rows.x, subject.rows.y)
         caption = (
-            "How often what is given a probability comes true, with 68 % intervals (Wilson), and how "
-            "many rows there are of each probability."
+            "How often what is given a probability comes true, with 68 % intervals (Wilson). Bins of few "
+            "rows are small and grey."
         )
         for one in found[:MOST_TARGETS]:
-            yield drawing(caption, 4.2, draw_reliability, one, is_double=True)
+            yield drawing(caption, 3.4, draw_reliability, one)
+            yield drawing("Number of rows of each probability.", 3.4, draw_counts, one)
         yield from _left_out(len(found))
         return
     scores, names = subject.scores, subject.ensemble.target_names
@@ -149,24 +149,18 @@ def calibration(subject: Subject) -> Parts:
 def slices(subject: Subject) -> Parts:
     """Yield predictions along one input at a time."""
     ensemble, rows, ranges = subject.ensemble, subject.rows, subject.ensemble.training_inputs
-    if ensemble.provenance.is_unfinished:
-        yield _NO_DRAWS
-        return
     if not (ranges.high > ranges.low).any():
         yield "All inputs of the fit were constant."
         return
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.known)
     found = find_slices(subject.model, x, y, noise)
-    what, others = "inputs", ", the other inputs at their medians"
-    if ensemble.coding is not None:
-        what = "columns"
-        others = ", other columns at their medians, of text and flags at their most frequent values"
+    what = "inputs" if ensemble.coding is None else "columns"
     if len(found[0]) < ensemble.num_columns:
         yield f"{len(found[0])} of {ensemble.num_columns} {what} are shown."
     yield from _left_out(len(found))
     for piece in (piece for pieces in found[:MOST_TARGETS] for piece in pieces):
-        caption = _slice_caption(piece, others if ensemble.num_columns > 1 else "")
-        yield drawing(caption, 3.1, _draw, piece)
+        others = f", the other {what} {piece.line.held}" if ensemble.num_columns > 1 else ""
+        yield drawing(_slice_caption(piece, others), 3.1, _draw, piece)
 
 
 def _slice_caption(piece: Slice, others: str) -> str:
@@ -182,13 +176,13 @@ def _slice_caption(piece: Slice, others: str) -> str:
         return caption
     return (
         f"{caption} {percent(piece.share_outside)} of the line is outside the training inputs: inputs "
-        "that depend on each other, such as mixings, cannot all be at their medians."
+        "that depend on each other, such as mixings, do not vary alone."
     )
 
 
 def _draw(axis: Axes, piece: Slice) -> None:
     draw_slice(axis, piece)
-    add_legend(axis, num_columns=2)
+    axis.figure.legend(loc="outside upper left", ncols=2, fontsize="small", columnspacing=0.8)
 
 
 @section("relevance", "Relevance of the inputs")
@@ -219,7 +213,10 @@ def basins(subject: Subject) -> Parts:
 @section("settings", "Settings and versions")
 def settings(subject: Subject) -> Parts:
     """Yield seeds, settings, versions and hashes."""
-    lines: list[Part] = [*known.origin_facts(subject.ensemble)]
+    told = ("ended",) if subject.ensemble.provenance.is_unfinished else ()  # by the verdict
+    lines: list[Part] = [
+        *(one for one in known.origin_facts(subject.ensemble) if one[0] not in told)
+    ]
     yield from lines or ["The model does not say where it comes from."]
 
 

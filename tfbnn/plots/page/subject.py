@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -58,7 +58,10 @@ class Subject:
         """Interface that words advice about this run."""
         origin = self.ensemble.provenance
         not_sampled = origin.not_sampled  # the reason why a run has no draws
-        return self.interface.of_run(origin.until or not_sampled, origin.ended or not_sampled)
+        own = replace(
+            self.interface, command=self.interface.command or "the command of the fit with"
+        )
+        return own.of_run(origin.until or not_sampled, origin.ended or not_sampled)
 
     @property
     def ensemble(self) -> Ensemble:
@@ -76,6 +79,8 @@ class Subject:
     @cached_property
     def held_out(self) -> Predictions:
         """Verdict on the error bars by rows that the fit has not seen."""
+        if self.ensemble.provenance.is_unfinished:
+            return Predictions(why="networks without draws have no error bars")
         if self.rows is None or self.ensemble.spec.has_classes:
             return Predictions()
         rows, _ = checked_rows(self.ensemble, self.rows.x, self.rows.y, self.rows.known, "evaluate")
