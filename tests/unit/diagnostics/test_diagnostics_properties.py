@@ -9,11 +9,7 @@ from tfbnn.diagnostics import statistics as diagnostics
 from tfbnn.diagnostics.ranks import normal_scores, split_chains
 
 UNITLESS = [
-    diagnostics.rhat,
-    diagnostics.split_rhat,
-    diagnostics.bulk_ess,
-    diagnostics.tail_ess,
-    diagnostics.geyer_ess,
+    getattr(diagnostics, name) for name in "rhat split_rhat bulk_ess tail_ess geyer_ess".split()
 ]
 # Whole numbers have ties, and stay apart under the maps below.
 whole_draws = arrays(np.float64, (3, 16), elements=st.integers(-50, 50).map(float))

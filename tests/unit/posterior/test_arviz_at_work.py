@@ -52,18 +52,6 @@ def test_a_summary_shows_scales_as_they_are_and_the_function(fitted):
     assert "r_hat" in table
 
 
-@pytest.mark.filterwarnings("ignore")  # of libraries among each other
-def test_posterior_predictive_checks_are_drawn(fitted):
-    pytest.importorskip("matplotlib").use("Agg")
-    _, data, _, _ = fitted
-    if hasattr(az, "plot_ppc"):
-        axes = az.plot_ppc(data, num_pp_samples=10)
-        assert len(axes.lines) > 10
-        axes.figure.clear()
-    else:
-        az.plot_ppc_dist(data, num_samples=10)
-
-
 def test_it_goes_to_a_file_and_back(fitted, tmp_path):
     _, data, _, _ = fitted
     data.to_netcdf(str(tmp_path / "draws.nc"))

@@ -1,7 +1,6 @@
 """Calibration against the packages crepes and MAPIE, on the same scores."""
 
 import numpy as np
-import pytest
 from crepes import ConformalPredictiveSystem
 from mapie.conformity_scores import AbsoluteConformityScore
 from mapie.regression import SplitConformalRegressor
@@ -25,32 +24,13 @@ def oracle(residual, stddev, **settings):
     return system
 
 
-@pytest.mark.parametrize("count", [39, 199, 999])
-def test_quantiles_at_ranks_are_the_same(count):
-    residual, stddev = residuals(count)
-    ranks = np.arange(2, count)
-    # A rank's percentage may fall below it by rounding.
-    percent = 100.0 * (ranks / (count + 1) + 1e-12)
-    expected = oracle(residual, stddev).predict_percentiles(
-        np.zeros(1), sigmas=np.ones(1), lower_percentiles=percent.tolist()
-    )
-    found = ScoreDistribution.of(residual / stddev).quantile(ranks / (count + 1))
-    np.testing.assert_allclose(found, expected[0], rtol=1e-12, atol=1e-12)
-
-
 def test_between_ranks_quantiles_and_probabilities_are_within_its_bounds():
     residual, stddev = residuals(199)
     system, found = oracle(residual, stddev), ScoreDistribution.of(residual / stddev)
     percent = np.linspace(1.1, 98.9, 60)
-    low, high = np.split(
-        system.predict_percentiles(
-            np.zeros(1),
-            sigmas=np.ones(1),
-            lower_percentiles=percent.tolist(),
-            higher_percentiles=percent.tolist(),
-        )[0],
-        2,
-    )
+    both = {f"{side}_percentiles": percent.tolist() for side in ("lower", "higher")}
+    (bounds,) = system.predict_percentiles(np.zeros(1), sigmas=np.ones(1), **both)
+    low, high = np.split(bounds, 2)
     quantiles = found.quantile(percent / 100)
     assert np.all((low <= quantiles) & (quantiles <= high))
     scores = np.linspace(-2.0, 2.0, 41)
@@ -70,6 +50,7 @@ def test_predictions_in_groups_are_those_of_its_mondrian_bins():
     target = mean + stddev * generator.standard_t(4, size=mean.shape)
     record = model.calibrate(x, model.posterior.y_pipeline.inverse(target), by="stddev")
     assert record.num_rows == 900 and len(record.groups) == 3
+    assert "the middle third of the error bars" in record.summary()
     bins = np.digitize(stddev[:, 0], record.edges[:, 0])
     system = oracle((target - mean)[:, 0], stddev[:, 0], bins=bins)
     ranks = np.array([5, 48, 150, 253, 296])

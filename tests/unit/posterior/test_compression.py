@@ -58,12 +58,6 @@ def test_stride_is_equally_spaced(count):
     assert len(set(chosen)) == count
 
 
-def test_stride_honours_weights():
-    weights = np.repeat([0.3, 0.0, 0.7], 100) / 100
-    chosen = stride(weights, 50)
-    assert np.bincount(chosen // 100, minlength=3).tolist() == [15, 0, 35]
-
-
 # Kernel thinning.
 
 
@@ -88,8 +82,6 @@ def test_columns_without_spread_play_no_role():
     np.testing.assert_allclose(
         prediction_kernel(padded, equal(20)), prediction_kernel(values, equal(20)), rtol=1e-12
     )
-    with pytest.raises(ValueError, match="nothing to choose by"):
-        prediction_kernel(padded[:, 2:], equal(20))
 
 
 @pytest.mark.parametrize("weights", [equal(120), np.repeat([0.9, 0.1], 60) / 60])
@@ -103,15 +95,6 @@ def test_no_exchange_of_one_draw_helps(weights):
             other = chosen.copy()
             other[place] = new
             assert discrepancy(gram, weights, other) > best - 1e-9
-
-
-def test_moments_of_thinned_normals_are_those_of_all():
-    """100 independent of 1000 draws miss the mean by 0.1 and the deviation by 0.07, typically."""
-    values = np.random.default_rng(3).normal(size=(1000, 3))
-    gram = prediction_kernel(values, equal(1000))
-    chosen = values[kernel_thinning(gram, equal(1000), 100)]
-    np.testing.assert_allclose(chosen.mean(axis=0), values.mean(axis=0), atol=0.02)
-    np.testing.assert_allclose(chosen.std(axis=0), values.std(axis=0), atol=0.02)
 
 
 # The compressed model.
@@ -169,9 +152,8 @@ def test_kernel_thinning_is_closer_than_a_stride_at_new_inputs(model):
         for method in ("kernel_thinning", "stride")
     }
     for name in ("mean", "stddev"):
-        assert (
-            changes["kernel_thinning"][name]["average"] < 0.5 * changes["stride"][name]["average"]
-        )
+        thinned, equally_spaced = (change[name]["average"] for change in changes.values())
+        assert thinned < 0.5 * equally_spaced
 
 
 def test_chain_weights_are_honoured(model):
@@ -232,14 +214,6 @@ def test_compressed_draws_are_no_chains(small):
     assert np.isnan(small.evaluate(X, Y)["n_effective"])
     with pytest.raises(ValueError, match="compressed already"):
         small.compress(10)
-
-
-def test_arviz_gets_one_chain(small):
-    pytest.importorskip("arviz")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theta = small.posterior.to_arviz()["posterior"]["theta"]
-    assert theta.shape == small.posterior.draws.shape
 
 
 def test_a_run_that_was_stopped_is_no_longer_mentioned(model):

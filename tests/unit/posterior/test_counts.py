@@ -104,10 +104,11 @@ def test_scores_are_those_of_the_distribution(name):
     joint = np.log(case.mixed(np.exp(case.draws.logpmf(case.y).sum(axis=2))))
     assert scores["log_predictive_density"] == pytest.approx(joint.mean(), rel=1e-5)
     np.testing.assert_allclose(scores["crps"], np.squeeze(d.crps(case.y).mean(axis=0)))
-    # The ranked probability score by its sum.
-    counts = np.arange(4000.0)[:, None, None]
-    exact = np.square(d.cdf(counts) - (case.y <= counts)).sum(axis=0)
-    np.testing.assert_allclose(d.crps(case.y), exact, rtol=0.03, atol=0.03)
+    # The ranked probability score by its sum, of some of the rows.
+    counts, some = np.arange(4000.0)[:, None, None], slice(8)
+    below = case.model.predict_distribution(X[some], offset=case.offset[some]).cdf(counts)
+    exact = np.square(below - (case.y[some] <= counts)).sum(axis=0)
+    np.testing.assert_allclose(d.crps(case.y)[some], exact, rtol=0.03, atol=0.03)
     low, high = d.interval(0.9)
     missed = np.maximum(low - case.y, 0.0) + np.maximum(case.y - high, 0.0)
     expected = np.mean(high - low + 20.0 * missed, axis=0)
@@ -119,20 +120,16 @@ def test_targets_that_follow_the_model_have_even_probabilities():
     ensemble = synthetic_ensemble(
         y_transform=None, num_results=1, num_chains=1, **SETTINGS["learned"]
     )
-    model, x = BayesianMLP.from_ensemble(ensemble), GENERATOR.normal(size=(2000, 2))
+    model, x = BayesianMLP.from_ensemble(ensemble), GENERATOR.normal(size=(1000, 2))
     y = model.predict_distribution(x).sample(1, seed=5)[0]
     scores = model.evaluate(x, y)
     for level, share in scores["central_coverage"].items():
-        assert abs(share - level) < 4.0 * np.sqrt(level * (1.0 - level) / 2000)
+        assert abs(share - level) < 4.0 * np.sqrt(level * (1.0 - level) / 1000)
 
 
-def test_rates_are_for_an_exposure_of_one_and_their_slopes_are_exact():
+def test_rates_are_for_an_exposure_of_one():
     case = Case("Poisson", np.zeros((30, 1)))
     np.testing.assert_allclose(case.model.predict(X).mean, case.mixed(case.rate), rtol=1e-6)
-    step = 1e-3 * np.array([1.0, 0.0])
-    up, down = (case.model.predict(X + s).mean for s in (step, -step))
-    slope = case.model.predict_gradient(X).mean[..., 0]
-    np.testing.assert_allclose(slope, (up - down) / 2e-3, rtol=1e-3, atol=1e-3)
     quantiles = case.model.predict(X, include_noise=True, quantiles=[0.1, 0.5]).quantiles
     np.testing.assert_array_equal(
         quantiles, case.model.predict_distribution(X).quantile([0.1, 0.5])
@@ -146,6 +143,10 @@ def test_rates_are_for_an_exposure_of_one_and_their_slopes_are_exact():
         (lambda model: model.evaluate(X, np.full(30, 0.5)), "received 0.5"),
         (lambda model: model.predict(X, noise_scale=1.0 + 0 * X[:, 0]), "pass offset="),
         (lambda model: model.predict(X, offset=[1.0]), "offset must have shape"),
+        (
+            lambda model: model.predict(X, offset=np.full(30, 1000.0)),
+            "logarithm of the exposure, received 1000",
+        ),
         (lambda model: model.calibrate(X, np.ones(30)), "evaluate says how far"),
         (lambda model: BayesianMLP([2, 1]).predict(X, offset=X[:, 0]), "has no draws yet"),
         (
@@ -186,11 +187,6 @@ def test_offsets_go_everywhere_and_what_lacks_them_is_refused(tmp_path):
             call()
         with pytest.raises(ValueError, match="noise_scale does not go with Poisson"):
             call(noise_scale=OFFSET[:, 0])
-
-
-def test_an_exposure_in_place_of_its_logarithm_is_refused():
-    with pytest.raises(ValueError, match="logarithm of the exposure, received 1000"):
-        Case("Poisson").model.predict(X, offset=np.full(30, 1000.0))
 
 
 def test_validation_rows_have_an_offset_where_the_others_have():

@@ -36,12 +36,6 @@ def held_to_differences(ensemble, x):
     return found
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_every_activation(activation):
-    ensemble = synthetic_ensemble((2, 4, 3, 1), activation=activation, y_transform=None)
-    held_to_differences(ensemble, make_rows(7, 2, 1, seed=3)[0])
-
-
 @pytest.mark.parametrize(
     ("layers", "settings"),
     [
@@ -51,10 +45,13 @@ def test_every_activation(activation):
         ((2, 5, 2), dict(likelihood=likelihoods.HeteroscedasticGaussian())),
         ((2, 5, 3), dict(likelihood=likelihoods.Categorical(), y_transform=None)),
         ((2, 5, 2), dict(likelihood=likelihoods.Bernoulli(), y_transform=None)),
+        ((2, 5, 1), dict(likelihood=likelihoods.Poisson(), y_transform=None)),
         ((2, 5, 1), dict(chain_weights=[0.8, 0.2])),
+        *(((2, 4, 3, 1), dict(activation=name, y_transform=None)) for name in ACTIVATIONS),
     ],
+    ids=str,
 )
-def test_transforms_links_and_weights(layers, settings):
+def test_transforms_links_weights_and_activations(layers, settings):
     ensemble = synthetic_ensemble(layers, **settings)
     held_to_differences(ensemble, make_rows(7, layers[0], 1, seed=3)[0])
 

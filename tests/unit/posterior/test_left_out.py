@@ -9,10 +9,14 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian
-from tfbnn.posterior.calibration.left_out import Tangents, left_out, left_out_moments
+from tfbnn.posterior.calibration.calibrating import calibration_of_moments
+from tfbnn.posterior.calibration.left_out import Tangents, halves, left_out, left_out_moments
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.priors import Normal
 from tfbnn.spec.rows import NetworkRows
+
+# Weight and group of it.
+ONE_CHAIN = np.ones(1), np.zeros(1)
 
 
 def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000, power=1.0):
@@ -32,13 +36,9 @@ def exact_linear(num_rows=40, num_weights=6, noise=0.3, num_draws=20_000, power=
     mean, covariance = posterior(np.arange(num_rows))
     theta = generator.multivariate_normal(mean, covariance, size=num_draws)
     others = [posterior(np.arange(num_rows) != row) for row in range(num_rows)]
-    exact = np.array(
-        [
-            (one @ x[i], np.sqrt(x[i] @ spread @ x[i] + noise**2))
-            for i, (one, spread) in enumerate(others)
-        ]
-    )
-    return y, theta @ x.T, exact.T
+    means = [one @ x[i] for i, (one, _) in enumerate(others)]
+    stddevs = [np.sqrt(x[i] @ spread @ x[i] + noise**2) for i, (_, spread) in enumerate(others)]
+    return y, theta @ x.T, (means, stddevs)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.2])
@@ -46,8 +46,8 @@ def test_rows_left_out_are_predicted_as_if_fitted_without_them(power):
     """Against the exact posterior of all other rows, of a linear model; coarsened too."""
     noise = 0.3
     y, location, (exact_mean, exact_stddev) = exact_linear(noise=noise, power=power)
-    draws, one_chain = location[..., None], (np.ones(1), np.zeros(1))
-    mean, stddev, judged = left_out(y[:, None], draws, np.array(noise), *one_chain, power)
+    draws = location[..., None]
+    mean, stddev, judged = left_out(y[:, None], draws, np.array(noise), *ONE_CHAIN, power)
     assert judged.all()
     np.testing.assert_allclose(stddev[:, 0], exact_stddev, rtol=0.02)
     np.testing.assert_allclose(mean[:, 0], exact_mean, atol=0.02)
@@ -57,20 +57,19 @@ def test_rows_left_out_are_predicted_as_if_fitted_without_them(power):
 def test_rows_left_out_have_the_noise_of_predictions():
     """Their leverage is that of the likelihood, whose noise may be another."""
     y, location, _ = exact_linear(num_draws=400)
-    draws, one_chain = location[..., None], (np.ones(1), np.zeros(1))
-    mean, stddev, _ = left_out(y[:, None], draws, np.array(0.3), *one_chain)
-    wider = left_out(y[:, None], draws, np.array(0.3), *one_chain, 1.0, np.array(0.5))
+    draws = location[..., None]
+    mean, stddev, _ = left_out(y[:, None], draws, np.array(0.3), *ONE_CHAIN)
+    wider = left_out(y[:, None], draws, np.array(0.3), *ONE_CHAIN, 1.0, np.array(0.5))
     np.testing.assert_array_equal(wider[0], mean)
     np.testing.assert_allclose(wider[1] ** 2 - stddev**2, 0.5**2 - 0.3**2, rtol=1e-9)
 
 
 def test_groups_of_chains_that_rows_are_left_out_of_are_mixed_by_weight():
     y, location, _ = exact_linear(num_draws=400)
-    halves = np.concatenate([location[:200], location[200:] + 1.0])[..., None]
+    apart = np.concatenate([location[:200], location[200:] + 1.0])[..., None]
     weights, noise = np.array([0.25, 0.75]), np.array(0.3)
-    mean, stddev, _ = left_out(y[:, None], halves, noise, weights, np.arange(2))
-    one_chain = np.ones(1), np.zeros(1)
-    parts = [left_out(y[:, None], part, noise, *one_chain) for part in np.split(halves, 2)]
+    mean, stddev, _ = left_out(y[:, None], apart, noise, weights, np.arange(2))
+    parts = [left_out(y[:, None], part, noise, *ONE_CHAIN) for part in np.split(apart, 2)]
     expected = sum(w * part[0] for w, part in zip(weights, parts))
     second = sum(w * (part[0] ** 2 + part[1] ** 2) for w, part in zip(weights, parts))
     np.testing.assert_allclose(mean, expected, rtol=1e-12)
@@ -83,7 +82,7 @@ def test_chains_of_one_group_are_one_posterior():
     # Sorted by one row, so that the parts disagree, and neither of them has the leverage.
     location = location[np.argsort(location[:, 0])][..., None]
     noise = np.array(0.3)
-    whole = left_out(y[:, None], location, noise, np.ones(1), np.zeros(1))
+    whole = left_out(y[:, None], location, noise, *ONE_CHAIN)
     parts = left_out(y[:, None], location, noise, np.array([0.5, 0.5]), np.array([7, 7]))
     for one, other in zip(whole, parts):
         np.testing.assert_allclose(one, other, rtol=1e-9)
@@ -91,8 +90,7 @@ def test_chains_of_one_group_are_one_posterior():
 
 def test_rows_that_decide_their_own_prediction_cannot_be_told():
     location = np.random.default_rng(0).normal(size=(100, 3, 1)) * [[[0.1], [0.5], [2.0]]]
-    one_chain = np.ones(1), np.zeros(1)
-    _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), *one_chain)
+    _, stddev, judged = left_out(np.zeros((3, 1)), location, np.array(1.0), *ONE_CHAIN)
     assert judged[:, 0].tolist() == [True, True, False] and np.isfinite(stddev).all()
 
 
@@ -106,12 +104,12 @@ def test_rows_of_a_group_left_out_together_are_predicted_as_if_fitted_without_th
     covariance = np.linalg.inv(x[others].T @ x[others] / noise**2 + np.eye(6))
     exact = x[together] @ (covariance @ x[others].T @ y[others] / noise**2)
     exact_stddev = np.sqrt(np.diag(x[together] @ covariance @ x[together].T) + noise**2)
-    draws, rest = location[..., None], (np.array(noise), np.ones(1), np.zeros(1))
+    draws, rest = location[..., None], (np.array(noise), *ONE_CHAIN)
     found = left_out(y[together, None], draws[:, together], *rest, together=True)
     assert found[2].all()
     np.testing.assert_allclose(found[0][:, 0], exact, atol=0.02)
     np.testing.assert_allclose(found[1][:, 0], exact_stddev, rtol=0.02)
-    assert np.max(np.abs(exact - mean_of_rows[together])) > 0.05
+    assert np.max(np.abs(exact - mean_of_rows[:12])) > 0.05
     of_one = left_out(y[3:4, None], draws[:, 3:4], *rest)
     alone = left_out(y[3:4, None], draws[:, 3:4], *rest, together=True)
     for one, other in zip(of_one, alone):
@@ -122,7 +120,7 @@ def test_a_group_that_decides_its_own_predictions_is_not_judged():
     """Each of its rows by itself would be: its twins tell what it is."""
     generator = np.random.default_rng(0)
     location = np.repeat(generator.normal(size=(4000, 1)) * 0.3, 10, axis=1)[..., None]
-    rest = (np.array(1.0), np.ones(1), np.zeros(1))
+    rest = (np.array(1.0), *ONE_CHAIN)
     target = generator.normal(size=(10, 1))
     assert left_out(target, location, *rest)[2].all()
     assert not left_out(target, location * 1.1, *rest, together=True)[2].any()
@@ -205,9 +203,8 @@ def test_tangents_are_finite_next_to_no_noise():
     ensemble = linear_ensemble(np.zeros(5), 1e-12)
     x = np.random.default_rng(0).normal(size=(40, 4))
     x[:, 3] = x[:, 2]
-    leverage = Tangents.of(ensemble, NetworkRows(x, np.zeros((40, 1)), None)).leverage(
-        NetworkRows(x, np.zeros((40, 1)), None)
-    )
+    rows = NetworkRows(x, np.zeros((40, 1)), None)
+    leverage = Tangents.of(ensemble, rows).leverage(rows)
     np.testing.assert_allclose(leverage.sum(), 4.0, rtol=1e-3)
 
 
@@ -234,3 +231,33 @@ def test_rows_of_a_group_are_one_where_rows_are_counted(tmp_path):
     assert (record.num_groups, record.by, record.num_rows) == (30, None, 60)
     model.save(tmp_path / "model.h5")
     assert tfbnn.load(tmp_path / "model.h5").calibration.to_json() == record.to_json()
+
+
+# Rows that calibrate judge by halves, each by the calibration of the other.
+
+
+def test_rows_of_one_label_stay_in_one_half():
+    labels = np.repeat(np.arange(30), [1, 2, 3] * 10)
+    found = halves(len(labels), labels)
+    assert set(found) == {0, 1} and len(set(zip(labels, found))) == 30
+    np.testing.assert_array_equal(found, halves(len(labels), labels))
+    assert abs(halves(101).sum() - 50) <= 1
+
+
+def test_each_half_is_judged_by_the_calibration_of_the_other():
+    """Where the halves need other bars, those of both together would hold."""
+    ensemble = synthetic_ensemble()
+    spread = np.ones((400, 1))
+    scores = np.random.default_rng(5).normal(size=(400, 1))
+
+    def checked(scores):
+        rows = NetworkRows(np.zeros((400, 2)), scores, None)
+        return calibration_of_moments(
+            ensemble, rows, np.zeros_like(spread), spread, None, "loo"
+        ).checked
+
+    found = checked(scores)
+    assert found.ok and found.is_calibrated and found.num_rows == 400
+    assert found.source == "rows of the fit, each left out"
+    scores[:, 0] += 6.0 * halves(400)
+    assert checked(scores).ok is False

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import tfbnn.posterior.prediction as predict_module
-from tests.support.builders import make_rows
+from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import (
-    CONFIGURATIONS,
     LOG,
     assert_same,
     each_configuration,
@@ -27,6 +26,12 @@ from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 
 PROBABILITIES = [0.02275, 0.16, 0.5, 0.84, 0.97725]
+
+
+def made(*layers, num_rows=7, **settings):
+    """(Ensemble, model, x, y)."""
+    ensemble = synthetic_ensemble(*layers, **settings)
+    return ensemble, BayesianMLP.from_ensemble(ensemble), *rows_for(ensemble, num_rows)
 
 
 def naive_outputs(ensemble, theta, x):
@@ -111,9 +116,8 @@ def mixture_cdf(ensemble, locations, scales, weights, t):
 
 @each_configuration
 @pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-11), ("float32", 2e-5)])
-def test_moments_of_the_function_agree_with_a_loop(synthetic_ensemble, configuration, dtype, rtol):
-    ensemble = synthetic_ensemble(dtype=dtype, **configuration)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_moments_of_the_function_agree_with_a_loop(configuration, dtype, rtol):
+    ensemble, model, x, y = made(dtype=dtype, **configuration)
     locations, _, weights = naive_mixture(ensemble, x)
     for space, values in (
         ("transformed", locations),
@@ -123,41 +127,24 @@ def test_moments_of_the_function_agree_with_a_loop(synthetic_ensemble, configura
         expected_mean, expected_stddev = average(values, weights)
         # float32 rounds an output at 1e-7 of the sum of its terms, 10 times that in an exponent.
         size = np.abs(values).max(axis=0)
+        assert mean.shape == stddev.shape == (7, ensemble.spec.num_targets)
         assert np.all(np.abs(mean - expected_mean) <= rtol * size)
         assert np.all(np.abs(stddev - expected_stddev) <= rtol * size)
-        np.testing.assert_allclose(
-            model.predict_draws(x, space=space), values, rtol=rtol, atol=rtol * size.max()
-        )
-
-
-@each_configuration
-def test_shapes(synthetic_ensemble, configuration):
-    ensemble = synthetic_ensemble(**configuration)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    shape = (7, ensemble.spec.num_targets)
-    prediction = model.predict(x, quantiles=PROBABILITIES)
-    assert prediction.mean.shape == prediction.stddev.shape == shape
-    assert prediction.quantiles.shape == (5, *shape)
-    assert model.predict(x).quantiles is None
-    assert model.predict_draws(x).shape == (ensemble.num_draws, *shape)
+        draws = model.predict_draws(x, space=space)
+        assert draws.shape == values.shape
+        np.testing.assert_allclose(draws, values, rtol=rtol, atol=rtol * size.max())
 
 
 @pytest.mark.parametrize("space", ["original", "transformed"])
-def test_quantiles_of_the_function_are_those_of_numpy(synthetic_ensemble, space):
-    ensemble = synthetic_ensemble((2, 5, 2), y_transform=LOG)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_quantiles_of_the_function_are_those_of_numpy(space):
+    ensemble, model, x, y = made((2, 5, 2), y_transform=LOG)
     found = model.predict(x, quantiles=PROBABILITIES, space=space).quantiles
     draws = model.predict_draws(x, space=space)
     expected = np.quantile(draws, PROBABILITIES, axis=0, method="hazen")
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-def test_one_quantile_may_be_a_number(synthetic_ensemble):
-    ensemble = synthetic_ensemble()
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    np.testing.assert_array_equal(
-        model.predict(x, quantiles=0.3).quantiles, model.predict(x, quantiles=[0.3]).quantiles
-    )
+    one = model.predict(x, quantiles=PROBABILITIES[1], space=space).quantiles
+    np.testing.assert_array_equal(one, found[1:2])
+    assert model.predict(x).quantiles is None
 
 
 def test_weighted_quantiles_do_not_depend_on_how_weight_is_written():
@@ -169,79 +156,36 @@ def test_weighted_quantiles_do_not_depend_on_how_weight_is_written():
     np.testing.assert_array_equal(found[:, 0], [1.0, 1.0, 2.0, 5.0, 5.0])
 
 
-def test_a_chain_of_weight_zero_has_no_influence(synthetic_ensemble):
-    both = synthetic_ensemble(num_chains=2, num_results=12, chain_weights=[0.0, 1.0])
-    x, _ = rows_for(both)
-    settings = {"quantiles": PROBABILITIES}
-    found = BayesianMLP.from_ensemble(both).predict(x, **settings)
-    draws = BayesianMLP.from_ensemble(both).predict_draws(x)[12:]
-    np.testing.assert_allclose(found.mean, draws.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.stddev, draws.std(axis=0), rtol=1e-9)
-    expected = np.quantile(draws, PROBABILITIES, axis=0, method="hazen")
-    np.testing.assert_allclose(found.quantiles, expected, rtol=1e-9)
-
-
-def test_new_chain_weights_change_the_mean_accordingly(synthetic_ensemble):
-    ensemble = synthetic_ensemble(num_chains=2, num_results=10)
-    x, _ = rows_for(ensemble)
-    first, second = np.split(BayesianMLP.from_ensemble(ensemble).predict_draws(x), 2)
-    reweighted = BayesianMLP.from_ensemble(ensemble.with_chain_weights([0.25, 0.75]))
-    expected = 0.25 * first.mean(axis=0) + 0.75 * second.mean(axis=0)
-    np.testing.assert_allclose(reweighted.predict(x).mean, expected, rtol=1e-12)
-
-
-def test_means_are_taken_in_original_units_and_not_through_the_logarithm(synthetic_ensemble):
-    ensemble = synthetic_ensemble(y_transform=LOG)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    mean = model.predict(x).mean
-    power_of_mean = ensemble.y_pipeline.inverse(model.predict(x, space="transformed").mean)
-    np.testing.assert_allclose(mean, model.predict_draws(x).mean(axis=0), rtol=1e-12)
-    # Jensen: the arithmetic mean is above the geometric one, here clearly.
-    assert np.all(mean > 1.02 * power_of_mean)
-
-
 @each_configuration
 @pytest.mark.parametrize("with_row_noise", [False, True])
-def test_noise_quantiles_agree_with_the_exact_mixture(
-    synthetic_ensemble, configuration, with_row_noise
-):
-    ensemble = synthetic_ensemble(**configuration)
-    model, (x, y) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_quantiles_and_moments_with_noise_are_those_of_the_mixture(configuration, with_row_noise):
+    ensemble, model, x, y = made(**configuration)
     row_noise = 0.2 * y if with_row_noise else None
     mixture = naive_mixture(ensemble, x, row_noise)
-    for space in ("original", "transformed"):
-        found = model.predict(
+    original, found = (
+        model.predict(
             x, include_noise=True, quantiles=PROBABILITIES, space=space, noise_scale=row_noise
-        ).quantiles
-        t = ensemble.y_pipeline.forward(found) if space == "original" else found
+        )
+        for space in ("original", "transformed")
+    )
+    for t in (ensemble.y_pipeline.forward(original.quantiles), found.quantiles):
+        assert t.shape == (5, 7, ensemble.spec.num_targets)
         reached = np.array([mixture_cdf(ensemble, *mixture, level) for level in t])
         # 4096 stratified points put the error of a probability below a few parts in 4096.
         expected = np.broadcast_to(np.array(PROBABILITIES)[:, None, None], reached.shape)
         np.testing.assert_allclose(reached, expected, atol=2e-3)
-
-
-@each_configuration
-@pytest.mark.parametrize("with_row_noise", [False, True])
-def test_noise_variance_adds_to_that_of_the_function(
-    synthetic_ensemble, configuration, with_row_noise
-):
-    ensemble = synthetic_ensemble(**configuration)
-    model, (x, y) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    row_noise = 0.2 * y if with_row_noise else None
-    locations, scales, weights = naive_mixture(ensemble, x, row_noise)
+    locations, scales, weights = mixture
     mean, stddev = average(locations, weights)
     total = np.sqrt(stddev**2 + np.tensordot(weights, scales**2, 1))
-    found = model.predict(x, include_noise=True, space="transformed", noise_scale=row_noise)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found.stddev, total, rtol=1e-10)
     if ensemble.y_pipeline.is_affine:
-        original = model.predict(x, include_noise=True, noise_scale=row_noise)
         unit = 1.0 / ensemble.y_pipeline.derivative(found.mean)
         np.testing.assert_allclose(original.mean, ensemble.y_pipeline.inverse(mean), rtol=1e-11)
         np.testing.assert_allclose(original.stddev, unit * total, rtol=1e-10)
 
 
-def test_noise_is_exact_for_targets_far_from_zero(synthetic_ensemble):
+def test_noise_is_exact_for_targets_far_from_zero():
     """Mean 1e6 and spread 1e-3: differences of predictions would cancel."""
     ensemble = synthetic_ensemble(num_chains=1, num_results=1, likelihood=Gaussian(0.3))
     far = Pipeline((Standardize((1e6,), (1e-3,)),))
@@ -250,14 +194,13 @@ def test_noise_is_exact_for_targets_far_from_zero(synthetic_ensemble):
     np.testing.assert_allclose(stddev, 0.3e-3, rtol=1e-10)
 
 
-@pytest.mark.parametrize("chain_weights", [None, [0.9, 0.1]], ids=["equal", "unequal"])
-def test_moments_under_the_logarithm_agree_with_the_lognormal_formula(
-    synthetic_ensemble, chain_weights
-):
-    ensemble = synthetic_ensemble(
-        y_transform=LOG, likelihood=Gaussian(0.3), chain_weights=chain_weights
-    )
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"likelihood": Gaussian(0.3)}, {"likelihood": Gaussian(0.3), "chain_weights": [0.9, 0.1]}],
+    ids=["learned", "fixed", "unequal weights"],
+)
+def test_moments_under_the_logarithm_agree_with_the_lognormal_formula(settings):
+    ensemble, model, x, y = made(y_transform=LOG, **settings)
     locations, scales, weights = naive_mixture(ensemble, x)
     (standardize,) = ensemble.y_pipeline.steps[1:]
     location = np.log(10) * standardize.inverse(locations)
@@ -270,56 +213,12 @@ def test_moments_under_the_logarithm_agree_with_the_lognormal_formula(
     np.testing.assert_allclose(found.stddev, np.sqrt(second - first**2), rtol=1e-2)
 
 
-@pytest.mark.parametrize("name", ["logarithm", "two targets", "heteroscedastic", "weighted chains"])
-def test_everything_agrees_with_monte_carlo(synthetic_ensemble, name):
-    ensemble = synthetic_ensemble(**CONFIGURATIONS[name])
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=3)
-    locations, scales, weights = naive_mixture(ensemble, x)
-    generator, count = np.random.default_rng(11), 100_000
-    chosen = generator.choice(len(weights), size=count, p=weights)
-    noise = generator.normal(size=(count, *locations.shape[1:]))
-    sample = ensemble.y_pipeline.inverse(locations[chosen] + scales[chosen] * noise)
-    found = model.predict(x, include_noise=True, quantiles=[0.16, 0.5, 0.84])
-    spread = sample.std(axis=0)
-    # Five standard errors of the mean; standard deviations of heavy tails converge slower.
-    assert np.all(np.abs(found.mean - sample.mean(axis=0)) < 5 * spread / np.sqrt(count))
-    np.testing.assert_allclose(found.stddev, spread, rtol=0.03)
-    expected = np.quantile(sample, [0.16, 0.5, 0.84], axis=0)
-    assert np.all(np.abs(found.quantiles - expected) < 0.02 * spread)
-
-
-def test_student_t_noise_has_no_moments_under_the_logarithm_but_quantiles(synthetic_ensemble):
-    ensemble = synthetic_ensemble(y_transform=LOG, likelihood=StudentT(4.0, 0.2))
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_student_t_noise_has_no_moments_under_the_logarithm_but_quantiles():
+    ensemble, model, x, y = made(y_transform=LOG, likelihood=StudentT(4.0, 0.2))
     found = model.predict(x, include_noise=True, quantiles=PROBABILITIES)
     assert np.all(found.mean == np.inf) and np.all(found.stddev == np.inf)
     assert np.isfinite(found.quantiles).all() and np.all(np.diff(found.quantiles, axis=0) > 0)
     assert np.isfinite(model.predict(x).mean).all()
-
-
-def test_row_noise_replaces_a_fixed_scale(synthetic_ensemble):
-    ensemble = synthetic_ensemble(likelihood=Gaussian(5.0), y_transform=None)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    noise = np.linspace(0.1, 2.0, len(x))
-    epistemic = model.predict(x).stddev
-    total = model.predict(x, include_noise=True, noise_scale=noise).stddev
-    np.testing.assert_allclose(total, np.hypot(epistemic, noise[:, None]), rtol=1e-12)
-
-
-def test_row_noise_adds_in_quadrature_to_a_learned_scale(synthetic_ensemble):
-    ensemble = synthetic_ensemble(y_transform=None)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    learned = model.predict(x, include_noise=True).stddev
-    total = model.predict(x, include_noise=True, noise_scale=np.full(len(x), 0.8)).stddev
-    np.testing.assert_allclose(total, np.hypot(learned, 0.8), rtol=1e-12)
-
-
-def test_noise_after_a_fit_with_row_noise_asks_for_it(synthetic_ensemble):
-    ensemble = synthetic_ensemble(row_noise=True)
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
-    assert np.isfinite(model.predict(x).mean).all()
-    with pytest.raises(ValueError, match="include_noise=True needs noise_scale, received None"):
-        model.predict(x, include_noise=True)
 
 
 PREDICTIONS = {
@@ -328,15 +227,6 @@ PREDICTIONS = {
     "transformed": {"space": "transformed"},
 }
 each_prediction = pytest.mark.parametrize("settings", PREDICTIONS.values(), ids=PREDICTIONS)
-
-
-@each_prediction
-def test_rows_can_be_permuted(single, settings):
-    model, x = single
-    order = np.random.default_rng(1).permutation(len(x))
-    assert_same(
-        model.predict(x[order], **settings), pick(model.predict(x, **settings), order), rtol=1e-6
-    )
 
 
 @each_prediction
@@ -368,18 +258,16 @@ def test_predicting_twice_gives_the_same_bits(single):
 
 
 @pytest.mark.parametrize("num_results", [1, 2, 3])
-def test_few_draws_are_enough_for_noise(synthetic_ensemble, num_results):
-    ensemble = synthetic_ensemble(num_chains=1, num_results=num_results, likelihood=Gaussian(0.5))
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_few_draws_are_enough_for_noise(num_results):
+    ensemble, model, x, y = made(num_chains=1, num_results=num_results, likelihood=Gaussian(0.5))
     found = model.predict(x, include_noise=True, quantiles=[0.1, 0.9])
     mixture = naive_mixture(ensemble, x)
     reached = mixture_cdf(ensemble, *mixture, ensemble.y_pipeline.forward(found.quantiles[1]))
     np.testing.assert_allclose(reached, 0.9, atol=1e-3)  # 4096 points, see above
 
 
-def test_more_draws_than_noise_points(synthetic_ensemble):
-    ensemble = synthetic_ensemble((2, 2, 1), num_results=3000, likelihood=Gaussian(0.5))
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble, num_rows=2)
+def test_more_draws_than_noise_points():
+    ensemble, model, x, y = made((2, 2, 1), num_results=3000, likelihood=Gaussian(0.5), num_rows=2)
     found = model.predict(x, include_noise=True, quantiles=[0.1, 0.9], space="transformed")
     draws = model.predict_draws(x, space="transformed")
     reached = stats.norm.cdf((found.quantiles[:, None] - draws) / 0.5).mean(axis=1)
@@ -388,7 +276,7 @@ def test_more_draws_than_noise_points(synthetic_ensemble):
 
 
 @pytest.mark.parametrize("kind", ["predict", "predict_draws"])
-def test_infinite_predictions_are_quiet(synthetic_ensemble, kind):
+def test_infinite_predictions_are_quiet(kind):
     ensemble = synthetic_ensemble((1, 1), x_transform=None, y_transform="log10")
     model = BayesianMLP.from_ensemble(ensemble)
     result = getattr(model, kind)([[1e5]])  # NumPy's warnings are errors in these tests
@@ -396,9 +284,8 @@ def test_infinite_predictions_are_quiet(synthetic_ensemble, kind):
     assert largest == np.inf
 
 
-def test_a_stopped_run_predicts_with_one_warning_that_counts(synthetic_ensemble):
-    ensemble = synthetic_ensemble(num_results=15, provenance={"num_results_requested": 1000})
-    model, (x, _) = BayesianMLP.from_ensemble(ensemble), rows_for(ensemble)
+def test_a_stopped_run_predicts_with_one_warning_that_counts():
+    ensemble, model, x, y = made(num_results=15, provenance={"num_results_requested": 1000})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         prediction = model.predict(x)
@@ -407,29 +294,21 @@ def test_a_stopped_run_predicts_with_one_warning_that_counts(synthetic_ensemble)
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda model, x: model.predict(x),
-        lambda model, x: model.predict_draws(x),
-        lambda model, x: model.evaluate(x, x[:, :1]),
-        lambda model, x: model.diagnose(),
-        lambda model, x: model.diagnose(x),
-        lambda model, x: model.posterior,
-        lambda model, x: model.save("never.h5"),
-        lambda model, x: model.log_prob(np.zeros(18), x, x[:, :1]),
-    ],
-    ids=[
-        "predict",
-        "predict_draws",
-        "evaluate",
-        "diagnose",
-        "diagnose at x",
-        "posterior",
-        "save",
-        "log_prob",
-    ],
-)
+USES = {
+    "predict": lambda model, x: model.predict(x),
+    "predict_draws": lambda model, x: model.predict_draws(x),
+    "evaluate": lambda model, x: model.evaluate(x, x[:, :1]),
+    "diagnose": lambda model, x: model.diagnose(),
+    "diagnose at x": lambda model, x: model.diagnose(x),
+    "posterior": lambda model, x: model.posterior,
+    "save": lambda model, x: model.save("never.h5"),
+    "log_prob": lambda model, x: model.log_prob(np.zeros(18), x, x[:, :1]),
+    "stack_chains": lambda model, x: model.stack_chains(x, x[:, :1]),
+    "relevance": lambda model, x: model.relevance(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotFittedError, match="fit_posterior"):
@@ -437,18 +316,8 @@ def test_everything_before_a_fit_says_so(use, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.statistics
-def test_predictions_of_a_sampled_model_agree_with_the_loop(tiny_model, tiny_data):
-    x = tiny_data[0][:5]
-    locations, _, weights = naive_mixture(tiny_model.posterior, x)
-    mean, stddev = tiny_model.predict(x, space="transformed")
-    expected_mean, expected_stddev = average(locations, weights)
-    np.testing.assert_allclose(mean, expected_mean, atol=5e-6)  # float32 outputs of order one
-    np.testing.assert_allclose(stddev, expected_stddev, atol=5e-6)
-
-
 @pytest.mark.parametrize("kind", ["array", "frame", "h5py"])
-def test_batches_are_read_and_checked_one_after_the_other(synthetic_ensemble, kind, tmp_path):
+def test_batches_are_read_and_checked_one_after_the_other(kind, tmp_path):
     model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("a", "b")))
     x = make_rows(23, 2, 1)[0]
     settings = {"include_noise": True, "quantiles": [0.1, 0.9], "return_trust": True}
@@ -467,7 +336,7 @@ def test_batches_are_read_and_checked_one_after_the_other(synthetic_ensemble, ki
         model.predict(x, noise_scale=noise[:22], batch_size=10, **settings)
 
 
-def test_a_bad_row_of_a_later_batch_is_named_by_its_number(synthetic_ensemble):
+def test_a_bad_row_of_a_later_batch_is_named_by_its_number():
     x = make_rows(23, 2, 1)[0]
     x[17, 1] = np.nan
     with pytest.raises(ValueError, match="in row 17, column 1"):

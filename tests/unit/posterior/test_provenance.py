@@ -15,33 +15,20 @@ OF_A_FILE = {
     "seed": 3,
     "bias": None,
     "chain_weights": {
-        "method": "stacking by PSIS-LOO",
-        "num_rows": 9,
-        "log_score_uniform": -1.0,
-        "log_score_stacked": -0.5,
+        "method": "stacking by PSIS-LOO", "num_rows": 9,
+        "log_score_uniform": -1.0, "log_score_stacked": -0.5,
     },
     "entry of a later release": {"others": 1},
     "others": 2,
     "self": 3,
-}
+}  # fmt: skip
 
 SIZES = {"average": 0.1, "largest": 0.5}
+CHANGE = {"num_rows": 1, "mean_stddev": -0.1, "mean": SIZES, "stddev": SIZES, "quantiles": SIZES}
 RECORD = {
-    "method": "stride",
-    "num_draws": 2,
-    "num_distinct": 2,
-    "num_available": 9,
-    "num_candidates": 9,
-    "draws_per_chain": [1, 1],
-    "num_inputs": 4,
-    "change": {
-        "num_rows": 1,
-        "mean_stddev": -0.1,
-        "mean": SIZES,
-        "stddev": SIZES,
-        "quantiles": SIZES,
-    },
-}
+    "method": "stride", "num_draws": 2, "num_distinct": 2, "num_available": 9, "num_candidates": 9,
+    "draws_per_chain": [1, 1], "num_inputs": 4, "change": CHANGE,
+}  # fmt: skip
 
 
 def test_what_is_read_is_written_in_its_order():
@@ -72,45 +59,38 @@ def test_records_that_are_none_are_refused(name, entry):
         Provenance.from_json({name: entry})
 
 
-def with_entry(record, *path, value):
-    """The record with another entry somewhere inside."""
-    name, *rest = path
-    return record | {name: with_entry(record[name], *rest, value=value) if rest else value}
+def compression(**entries):
+    return "compression", RECORD | entries
 
 
-def without(record, name):
-    return {key: entry for key, entry in record.items() if key != name}
+def change(**entries):
+    return compression(change=CHANGE | entries)
 
 
-WEIGHTS = OF_A_FILE["chain_weights"]
+def weights(**entries):
+    return "chain_weights", OF_A_FILE["chain_weights"] | entries
+
+
+MISSING = {key: entry for key, entry in RECORD.items() if key != "num_candidates"}
 ODD = {
-    "a text for a count": ("compression", with_entry(RECORD, "num_draws", value="many")),
-    "no draws": ("compression", with_entry(RECORD, "num_draws", value=0)),
-    "a flag for a count": ("compression", with_entry(RECORD, "num_inputs", value=True)),
-    "a fraction for a count": ("compression", with_entry(RECORD, "num_available", value=9.0)),
-    "more different draws than draws": ("compression", with_entry(RECORD, "num_distinct", value=3)),
-    "more draws than there were": ("compression", with_entry(RECORD, "num_available", value=1)),
-    "a number for a method": ("compression", with_entry(RECORD, "method", value=3)),
-    "one number for all chains": ("compression", with_entry(RECORD, "draws_per_chain", value=2)),
-    "negative draws": ("compression", with_entry(RECORD, "draws_per_chain", value=[-1, 3])),
-    "an entry missing": ("compression", without(RECORD, "num_candidates")),
-    "an entry too many": ("compression", RECORD | {"x": 1}),
-    "a change that is none": ("compression", with_entry(RECORD, "change", value=[])),
-    "a change of nothing": ("compression", with_entry(RECORD, "change", value={"num_rows": 1})),
-    "a text for a size": (
-        "compression",
-        with_entry(RECORD, "change", "mean", "average", value="small"),
-    ),
-    "a negative size": ("compression", with_entry(RECORD, "change", "mean", "largest", value=-1)),
-    "a number too large for a float": (
-        "compression",
-        with_entry(RECORD, "change", "mean_stddev", value=10**400),
-    ),
-    "a score that is a text": (
-        "chain_weights",
-        with_entry(WEIGHTS, "log_score_stacked", value="high"),
-    ),
-    "no held-out rows": ("chain_weights", with_entry(WEIGHTS, "num_rows", value=0)),
+    "a text for a count": compression(num_draws="many"),
+    "no draws": compression(num_draws=0),
+    "a flag for a count": compression(num_inputs=True),
+    "a fraction for a count": compression(num_available=9.0),
+    "more different draws than draws": compression(num_distinct=3),
+    "more draws than there were": compression(num_available=1),
+    "a number for a method": compression(method=3),
+    "one number for all chains": compression(draws_per_chain=2),
+    "negative draws": compression(draws_per_chain=[-1, 3]),
+    "an entry missing": ("compression", MISSING),
+    "an entry too many": compression(x=1),
+    "a change that is none": compression(change=[]),
+    "a change of nothing": compression(change={"num_rows": 1}),
+    "a text for a size": change(mean=SIZES | {"average": "small"}),
+    "a negative size": change(mean=SIZES | {"largest": -1}),
+    "a number too large for a float": change(mean_stddev=10**400),
+    "a score that is a text": weights(log_score_stacked="high"),
+    "no held-out rows": weights(num_rows=0),
     "a seed that is a text": ("seed", "3"),
     "trees of astronomical depth": ("max_tree_depth", 10**9),
     "a flag that is a number": ("jit_compile", 1),

@@ -84,8 +84,6 @@ def test_a_model_without_scales_says_how_to_get_them(fitted):
     hierarchical = synthetic_ensemble(prior=HierarchicalNormal())
     with pytest.raises(ValueError, match="with HierarchicalNormal on the first kernel"):
         tfbnn.BayesianMLP.from_ensemble(hierarchical).relevance()
-    with pytest.raises(tfbnn.NotFittedError):
-        tfbnn.BayesianMLP([2, 1]).relevance()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import tfbnn
 from tests.support.builders import make_rows
 from tests.support.entries import NOISE, NUM_ROWS, X, Y, fake_fit
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.prediction_frame import Prediction
 
 LOG = ["log10", "standardize"]
 QUANTILES = [0.16, 0.5, 0.84]
@@ -52,35 +51,18 @@ def test_predictions_of_a_vector_are_vectors(both, settings, include_noise, spac
     vector, column = both(**settings)
     x, y = make_rows(7, 2, 1)
     options = {"include_noise": include_noise, "quantiles": QUANTILES, "space": space}
+    options["return_trust"] = True
     if include_noise and vector.posterior.row_noise:
         options["noise_scale"] = 0.1 * y[:, 0]
     found, expected = vector.predict(x, **options), column.predict(x, **options)
     assert_equal([found.mean, found.stddev, found.quantiles], squeezed(expected))
     assert found.quantiles.shape == (3, 7)
+    assert found.trust.shape == found.columns.trust.shape == (7,)
     assert_equal(squeezed(found.columns), squeezed(expected))
     assert expected.columns is expected
-
-
-def test_the_error_of_a_vector_is_one_number_per_row(both):
-    """What `mean - y` was for a column: [N, N]."""
-    x, y = make_rows(9, 2, 1)
-    model, _ = both()
-    residual = y[:, 0] - model.predict(x).mean
-    assert np.sqrt(np.mean(residual**2)) == pytest.approx(model.evaluate(x, y)["rmse"])
-
-
-@pytest.mark.parametrize("space", ["original", "transformed"])
-def test_draws_of_a_vector(both, space):
-    vector, column = both()
-    x, _ = make_rows(7, 2, 1)
-    found = vector.predict_draws(x, space=space)
-    assert found.shape == (vector.posterior.num_draws, 7)
-    assert_equal([found], [column.predict_draws(x, space=space)[..., 0]])
-
-
-def test_trust_goes_with_it(both):
-    prediction = both()[0].predict(make_rows(7, 2, 1)[0], return_trust=True)
-    assert prediction.mean.shape == prediction.trust.shape == prediction.columns.trust.shape == (7,)
+    assert vector.predict(x).columns.quantiles is None
+    draws = vector.predict_draws(x, space=space)
+    assert_equal([draws], [column.predict_draws(x, space=space)[..., 0]])
 
 
 def test_bernoulli_of_a_vector(both):
@@ -116,9 +98,7 @@ def test_what_is_made_of_a_model_keeps_its_shape(both, tmp_path):
     vector, _ = both()
     x, _ = make_rows(7, 2, 1)
     vector.save(tmp_path / "model.h5")
-    for untrusted in (False, True):
-        loaded = tfbnn.load(tmp_path / "model.h5", untrusted=untrusted)
-        assert_equal(loaded.predict(x), vector.predict(x))
+    assert_equal(tfbnn.load(tmp_path / "model.h5").predict(x), vector.predict(x))
     assert vector.compress(5, x_reference=x).predict(x).mean.shape == (7,)
 
 
@@ -158,8 +138,3 @@ def test_the_shape_of_validation_rows_does_not_matter(engine):
     fake_fit(model, y=Y, noise_scale=NOISE)
     noisy = model.predict(X, include_noise=True, noise_scale=NOISE)
     assert noisy.mean.shape == (NUM_ROWS, 1)
-
-
-def test_a_prediction_without_quantiles_has_columns_too():
-    found = Prediction(np.ones(3), np.ones(3)).columns
-    assert found.mean.shape == (3, 1) and found.quantiles is None

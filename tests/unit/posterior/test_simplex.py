@@ -23,19 +23,20 @@ def test_two_overlapping_chains_have_the_weights_of_the_closed_form(first):
     np.testing.assert_allclose(stacking_weights(densities)[0], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("spread", [1e-3, 1.0, 30.0, 4000.0])
-def test_the_optimality_conditions_hold(seed, spread):
-    generator = np.random.default_rng(seed)
-    num_chains, num_rows = generator.integers(1, 12), generator.integers(1, 300)
-    densities = spread * generator.normal(size=(num_chains, num_rows)) - 1e5
-    if seed % 3 == 0:
-        densities += spread * np.sqrt(num_rows) * generator.normal(size=(num_chains, 1))
-    if seed % 4 == 1:
-        densities[1:][generator.uniform(size=densities[1:].shape) < 0.5] = -np.inf
-    weights = stacking_weights(densities)
-    assert np.all(weights >= 0) and weights.sum() == pytest.approx(1.0, abs=1e-12)
-    assert optimality_gap(weights, np.exp(densities - densities.max(axis=0))) <= 1e-8
+def test_the_optimality_conditions_hold(spread):
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        num_chains, num_rows = generator.integers(1, 12), generator.integers(1, 300)
+        densities = spread * generator.normal(size=(num_chains, num_rows)) - 1e5
+        if seed % 3 == 0:
+            densities += spread * np.sqrt(num_rows) * generator.normal(size=(num_chains, 1))
+        if seed % 4 == 1:
+            densities[1:][generator.uniform(size=densities[1:].shape) < 0.5] = -np.inf
+        weights = stacking_weights(densities)
+        assert np.all(weights >= 0) and weights.sum() == pytest.approx(1.0, abs=1e-12)
+        gap = optimality_gap(weights, np.exp(densities - densities.max(axis=0)))
+        assert gap <= 1e-8, seed
 
 
 def test_the_gap_is_that_of_the_log_score():
@@ -53,14 +54,6 @@ def test_densities_that_differ_by_thousands_do_not_underflow():
         weights = stacking_weights(densities)
     np.testing.assert_allclose(weights, [2 / 3, 1 / 3, 0.0], atol=1e-6)
     assert weights[2] == 0.0
-
-
-def test_the_order_of_chains_does_not_matter():
-    densities = np.random.default_rng(0).normal(size=(6, 80)) * 2
-    order = [3, 0, 5, 1, 4, 2]
-    np.testing.assert_allclose(
-        stacking_weights(densities[order]), stacking_weights(densities)[order], atol=1e-6
-    )
 
 
 def test_chains_that_are_alike_share_evenly():

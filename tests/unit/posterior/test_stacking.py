@@ -83,10 +83,11 @@ def test_a_chain_that_is_far_worse_gets_nothing_and_predicts_nothing(stacked, en
     assert weights[2] == 0.0 and weights.sum() == pytest.approx(1.0)
     others = replace(ensemble, draws=ensemble.draws[:2], chain_weights=weights[:2])
     expected = tfbnn.BayesianMLP.from_ensemble(others)
-    settings = {"include_noise": True, "quantiles": [0.1, 0.5]}
-    found, wanted = stacked.predict(X, **settings), expected.predict(X, **settings)
-    for name in ("mean", "stddev", "quantiles"):
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+    for noise in (False, True):
+        settings = {"include_noise": noise, "quantiles": [0.1, 0.5]}
+        found, wanted = stacked.predict(X, **settings), expected.predict(X, **settings)
+        for name in ("mean", "stddev", "quantiles"):
+            np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
     assert str(stacked.evaluate(X, Y)) == str(expected.evaluate(X, Y))
     assert stacked.predict_draws(X).shape == (45, 60, 1)  # all draws, to be weighted
     assert stacked.posterior.draw_weights[30:].tolist() == [0.0] * 15
@@ -117,17 +118,10 @@ def test_one_chain_keeps_its_weight(synthetic_ensemble):
     assert model.diagnose().weighting is None
 
 
-def test_known_noise_of_the_rows_is_needed_and_used(synthetic_ensemble):
+def test_known_noise_of_the_rows_is_used(synthetic_ensemble):
     model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(row_noise=True))
-    with pytest.raises(ValueError, match="stack_chains needs noise_scale"):
-        model.stack_chains(X, Y)
     narrow, wide = (model.stack_chains(X, Y, noise_scale=s * Y) for s in (0.01, 1.0))
     assert narrow.log_score_stacked != wide.log_score_stacked
-
-
-def test_before_a_fit_there_is_nothing_to_stack():
-    with pytest.raises(tfbnn.NotFittedError):
-        tfbnn.BayesianMLP([2, 5, 1]).stack_chains(X, Y)
 
 
 def test_summary_says_what_it_is(ensemble):

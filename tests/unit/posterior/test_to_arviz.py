@@ -105,33 +105,25 @@ def test_the_outputs_of_classes_and_of_noise_have_names():
 
 @pytest.mark.parametrize("settings", REGRESSIONS.values(), ids=REGRESSIONS)
 def test_what_draws_say_of_rows_is_what_the_model_says(settings):
-    ensemble = synthetic_ensemble(**settings)
+    ensemble = synthetic_ensemble(**settings, num_results=400)
     model = tfbnn.BayesianMLP.from_ensemble(ensemble)
     x, y = rows_of(ensemble)
     data = ensemble.to_arviz(x, y)
-    draws = model.predict_draws(x).reshape(2, 15, 12, -1)
+    draws = model.predict_draws(x).reshape(2, 400, 12, -1)
     f = data["posterior"]["f"]
     np.testing.assert_allclose(f.values.reshape(draws.shape), draws, rtol=1e-6)
     # Of the mixture of all draws the density is what `evaluate` scores, in original units.
     log_likelihood = data["log_likelihood"]["y"]
     assert log_likelihood.dims == ("chain", "draw", "row")
-    values = log_likelihood.values.reshape(30, 12)
-    score = np.mean(np.logaddexp.reduce(values, axis=0) - np.log(30))
+    values = log_likelihood.values.reshape(800, 12)
+    score = np.mean(np.logaddexp.reduce(values, axis=0) - np.log(800))
     expected = model.evaluate(x, y, calibrated=False)["log_predictive_density"]
     assert score == pytest.approx(expected, rel=1e-6)
     observed = data["observed_data"]["y"]
     assert observed.dims == (("row",) if y.shape[1] == 1 else ("row", "target"))
     np.testing.assert_array_equal(observed.values.reshape(y.shape), y)
     np.testing.assert_array_equal(data["constant_data"]["x"], x)
-
-
-@pytest.mark.parametrize("settings", REGRESSIONS.values(), ids=REGRESSIONS)
-def test_new_observations_are_draws_of_the_predictive_distribution(settings):
-    ensemble = synthetic_ensemble(**settings, num_results=400)
-    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
-    x, y = rows_of(ensemble)
-    drawn = ensemble.to_arviz(x, y)["posterior_predictive"]["y"].values
-    drawn = drawn.reshape(800, *y.shape)
+    drawn = data["posterior_predictive"]["y"].values.reshape(800, *y.shape)
     levels = [0.1, 0.5, 0.9]
     quantiles = model.predict(x, include_noise=True, quantiles=levels).columns.quantiles
     shares = (drawn[None] < quantiles[:, None]).mean(axis=1)

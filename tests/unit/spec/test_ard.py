@@ -1,6 +1,4 @@
-"""One sampled prior scale per input: where it is taken and refused, and its places in theta."""
-
-import json
+"""One sampled prior scale per input: where it is taken and refused, and its draws."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ import pytest
 import tfbnn
 from tests.support.builders import plain_spec
 from tfbnn import priors
-from tfbnn.priors import ARD, HierarchicalNormal, LayerPrior, Normal
+from tfbnn.priors import ARD, LayerPrior, Normal
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import draw_parameters
 
@@ -38,35 +36,6 @@ def test_a_file_that_has_it_elsewhere_is_refused():
     entry["priors"].reverse()
     with pytest.raises(ValueError, match="on the inputs alone"):
         ModelSpec.from_json(entry)
-
-
-def test_json_round_trip():
-    prior = [{"kernel": ARD(priors.LogNormal(-1.0, 0.3)), "bias": HierarchicalNormal()}, Normal()]
-    spec = plain_spec([3, 4, 1], prior=prior)
-    back = ModelSpec.from_json(json.loads(json.dumps(spec.to_json())))
-    assert back == spec and back.layout == spec.layout
-    assert back.priors[0].kernel.scale_prior == priors.LogNormal(-1.0, 0.3)
-
-
-@pytest.mark.parametrize("scale_prior", [1.0, Normal(), None])
-def test_the_scale_prior_must_be_one(scale_prior):
-    with pytest.raises(TypeError, match="scale_prior must be one of tfbnn.priors"):
-        ARD(scale_prior)
-
-
-def test_every_input_has_a_name_and_a_place_behind_the_noise():
-    prior = [{"kernel": ARD(), "bias": HierarchicalNormal()}, HierarchicalNormal()]
-    layout = plain_spec([3, 4, 1], prior=prior).layout
-    names = [
-        layout.parameter_name(index) for index in range(layout.num_weights, layout.num_parameters)
-    ]
-    assert names == [
-        "log noise scale[0]",
-        *(f"log prior scale of layer 1 kernel[{index}]" for index in range(3)),
-        "log prior scale of layer 1 bias",
-        "log prior scale of layer 2 kernel",
-        "log prior scale of layer 2 bias",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])

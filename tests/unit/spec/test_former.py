@@ -9,18 +9,10 @@ from tfbnn.run.report import Run
 from tfbnn.spec.habits import FORMER
 
 # Where a name was, as an attribute or as an argument.
-ATTRIBUTES = [
-    ("kernels", "SMSUBU"),
-    ("", "networks"),
-    ("datasets", "read_cifar10"),
-    ("datasets", "read_utkface"),
-    ("plots", "plot_weight_planes"),
-    ("plots", "plot_traces"),
-    ("storage", "RunFolder"),
-    ("", "LogMetrics"),
-    ("", "WorkerError"),
-    ("", "WorkerWarning"),
-]
+ATTRIBUTES = (
+    "kernels.SMSUBU networks datasets.read_cifar10 datasets.read_utkface plots.plot_weight_planes "
+    "plots.plot_traces storage.RunFolder LogMetrics WorkerError WorkerWarning"
+)
 ARGUMENTS = [
     (lambda: resolve_kernel("sms_ubu"), "sms_ubu"),
     (lambda: tfbnn.kernels.PowerPosterior(keep_rungs=True), "keep_rungs"),
@@ -33,8 +25,9 @@ ARGUMENTS = [
 OPTIONS = ["restart", "num_workers"]
 
 
-@pytest.mark.parametrize(("module", "name"), ATTRIBUTES)
-def test_attributes_of_modules(module, name):
+@pytest.mark.parametrize("place", ATTRIBUTES.split())
+def test_attributes_of_modules(place):
+    module, _, name = place.rpartition(".")
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
         getattr(getattr(tfbnn, module) if module else tfbnn, name)
     assert FORMER[name] in str(caught.value)

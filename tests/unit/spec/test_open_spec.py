@@ -54,13 +54,12 @@ def test_rows_say_how_many_inputs_and_targets_there_are(layer_sizes):
 def test_a_likelihood_that_is_given_leaves_the_layers_alone_open(likelihood, y, num_outputs):
     model = tfbnn.BayesianMLP(likelihood=likelihood, activation="relu", dtype="float64")
     found = candidates(model, y=y)
-    assert [spec.layer_sizes for spec in found] == [(3, *h, num_outputs) for h in HIDDEN_LAYERS]
+    sizes = [(3, *hidden, num_outputs) for hidden in HIDDEN_LAYERS]
+    assert [spec.layer_sizes for spec in found] == sizes
     assert {type(spec.likelihood) for spec in found} == {type(likelihood)}
     assert {(spec.activations[0], spec.dtype) for spec in found} == {("relu", "float64")}
     given = tfbnn.BayesianMLP([3, "auto", num_outputs], likelihood=likelihood)
-    assert [spec.layer_sizes for spec in candidates(given, y=y)] == [
-        spec.layer_sizes for spec in found
-    ]
+    assert [spec.layer_sizes for spec in candidates(given, y=y)] == sizes
 
 
 @pytest.mark.parametrize(

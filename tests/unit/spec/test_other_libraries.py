@@ -28,8 +28,7 @@ class DType:
 
 
 @pytest.mark.parametrize(
-    "given",
-    ["float64", np.float64, np.dtype("float64"), float, DType("float64")],
+    "given", ["float64", np.float64, np.dtype("float64"), float, DType("float64")]
 )
 def test_dtypes_are_understood(given):
     assert dtype_name(given) == "float64"
@@ -57,10 +56,8 @@ def test_dtypes_that_nothing_is_sampled_in_are_refused(given):
 def test_activations_are_understood(given, name):
     assert activation_name(given) == name
     assert tfbnn.BayesianMLP([2, 3, 1], activation=given).spec.activations == (name,)
-    assert tfbnn.BayesianMLP([2, 3, 3, 1], activation=[given, "elu"]).spec.activations == (
-        name,
-        "elu",
-    )
+    several = tfbnn.BayesianMLP([2, 3, 3, 1], activation=[given, "elu"])
+    assert several.spec.activations == (name, "elu")
 
 
 class ReLU:
@@ -71,16 +68,11 @@ class ReLU:
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        (function_of("__main__", "relu"), "'relu'"),  # whatever it is
-        (function_of("torch.nn.functional", "relu"), "'relu'"),
-        (ReLU(), "'relu'"),
-        (ReLU, "'relu'"),
-    ],
+    "given",
+    [function_of("__main__", "relu"), function_of("torch.nn.functional", "relu"), ReLU(), ReLU],
 )
-def test_others_are_refused_with_the_name_to_use(given, meant):
-    with pytest.raises(TypeError, match=rf"activation must be one of .*Did you mean {meant}\?$"):
+def test_others_are_refused_with_the_name_to_use(given):
+    with pytest.raises(TypeError, match=r"activation must be one of .*Did you mean 'relu'\?$"):
         tfbnn.BayesianMLP([2, 3, 1], activation=given)
 
 

@@ -1,7 +1,7 @@
 """The description of a model: validation of its arguments, JSON, the places in theta."""
 
 import json
-from functools import partial
+import re
 
 import numpy as np
 import pytest
@@ -73,25 +73,19 @@ def test_default_scales_of_classes_may_be_larger(likelihood):
     [
         ({"layer_sizes": 5}, TypeError, r"layer_sizes .*list of widths.* 5"),
         ({"layer_sizes": "281"}, TypeError, "layer_sizes .*'281'"),
-        ({"layer_sizes": None}, TypeError, "layer_sizes"),
         ({"layer_sizes": []}, ValueError, r"layer_sizes .*\[\]"),
         ({"layer_sizes": [3]}, ValueError, r"layer_sizes .*inputs and of outputs.*\[3\]"),
         ({"layer_sizes": [2, 0, 1]}, ValueError, "layer_sizes .*at least 1.*0"),
-        ({"layer_sizes": [2, -4, 1]}, ValueError, "layer_sizes .*at least 1.*-4"),
         ({"layer_sizes": [2, 4.0, 1]}, TypeError, "layer_sizes .*integer.*4.0"),
         ({"layer_sizes": [2, True, 1]}, TypeError, "layer_sizes .*integer.*True"),
-        ({"layer_sizes": [2, "4", 1]}, TypeError, "layer_sizes .*integer.*'4'"),
-        ({"layer_sizes": [2, [4], 1]}, TypeError, "layer_sizes .*integer"),
         ({"layer_sizes": [2, 65537, 1]}, ValueError, "layer_sizes .*up to 65536.*with 65537"),
         ({"layer_sizes": [2] * 66}, ValueError, "layer_sizes .*at most 64 layers.*65 layers"),
         ({"activation": "tahn"}, ValueError, "activation .*'tanh'.*'tahn'"),
         ({"activation": None}, TypeError, "activation .*None"),
-        ({"activation": np.sinh}, TypeError, "activation .*'tanh'.*'sinh'"),
         ({"activation": ["tanh", "relu"]}, ValueError, "activation .*1, one per hidden.* 2"),
         ({"activation": [3]}, TypeError, "activation .*3"),
         ({"prior": "normal"}, TypeError, "prior .*Normal.*'normal'"),
         ({"prior": priors.Normal}, TypeError, "prior .*Normal"),
-        ({"prior": None}, TypeError, "prior .*None"),
         ({"prior": priors.HalfNormal()}, TypeError, "prior .*HalfNormal"),
         ({"prior": [priors.Normal()] * 3}, ValueError, "prior .*list of 2.* 3"),
         ({"prior": [priors.Normal(), 1.0]}, TypeError, "prior .*1.0"),
@@ -100,7 +94,6 @@ def test_default_scales_of_classes_may_be_larger(likelihood):
         ({"prior": priors.LayerPrior(priors.Normal(), 1)}, TypeError, "prior .*1"),
         ({"likelihood": "gaussian"}, TypeError, "likelihood .*Gaussian.*'gaussian'"),
         ({"likelihood": likelihoods.Gaussian}, TypeError, "likelihood .*Gaussian"),
-        ({"likelihood": None}, TypeError, "likelihood .*None"),
         ({"likelihood": likelihoods.Gaussian([0.1, 0.2])}, ValueError, "noise_scale .*1.* 2"),
         ({"likelihood": likelihoods.Gaussian([])}, ValueError, "noise_scale .*1.* 0"),
         ({"likelihood": likelihoods.HeteroscedasticGaussian()}, ValueError, "even.*received 1"),
@@ -110,8 +103,6 @@ def test_default_scales_of_classes_may_be_larger(likelihood):
         ({"x_transform": 1}, TypeError, "x_transform .*1"),
         ({"y_transform": ["log10", "cube"]}, ValueError, "y_transform .*log10.*'cube'"),
         ({"y_transform": {"log10"}}, TypeError, "y_transform"),
-        ({"dtype": "float16"}, ValueError, "dtype .*float32.*'float16'"),
-        ({"dtype": np.int32}, ValueError, "dtype .*float32.*'int32'"),
         ({"dtype": None}, TypeError, "dtype .*float32.*None"),
         ({"dtype": 64}, TypeError, "dtype .*float32.*64"),
     ],
@@ -122,39 +113,18 @@ def test_bad_arguments_are_refused_by_name(arguments, error, match):
         tfbnn.BayesianMLP(**{"layer_sizes": [2, 4, 1], **arguments})
 
 
-def test_a_misspelt_argument_is_refused():
-    with pytest.raises(TypeError, match="activations"):
-        tfbnn.BayesianMLP([2, 4, 1], activations="tanh")
-
-
 @pytest.mark.parametrize(
-    "cls",
-    [
-        priors.Normal,
-        priors.Laplace,
-        priors.HalfNormal,
-        priors.HalfCauchy,
-        priors.LogNormal,
-        priors.InverseGamma,
-    ],
+    "name", "Normal Laplace HalfNormal HalfCauchy LogNormal InverseGamma".split()
 )
-@pytest.mark.parametrize(
-    ("scale", "error"),
-    [
-        (0, ValueError),
-        (-1.0, ValueError),
-        (np.nan, ValueError),
-        (np.inf, ValueError),
-        ("1", TypeError),
-        (None, TypeError),
-        (True, TypeError),
-        (1j, TypeError),
-    ],
-    ids=str,
-)
-def test_scales_of_priors_must_be_positive_numbers(cls, scale, error):
-    with pytest.raises(error, match=f"scale must be .*scale={scale!r}".replace("(", r"\(")):
-        cls(scale=scale)
+def test_scales_of_priors_must_be_positive_numbers(name):
+    for error, values in (
+        (ValueError, [0, -1.0, np.nan, np.inf]),
+        (TypeError, ["1", None, True, 1j]),
+    ):
+        for scale in values:
+            with pytest.raises(error, match=re.escape(f"scale={scale!r}")) as caught:
+                getattr(priors, name)(scale=scale)
+            assert "scale must be " in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +151,8 @@ def test_other_settings_of_priors_and_likelihoods_are_checked(make, error, match
 
 
 EXTREME = [
-    lambda size: priors.Normal(size),
-    lambda size: priors.Laplace(size),
+    priors.Normal,
+    priors.Laplace,
     lambda size: priors.HierarchicalNormal(priors.HalfCauchy(size)),
     lambda size: priors.HierarchicalNormal(priors.HalfNormal(size)),
     lambda size: priors.HierarchicalNormal(priors.InverseGamma(scale=size**2)),
@@ -194,17 +164,13 @@ EXTREME = [
 
 
 @pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
-@pytest.mark.parametrize("size", [1e-60, 1e-19, 1e19, 1e60])
-def test_priors_of_sizes_that_the_dtype_cannot_square_are_refused(prior, size):
-    with pytest.raises(ValueError, match="sizes of.*for float32.*dtype='float64'"):
+def test_priors_of_sizes_that_the_dtype_cannot_square_are_refused(prior):
+    for size in (1e-60, 1e-19, 1e19, 1e60):
+        with pytest.raises(ValueError, match="sizes of.*for float32.*dtype='float64'"):
+            tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
+        tfbnn.BayesianMLP([2, 3, 1], prior=prior(size), dtype="float64")
+    for size in (1e-17, 1e17):
         tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
-    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size), dtype="float64")
-
-
-@pytest.mark.parametrize("prior", EXTREME, ids=range(len(EXTREME)))
-@pytest.mark.parametrize("size", [1e-17, 1e17])
-def test_large_and_small_priors_that_float32_can_square_are_taken(prior, size):
-    tfbnn.BayesianMLP([2, 3, 1], prior=prior(size))
 
 
 @pytest.mark.parametrize("size", [1e-160, 1e160])
@@ -224,29 +190,24 @@ def test_a_file_may_say_what_a_new_model_may_not():
 
 @pytest.mark.parametrize("cls", [likelihoods.Gaussian, likelihoods.StudentT])
 @pytest.mark.parametrize(
-    ("noise_scale", "error"),
+    ("error", "noise_scales"),
     [
-        (0.0, ValueError),
-        (-0.1, ValueError),
-        (np.nan, ValueError),
-        (np.inf, ValueError),
-        ("auto", ValueError),
-        ([0.1, -0.2], ValueError),
-        ([[0.1]], ValueError),
-        (None, TypeError),
-        (True, TypeError),
-        ([0.1, "a"], TypeError),
-        (1j, TypeError),
+        (ValueError, [0.0, -0.1, np.nan, np.inf, "auto", [0.1, -0.2], [[0.1]]]),
+        (TypeError, [None, True, [0.1, "a"], 1j]),
     ],
+)
+def test_noise_scales_must_be_positive_or_learned(cls, error, noise_scales):
+    for noise_scale in noise_scales:
+        with pytest.raises(error, match="noise_scale must be"):
+            cls(noise_scale=noise_scale)
+
+
+@pytest.mark.parametrize(
+    ("prior", "likelihood"),
+    [(prior, LIKELIHOODS[0]) for prior in WEIGHT_PRIORS]
+    + [(WEIGHT_PRIORS[0], likelihood) for likelihood in LIKELIHOODS[1:]],
     ids=str,
 )
-def test_noise_scales_must_be_positive_or_learned(cls, noise_scale, error):
-    with pytest.raises(error, match="noise_scale must be"):
-        cls(noise_scale=noise_scale)
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=str)
-@pytest.mark.parametrize("prior", WEIGHT_PRIORS, ids=str)
 def test_json_round_trip_gives_an_equal_spec(prior, likelihood):
     # A Uniform prior has no scale for ntk.
     parameterization = "standard" if isinstance(prior, priors.Uniform) else "ntk"
@@ -264,25 +225,15 @@ def test_json_round_trip_gives_an_equal_spec(prior, likelihood):
     assert back.layout == spec.layout
 
 
-@pytest.mark.parametrize(
-    ("prior", "likelihood"),
-    [
-        (priors.Normal(np.float32(0.5)), likelihoods.Gaussian(np.float32(0.1))),
-        (priors.Laplace(np.int64(2)), likelihoods.StudentT(np.float32(4.0))),
-        (priors.Uniform(np.float32(-1), np.int64(1)), likelihoods.Gaussian(np.float64(0.1))),
-        (
-            priors.HierarchicalNormal(priors.LogNormal(np.int64(0), np.float32(1))),
-            likelihoods.StudentT(np.int64(4)),
-        ),
-    ],
-    ids=str,
-)
-def test_numpy_scalars_survive_json(prior, likelihood):
-    model = tfbnn.BayesianMLP(
-        np.array([2, 4, 1]), prior=prior, likelihood=likelihood, y_transform="log10"
-    )
-    spec = model.spec
-    assert through_json(spec) == spec
+def test_numpy_scalars_survive_json():
+    scale = priors.LogNormal(np.int64(0), np.float32(1))
+    for prior, likelihood in (
+        (priors.Uniform(np.float32(-1), np.int64(1)), likelihoods.StudentT(np.int64(4))),
+        (priors.HierarchicalNormal(scale), likelihoods.Gaussian(np.float32(0.1))),
+    ):
+        settings = {"prior": prior, "likelihood": likelihood, "y_transform": "log10"}
+        spec = tfbnn.BayesianMLP(np.array([2, 4, 1]), **settings).spec
+        assert through_json(spec) == spec
 
 
 @pytest.mark.parametrize(
@@ -325,7 +276,7 @@ def test_theta_holds_kernel_then_bias_layer_by_layer_then_scales():
     hierarchical = priors.HierarchicalNormal()
     spec = tfbnn.BayesianMLP(
         [2, 3, 2],
-        prior=[{"kernel": hierarchical, "bias": priors.Normal()}, hierarchical],
+        prior=[{"kernel": priors.ARD(), "bias": priors.Normal()}, hierarchical],
         likelihood=likelihoods.Gaussian("learned"),
     ).spec
     expected = (
@@ -334,20 +285,14 @@ def test_theta_holds_kernel_then_bias_layer_by_layer_then_scales():
         + [f"layer 2 kernel[{i}, {j}]" for i in range(3) for j in range(2)]
         + [f"layer 2 bias[{j}]" for j in range(2)]
         + ["log noise scale[0]", "log noise scale[1]"]
-        + ["log prior scale of layer 1 kernel"]
+        + ["log prior scale of layer 1 kernel[0]", "log prior scale of layer 1 kernel[1]"]
         + ["log prior scale of layer 2 kernel", "log prior scale of layer 2 bias"]
     )
     layout = spec.layout
     assert [layout.parameter_name(i) for i in range(layout.num_parameters)] == expected
     assert layout.num_weights == 17 and layout.num_noise == 2
-
-
-@pytest.mark.parametrize("index", [18, 100])
-def test_parameter_names_end_where_theta_ends(index):
-    layout = tfbnn.BayesianMLP([2, 4, 1], prior=priors.Normal()).spec.layout
-    assert layout.num_parameters == 18
-    with pytest.raises(IndexError, match=f"18 entries.*{index}"):
-        layout.parameter_name(index)
+    with pytest.raises(IndexError, match="23 entries.*23"):
+        layout.parameter_name(23)
 
 
 def test_kernels_are_stored_row_by_row():
@@ -366,7 +311,6 @@ def test_kernels_are_stored_row_by_row():
     [
         (likelihoods.Gaussian(), 2, 2),
         (likelihoods.Gaussian(0.1), 2, 0),
-        (likelihoods.StudentT(), 2, 2),
         (likelihoods.StudentT(4, [0.1, 0.2]), 2, 0),
         (likelihoods.HeteroscedasticGaussian(), 1, 0),
     ],
@@ -383,11 +327,6 @@ def test_one_activation_per_hidden_layer(sizes, hidden):
     assert tfbnn.BayesianMLP(sizes, activation="sin").spec.activations == ("sin",) * hidden
 
 
-@pytest.mark.parametrize(("dtype", "name"), [(np.float32, "float32"), (float, "float64")])
-def test_dtype_may_be_a_numpy_type(dtype, name):
-    assert tfbnn.BayesianMLP([2, 1], dtype=dtype).spec.dtype == name
-
-
 def test_summary_shows_every_layer_and_the_number_of_parameters():
     lines = []
     model = tfbnn.BayesianMLP([5, 20, 7, 1], activation=["tanh", "relu"], prior=priors.Normal())
@@ -400,28 +339,24 @@ def test_summary_shows_every_layer_and_the_number_of_parameters():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "scale", "is_refused"),
-    [
-        ("float32", 1e-25, True),
-        ("float32", 1e-60, True),
-        ("float32", 1e60, True),
-        ("float32", 1e-18, False),
-        ("float32", 1e30, False),
-        ("float64", 1e-60, False),
-        ("float64", 1e-300, True),
-    ],
+    ("dtype", "taken", "refused"),
+    [("float32", [1e-18, 1e30], [1e-25, 1e-60, 1e60]), ("float64", [1e-60], [1e-300])],
 )
-def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, scale, is_refused):
+def test_noise_out_of_the_range_of_the_dtype_is_refused(dtype, taken, refused):
     """Noise of the model, and of rows: log densities would be -inf or nan."""
     x, y = make_rows(9, 2, 1)
-    noisy = plain_spec((2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
-    fixed = partial(check_prior_sizes, noisy)
     spec = plain_spec((2, 1), dtype=dtype)
-    rows = prepare_rows(spec, x, y, np.full(9, scale))
-    of_rows = partial(learn_transforms, spec, rows, None)
-    for make in (fixed, of_rows):
-        if not is_refused:
-            make()
-            continue
-        with pytest.raises(ValueError, match=f"noise_scale .* {dtype}"):
-            make()
+
+    def of_model(scale):
+        noisy = plain_spec((2, 1), dtype=dtype, likelihood=likelihoods.Gaussian((scale,)))
+        check_prior_sizes(noisy)
+
+    def of_rows(scale):
+        learn_transforms(spec, prepare_rows(spec, x, y, np.full(9, scale)), None)
+
+    for check in (of_model, of_rows):
+        for scale in taken:
+            check(scale)
+        for scale in refused:
+            with pytest.raises(ValueError, match=f"noise_scale .* {dtype}"):
+                check(scale)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -188,22 +189,10 @@ def bomb_below_the_ratio(file):
 
 
 def test_nothing_that_runs_code_is_called_by_the_reader():
-    forbidden = (
-        "pickle",
-        "joblib",
-        "dill",
-        "marshal",
-        "yaml",
-        "eval(",
-        "exec(",
-        "__import__",
-        "shell",
-    )
-    folder = os.path.dirname(tfbnn.storage.__file__)
-    for name in filter(lambda name: name.endswith(".py"), os.listdir(folder)):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            text = file.read()
-        assert [word for word in forbidden if word in text] == [], name
+    forbidden = "pickle joblib dill marshal yaml eval( exec( __import__ shell".split()
+    for path in Path(tfbnn.storage.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8").replace('".joblib"', "")  # an ending it refuses
+        assert [word for word in forbidden if word in text] == [], path
 
 
 # Other files.

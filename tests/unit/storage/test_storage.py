@@ -9,7 +9,6 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import ARD, HierarchicalNormal, Laplace, LogNormal, Uniform
 from tfbnn.storage import read_model, seal, write_model
@@ -67,74 +66,35 @@ def bits(array):
 
 @each_configuration
 def test_everything_comes_back_bit_by_bit(synthetic_ensemble, configuration, path):
-    before = synthetic_ensemble(**configuration)
-    write_model(before, path)
-    after = read_model(path)
-    assert after.spec == before.spec
-    assert (after.x_pipeline, after.y_pipeline) == (before.x_pipeline, before.y_pipeline)
-    assert after.feature_names == before.feature_names
-    assert after.row_noise is before.row_noise
-    assert after.vector_target is before.vector_target
+    """And so do predictions and scores, which depend on how arrays lie in memory."""
+    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(**configuration))
+    model.save(path)
+    loaded = tfbnn.load(path)
+    before, after = model.posterior, loaded.posterior
+    for name in ("spec", "x_pipeline", "y_pipeline", "feature_names", "row_noise", "vector_target"):
+        assert getattr(after, name) == getattr(before, name)
     assert after.provenance.to_json().items() >= before.provenance.to_json().items()
     for name in ("draws", "chain_weights", "x_reference"):
         assert bits(getattr(after, name)) == bits(getattr(before, name))
     assert after.sample_stats.keys() == before.sample_stats.keys()
     for name, values in before.sample_stats.items():
         assert bits(after.sample_stats[name]) == bits(values)
-
-
-@each_configuration
-def test_a_loaded_model_predicts_the_same_bits(synthetic_ensemble, configuration, path):
-    model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble(**configuration))
     x, y = make_rows(9, model.spec.num_inputs, model.spec.num_targets, seed=3)
-    noise = 0.1 * y if model.posterior.row_noise else None
-    model.save(path)
-    loaded = tfbnn.load(path)
-    settings = {"include_noise": True, "quantiles": [0.1, 0.9], "noise_scale": noise}
-    before, after = model.predict(x, **settings), loaded.predict(x, **settings)
-    assert list(map(bits, (*after, after.quantiles))) == list(
-        map(bits, (*before, before.quantiles))
+    noise = {"noise_scale": 0.1 * y if before.row_noise else None}
+    expected, found = (
+        one.predict(x, include_noise=True, quantiles=[0.1, 0.9], **noise) for one in (model, loaded)
     )
+    assert bits(found.quantiles) == bits(expected.quantiles)
+    assert list(map(bits, found)) == list(map(bits, expected))
     assert bits(loaded.predict_draws(x)) == bits(model.predict_draws(x))
-    assert str(loaded.evaluate(x, y, noise_scale=noise)) == str(
-        model.evaluate(x, y, noise_scale=noise)
-    )
+    assert str(loaded.evaluate(x, y, **noise)) == str(model.evaluate(x, y, **noise))
     assert bits(loaded.diagnose().rhat_function) == bits(model.diagnose().rhat_function)
-
-
-@pytest.mark.statistics
-def test_a_sampled_model_predicts_the_same_bits(tiny_model, tiny_data, path):
-    tiny_model.save(path)
-    loaded = tfbnn.load(path)
-    assert bits(loaded.predict(tiny_data[0]).mean) == bits(tiny_model.predict(tiny_data[0]).mean)
-    assert loaded.posterior.provenance.data_sha256 == tiny_model.posterior.provenance.data_sha256
-
-
-def test_saving_a_loaded_model_again_loses_nothing(saved, tmp_path):
-    again = tmp_path / "again.h5"
-    tfbnn.load(saved).save(again)
-    assert bits(read_model(again).draws) == bits(read_model(saved).draws)
-    assert read_model(again).spec == read_model(saved).spec
 
 
 def test_path_may_be_a_string(synthetic_ensemble, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_model(synthetic_ensemble(), "model.h5")
     assert read_model("model.h5").num_chains == 2
-
-
-def test_names_in_the_file_are_those_of_arviz(saved):
-    with h5py.File(saved) as file:
-        assert file["posterior/theta"].shape == (2, 15, 22)
-        assert set(file["sample_stats"]) == {
-            "lp",
-            "acceptance_rate",
-            "step_size",
-            "n_steps",
-            "diverging",
-            "energy",
-        }
-        assert {"format", "format_version", "inference_library_version"} <= set(file.attrs)
 
 
 def test_a_vector_of_two_targets_is_not_written(synthetic_ensemble, path):
@@ -149,16 +109,10 @@ def test_a_vector_of_two_targets_is_not_written(synthetic_ensemble, path):
 NOT_SAMPLED = "pretrained networks: the run was stopped before its first draw"
 
 
-@pytest.fixture
-def pretrained(synthetic_ensemble, path):
-    """The path of a model whose run was stopped before its first draw."""
+def test_networks_that_are_no_draws_say_so_wherever_they_are_used(synthetic_ensemble, path):
     says = {"not_sampled": NOT_SAMPLED, "num_results_requested": 1000}
     write_model(synthetic_ensemble(num_results=1, provenance=says), path)
-    return path
-
-
-def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
-    model = tfbnn.load(pretrained)
+    model = tfbnn.load(path)
     x, y = make_rows(9, 2, 1)
     for refused in (lambda: model.predict(x), lambda: model.evaluate(x, y)):
         with pytest.raises(tfbnn.NotFittedError, match=f"before its first draw .{NOT_SAMPLED}"):
@@ -171,24 +125,13 @@ def test_networks_that_are_no_draws_say_so_wherever_they_are_used(pretrained):
         model.diagnose()
 
 
-def test_info_says_that_networks_are_no_draws(pretrained, capsys):
-    assert main(["info", str(pretrained), "--trusted"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count(NOT_SAMPLED) == 1 and "not sampled, " in shown
-
-
-def test_a_model_of_draws_warns_of_nothing(saved):
-    assert "not_sampled" not in tfbnn.load(saved).posterior.provenance.to_json()
-    tfbnn.load(saved).predict(np.zeros((1, 2)))
-
-
 # What is not a model file at all.
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\n", b"mass,xs\n1,2\n", b"PK\x03\x04 npz", b"\x89HDF\r\n\x1a\n", b"\0" * 4096],
-    ids=["empty", "newline", "csv", "zip", "signature only", "zeros"],
+    [b"", b"mass,xs\n1,2\n", b"\x89HDF\r\n\x1a\n", b"\0" * 4096],
+    ids=["empty", "csv", "signature only", "zeros"],
 )
 def test_other_files_are_refused(path, content):
     path.write_bytes(content)
@@ -217,46 +160,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
         tfbnn.load(tmp_path)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(saved, share):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(tfbnn.ModelFileError, match="model.h5"):
-        tfbnn.load(saved)
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "posterior/theta",
-        "posterior/chain_weights",
-        "metadata",
-        "constant_data/x_reference",
-        "sample_stats/lp",
-    ],
-)
-def test_one_flipped_bit_in_the_data_is_found(saved, place):
-    with h5py.File(saved) as file:
-        offset = file[place].id.get_offset() + file[place].id.get_storage_size() - 5
-    content = bytearray(saved.read_bytes())
-    content[offset] ^= 1
-    saved.write_bytes(content)
-    with pytest.raises(tfbnn.ModelFileError, match="model.h5"):
-        tfbnn.load(saved)
-
-
-@pytest.mark.parametrize("block", range(0, 8192, 512))
-def test_a_block_overwritten_is_refused_or_without_consequence(saved, block):
-    expected, content = read_model(saved), bytearray(saved.read_bytes())
-    content[block : block + 512] = b"\xff" * len(content[block : block + 512])
-    saved.write_bytes(content)
-    try:
-        found = tfbnn.load(saved).posterior
-    except tfbnn.ModelFileError:
-        return
-    assert bits(found.draws) == bits(expected.draws) and found.spec == expected.spec
-
-
 # Writing.
 
 
@@ -272,15 +175,10 @@ def test_an_older_file_is_replaced(saved, synthetic_ensemble):
     assert os.listdir(saved.parent) == ["model.h5"]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        "format.sealing.h5py.File.create_dataset",
-        "format.sealing.h5py.File",
-        "os.fsync",
-        "os.replace",
-    ],
-)
+SEALED = "tfbnn.storage.format.sealing.h5py.File"
+
+
+@pytest.mark.parametrize("step", [f"{SEALED}.create_dataset", SEALED, "os.fsync", "os.replace"])
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_the_older_file(
     saved, synthetic_ensemble, monkeypatch, step, error
@@ -290,7 +188,7 @@ def test_a_failure_while_writing_leaves_the_older_file(
 
     before = saved.read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(step if step.startswith("os.") else f"tfbnn.storage.{step}", fail)
+        patched.setattr(step, fail)
         with pytest.raises(type(error)):
             write_model(synthetic_ensemble((3, 4, 1)), saved)
     assert saved.read_bytes() == before
@@ -361,13 +259,6 @@ def test_loading_leaves_the_file_as_it_is(saved):
     before, modified = saved.read_bytes(), saved.stat().st_mtime_ns
     tfbnn.load(saved).predict(np.zeros((1, 2)))
     assert saved.read_bytes() == before and saved.stat().st_mtime_ns == modified
-
-
-def test_arrays_of_a_loaded_model_are_read_only(saved):
-    ensemble = read_model(saved)
-    for array in (ensemble.draws, ensemble.chain_weights, ensemble.sample_stats["lp"]):
-        with pytest.raises(ValueError, match="read-only"):
-            array[...] = 0
 
 
 @pytest.mark.parametrize("name", ["m.keras", "M.ONNX", "m.pkl"])
