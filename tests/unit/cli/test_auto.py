@@ -5,8 +5,6 @@ import argparse
 import numpy as np
 import pytest
 
-from tests.support.commands import check_refusal
-from tfbnn.cli import main
 from tfbnn.cli.fit_options import add_options, fit_arguments, kernel_argument, make_model
 from tfbnn.diagnostics.problem import LONGER_SEARCH, on_command_line
 from tfbnn.engine.kernels.hmc import HMC
@@ -29,13 +27,10 @@ def spec(options=""):
     return make_model(parsed(options), 3, 1).spec
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--layers 50",
-        "--layers 50 --prior auto --parameterization auto --y-transform auto --noise-scale learned",
-    ],
-)
+AUTO = "--prior auto --parameterization auto --y-transform auto --noise-scale learned"
+
+
+@pytest.mark.parametrize("options", ["--layers 50", f"--layers 50 {AUTO}"])
 def test_layers_that_are_given_have_the_defaults_of_the_model(options):
     expected = BayesianMLP([3, 50, 1]).spec
     assert spec(options) == expected and spec(options).choices == expected.choices
@@ -101,23 +96,3 @@ def test_chains_start_at_a_number_or_a_model_file(fitted, tmp_path):
         FitOptions(**fit_arguments(parsed("--initial-state 0.5 --epochs 3")))
     with pytest.raises(FileNotFoundError):
         fit_arguments(parsed("--initial-state absent.h5"))
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ("--step-size 0.1", "--step-size is a setting of a kernel, received --kernel auto"),
-        ("--prior hierarchical --prior-scale 2", "--prior-scale goes with --prior normal"),
-        ("--prior auto --prior-scale 2", "--prior-scale goes with --prior normal"),
-        ("--prior uniform", "expected one of auto, normal"),
-        ("--num-burnin-steps many", "auto or a whole number"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(options, words, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rows.csv").write_text("a,y\n1,2\n3,5\n")
-    try:
-        code = main(["fit", "rows.csv", "--target", "y", *options.split()])
-    except SystemExit as stop:
-        code = stop.code
-    check_refusal((code, *capsys.readouterr()), words)

@@ -27,11 +27,8 @@ def test_calibrate_predict_and_evaluate(run, folder):
     assert (code, err) == (0, "") and "held-out rows" in out and "changed in length by" in out
     model = tfbnn.load(folder / "calibrated.h5")
     assert re.search(rf"by {model.calibration.num_rows} held-out rows", out)
-    assert run("predict calibrated.h5 points.csv --include-noise -o with.csv")[0] == 0
-    assert (
-        run("predict calibrated.h5 points.csv --include-noise --uncalibrated -o without.csv")[0]
-        == 0
-    )
+    for more in ("-o with.csv", "--uncalibrated -o without.csv"):
+        assert run(f"predict calibrated.h5 points.csv --include-noise {more}")[0] == 0
     with_, without = (read_table(str(folder / name)).values for name in ("with.csv", "without.csv"))
     np.testing.assert_array_equal(with_[:, 0], without[:, 0])
     assert np.all(with_[:, 1] < 0.9 * without[:, 1])  # random networks say more than they know
@@ -50,12 +47,8 @@ def test_info_tells_of_the_calibration(run, folder):
     assert "the longer half of the error bars changed in length by" in out
     assert json.loads(run("info grouped.h5 --json")[1])["calibration"]["by"] == "stddev"
     assert json.loads(run("info named.h5 --json")[1])["calibration"] is None
-
-
-def test_calibrate_as_json(run, folder):
     told = json.loads(run("calibrate named.h5 new.csv --json -o told.h5")[1])
-    record = tfbnn.load(folder / "told.h5").calibration
-    assert told["num_rows"] == record.num_rows > 150
+    assert told["num_rows"] == tfbnn.load(folder / "told.h5").calibration.num_rows > 150
     assert (told["saved"], told["bytes"]) == ("told.h5", (folder / "told.h5").stat().st_size)
 
 

@@ -94,12 +94,6 @@ def test_trust_is_the_last_column(run, folder, options):
     assert (trust[:-1] == 1).all() and trust[-1] == -1
 
 
-@pytest.mark.parametrize("row", [",", '"",""', " , "])
-def test_a_row_without_values_shifts_no_output(run, folder, row):
-    (folder / "gap.csv").write_text(f"a,b\n1,2\n{row}\n5,6\n")
-    check_refusal(run("predict model.h5 gap.csv"), "gap.csv, line 3, column a")
-
-
 def test_files_that_reach_elsewhere_are_refused_in_words(run, folder):
     with h5py.File(folder / "reach.h5", "w") as file:
         file["a"], file["b"] = [1.0], h5py.ExternalLink("model.h5", "/metadata")
@@ -161,14 +155,12 @@ def test_columns_of_arrays_can_be_kept(run, folder, model, suffix, synthetic_ens
     ids = [2**60 + 1, 9]  # which no float64 is
     columns = {"id": np.array(ids), "a": np.array([2.0, 0.5]), "b": np.array([1.5, -1.0])}
     write_arrays(folder / f"ids.{suffix}", columns)
-    assert run(f"predict {model} ids.{suffix} --keep id -o kept.npz")[0] == 0
-    with np.load(folder / "kept.npz") as kept:
-        assert list(kept) == ["id", "mean", "stddev"] and kept["id"].tolist() == ids
     # An input is kept, too, where it is known which columns are inputs.
-    if model == "model.h5":
-        assert run(f"predict {model} ids.{suffix} --keep b,id -o kept.npz")[0] == 0
-        with np.load(folder / "kept.npz") as kept:
-            assert kept["b"].tolist() == [1.5, -1.0] and kept["id"].tolist() == ids
+    names = ["b", "id"] if model == "model.h5" else ["id"]
+    assert run(f"predict {model} ids.{suffix} --keep {','.join(names)} -o kept.npz")[0] == 0
+    with np.load(folder / "kept.npz") as kept:
+        assert list(kept) == [*names, "mean", "stddev"] and kept["id"].tolist() == ids
+        assert model != "model.h5" or kept["b"].tolist() == [1.5, -1.0]
 
 
 def test_classes_stand_behind_what_is_kept(run, named, folder, synthetic_ensemble):
@@ -194,7 +186,7 @@ def test_columns_can_be_named_after_the_target(run, folder, synthetic_ensemble):
     assert run(f"predict target.h5 {options}")[1].splitlines()[0] == "mean,stddev,q0.1,trust"
 
 
-def test_density_probability_and_draws_are_those_of_the_distribution(
+def test_densities_and_draws_are_those_of_the_distribution(
     run, folder, synthetic_ensemble, monkeypatch
 ):
     """Piece by piece, each of them with draws of its own."""
@@ -231,27 +223,23 @@ def test_the_density_of_a_label_is_its_probability(run, folder, synthetic_ensemb
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--density b", ["--density", "Add --include-noise"]),
-        ("--cdf a,b", ["--cdf", "one column for each of the 1 targets"]),
-        ("--cdf nobody", ["nobody"]),
-        ("--sample -1", ["--sample must be 1 or more"]),
-        ("--sample 2 --space transformed", ["--sample", "Leave out --space transformed"]),
+        ("points.csv --density b", ["--density", "Add --include-noise"]),
+        ("points.csv --cdf a,b", ["--cdf", "one column for each of the 1 targets"]),
+        ("points.csv --cdf nobody", ["nobody"]),
+        ("points.csv --sample -1", ["--sample must be 1 or more"]),
+        (
+            "points.csv --sample 2 --space transformed",
+            ["--sample", "Leave out --space transformed"],
+        ),
+        ("ids.csv --keep id,id", ["--keep id", "two columns"]),
+        ("ids.csv --keep nobody", ["nobody"]),
+        ("ids.csv --keep mean", ["--keep mean", "--named"]),
+        ("gap.csv", ["gap.csv, line 3, column a"]),  # a row without values shifts no output
     ],
 )
-def test_distributions_that_cannot_be_asked_for(run, folder, options, words):
-    check_refusal(run(f"predict model.h5 points.csv {options}"), *words)
-
-
-@pytest.mark.parametrize(
-    ("keep", "words"),
-    [
-        ("id,id", ["--keep id", "two columns"]),
-        ("nobody", ["nobody"]),
-        ("mean", ["--keep mean", "--named"]),
-    ],
-)
-def test_columns_that_cannot_be_kept(run, named, keep, words):
-    check_refusal(run(f"predict model.h5 {named} --keep {keep}"), *words)
+def test_what_is_refused(run, named, folder, options, words):
+    (folder / "gap.csv").write_text('a,b\n1,2\n"",""\n5,6\n')
+    check_refusal(run(f"predict model.h5 {options}"), *words)
 
 
 def test_counts_have_an_offset_column(run, folder, synthetic_ensemble):

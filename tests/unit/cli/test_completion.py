@@ -54,9 +54,8 @@ COMP_WORDS=({" ".join(repr(word) for word in words)}); COMP_CWORD={len(words) - 
 _shtab_tfbnn tfbnn {words[-1]!r} {words[-2]!r}
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-        done = subprocess.run(
-            ["bash", "--norc", "-c", code], cwd=folder, capture_output=True, text=True
-        )
+        bash = ["bash", "--norc", "-c", code]
+        done = subprocess.run(bash, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

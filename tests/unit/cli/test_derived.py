@@ -43,17 +43,12 @@ def test_compress(run, folder):
 
 
 def test_compress_by_stride_and_json(run, folder):
-    code, out, err = run("compress named.h5 -n 5 --method stride -o stride.h5 --json")
+    code, out, err = run("compress named.h5 --num-draws 5 --method stride -o stride.h5 --json")
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert (told["num_draws"], told["method"], told["saved"]) == (5, "stride", "stride.h5")
     assert told["bytes"] == (folder / "stride.h5").stat().st_size
     assert draws(folder / "stride.h5").shape == (1, 5, 22)
-
-
-def test_the_number_of_draws_is_passed_on(run, folder):
-    assert run("compress named.h5 --num-draws 7 -o one.h5")[0] == 0
-    assert draws(folder / "one.h5").shape == (1, 7, 22)
 
 
 def test_stack(run, folder):
@@ -67,10 +62,6 @@ def test_stack(run, folder):
     np.testing.assert_allclose(told["weights"], expected.weights, rtol=1e-6)
     assert told["num_rows"] == 400 and told["saved"] == "again.h5"
     assert "stacking on validation rows" in run("info stacked.h5")[1]
-
-
-def test_stack_finds_the_columns(run, folder):
-    check_refusal(run("stack unnamed.h5 new.csv -o out.h5"), "Add --target COLUMN")
     assert run("stack unnamed.h5 new.csv --target y -o out.h5")[0] == 0
 
 
@@ -112,7 +103,6 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("compress named.h5 -o named.h5", "would overwrite"),
         ("compress named.h5 --reference points.csv -o points.csv", "would overwrite"),
         ("compress named.h5 -o small.csv", "'.csv'"),
-        ("compress named.h5 -o run/small.h5", "run folder"),
         ("compress named.h5", "-o"),
         ("compress named.h5 -n many -o out.h5", "'many'"),
         ("compress named.h5 --method thinning -o out.h5", "kernel_thinning"),
@@ -122,7 +112,6 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("export named.h5 -o named.h5", "would overwrite"),
         ("export named.h5 -o named.tflite", "an ONNX file"),
         ("export named.h5 -o rows.csv/saved", "is a file"),
-        ("export named.h5 -o run/saved", "run folder"),
     ],
 )
 def test_refused_before_any_work(run, folder, monkeypatch, command, words):
@@ -138,15 +127,13 @@ def test_refused_before_any_work(run, folder, monkeypatch, command, words):
     [
         ("compress named.h5 -n 31 -o out.h5", ["30", "31"]),
         ("compress named.h5 --reference new.csv.gz -o out.h5", ["No file"]),
-        (
-            "compress named.h5 --reference other.csv -o out.h5",
-            ["no column b", "Did you mean 'bb'?"],
-        ),
+        ("compress named.h5 --reference bb.csv -o out.h5", ["no column b", "Did you mean 'bb'?"]),
+        ("stack unnamed.h5 new.csv -o out.h5", ["Add --target COLUMN"]),
         ("stack named.h5 points.csv -o out.h5", ["no column y"]),
     ],
 )
 def test_what_does_not_fit_the_model_is_refused(run, folder, command, words):
-    (folder / "other.csv").write_text("a,bb\n1,2\n")
+    (folder / "bb.csv").write_text("a,bb\n1,2\n")
     (folder / "out.h5").unlink(missing_ok=True)
     check_refusal(run(command), *words)
     assert not (folder / "out.h5").exists()

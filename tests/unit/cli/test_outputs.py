@@ -4,15 +4,11 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import tfbnn
-from tests.support.builders import make_rows
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.run_folders import created_run
 from tfbnn.cli.outputs import FOLDER, MODEL, PAGE, TABLE, check_output
-from tfbnn.data.tables import read_table
 from tfbnn.system.atomic import MARK
 
 FIT = "fit rows.csv --target y --layers 3"
@@ -47,7 +43,6 @@ def contents(folder):
         ("predict named.h5 points.csv -o hard.csv", "would overwrite"),
         ("predict named.h5 points.csv -o two.h5", "has the ending '.h5'"),
         ("predict named.h5 points.csv -o out.xlsx", ".parquet"),
-        ("predict named.h5 points.csv -o out.json", ".csv"),
         ("predict named.h5 points.csv -o run/out.csv", "run folder"),
         ("predict named.h5 points.csv -o linked/lane-000/out.csv", "run folder"),
         ("predict named.h5 points.csv -o absent/out.csv", "absent"),
@@ -55,7 +50,6 @@ def contents(folder):
         (f"{FIT} -o rows.csv", "would overwrite"),
         (f"{FIT} -o soft.csv", "would overwrite"),
         (f"{FIT} -o new.csv", ".h5"),
-        (f"{FIT} -o new", ".h5"),
         (f"{FIT} -o -", ".h5"),
         (f"{FIT} -o foreign.h5", "not a tfbnn model"),
         (f"{FIT} -o run/run.h5", "run folder"),
@@ -87,17 +81,6 @@ def test_refused_before_any_work(run, folder, monkeypatch, command, word):
 @pytest.mark.parametrize("command", ["predict named.h5 points.csv -o", f"{FIT} -o"])
 def test_an_empty_name_is_refused(run, folder, command):
     check_refusal(run(command, ""), "received ''")
-
-
-@pytest.mark.parametrize("name", ["out.csv", "out.npz", "out.parquet"])
-def test_the_ending_decides_the_format(run, folder, name):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    (folder / name).write_text("an earlier result")
-    assert run(f"predict named.h5 points.csv -o {name}") == (0, "", "")
-    table = read_table(folder / name, ["mean", "stddev"])
-    mean, stddev = tfbnn.load(folder / "named.h5").predict(make_rows(60, 2, 1)[0])
-    np.testing.assert_allclose(table.values, np.column_stack([mean, stddev]), rtol=1e-7)
 
 
 def test_a_pipe_is_written_to(run, folder):
@@ -154,16 +137,10 @@ def test_what_may_be_written(folder):
     shutil.copy(folder / "named.h5", folder / "earlier.h5")
     (folder / "earlier.html").write_text(f"{MARK}<p>a report")
     before = sorted(os.listdir(folder))
-    for name, kind in (
-        ("new.html", PAGE),
-        ("earlier.html", PAGE),
-        ("new.h5", MODEL),
-        ("earlier.h5", MODEL),
-        ("new.csv", TABLE),
-        ("rows.csv", TABLE),
-        ("-", TABLE),
-        ("new/deep", FOLDER),
-        (".", FOLDER),
-    ):
-        check_output(name if name == "-" else str(folder / name), kind, ["other.csv", None, "-"])
+    names = {PAGE: ["new.html", "earlier.html"], MODEL: ["new.h5", "earlier.h5"]}
+    names |= {TABLE: ["new.csv", "rows.csv", "-"], FOLDER: ["new/deep", "."]}
+    for kind, of_kind in names.items():
+        for name in of_kind:
+            path = name if name == "-" else str(folder / name)
+            check_output(path, kind, ["other.csv", None, "-"])
     assert sorted(os.listdir(folder)) == before

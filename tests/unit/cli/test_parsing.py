@@ -7,7 +7,9 @@ import pytest
 from tests.support.commands import check_refusal
 from tfbnn.cli.parsing import HelpFormatter
 
-FIT = "fit rows.csv --target y --layers 3"
+AUTO = "fit rows.csv --target y"
+GOES = ["--prior-scale goes with --prior normal"]
+FIT = f"{AUTO} --layers 3"
 
 
 @pytest.fixture
@@ -19,20 +21,24 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
+        ("", ["COMMAND", "tfbnn --help"]),
+        ("fit", ["required", "tfbnn fit --help"]),
+        ("fit rows.csv --target y --layers x", ["widths such as 20,20", "tfbnn fit --help"]),
+        (f"{FIT} --num-results few", ["auto or a whole number", "tfbnn fit --help"]),
+        (f"{FIT} --until draws=5", ["ess=X,rhat=X,max_seconds=X", "tfbnn fit --help"]),
+        ("resume run --until rhat=0.9", ["rhat must be > 1", "tfbnn resume --help"]),
+        (f"{FIT} --batch-size some", ["or full", "tfbnn fit --help"]),
+        (f"{FIT} --noise-scale big", ["or learned", "tfbnn fit --help"]),
+        ("predict named.h5", ["POINTS", "tfbnn predict --help"]),
+        ("plot named.h5", ["-o", "tfbnn plot --help"]),
         (f"{FIT} --layer 20", ["unknown option --layer", "'--layers'", "tfbnn fit --help"]),
         ("fit rows.csv --target y --layer=20", ["unknown option --layer", "'--layers'"]),
         ("--traceback fit rows.csv --targt y", ["unknown option --targt", "'--target'"]),
         (f"{FIT} --num-result=5", ["--num-result.", "'--num-results'"]),
         (f"{FIT} --random-state=5", ["unknown option --random-state.", "'--seed'"]),
         (f"{FIT} --quiet", ["'--verbose'"]),
-        (
-            "predict m.h5 rows.csv --random-state 5",
-            ["unknown option --random-state. It belongs to a fit: tfbnn fit with --seed."],
-        ),
-        (
-            "predict m.h5 rows.csv --epochs 5",
-            ["It belongs to the search for starts: tfbnn fit with --epochs."],
-        ),
+        ("predict m.h5 x.csv --random-state 5", ["It belongs to a fit: tfbnn fit with --seed."]),
+        ("predict m.h5 x.csv --epochs 5", ["to the search for starts: tfbnn fit with --epochs."]),
         ("resume run --step-size 1", ["for example tfbnn fit --kernel hmc --step-size."]),
         ("evaluate m.h5 rows.csv --quantiles 0.5", ["tfbnn predict --quantiles 0.16,0.84 gives"]),
         (f"{FIT} --dropout 0.1", ["regularised by their prior: tfbnn fit --prior-scale."]),
@@ -41,10 +47,7 @@ def folder(tmp_path):
         ("fit --layers 20 20 --target y rows.csv", ["'rows.csv'. Separate the entries of a list"]),
         ("fit --target y --layers 20 20 rows.csv", ["'rows.csv'. Separate the entries of a list"]),
         ("predict model.h5 rows.csv --quantiles 0.1 0.9", ["argument '0.9'. Separate the entries"]),
-        (
-            "predict model.h5 rows.csv more.csv",
-            ["unexpected argument 'more.csv'", "predict --help"],
-        ),
+        ("predict m.h5 rows.csv more.csv", ["unexpected argument 'more.csv'", "predict --help"]),
         ("predct model.h5", ["invalid choice: 'predct'", "Did you mean 'predict'?", "evaluate"]),
         (f"{FIT} --likelihood bernouli", ["Did you mean 'bernoulli'?", "tfbnn fit --help"]),
         (f"{FIT} --kernel hcm", ["Did you mean 'hmc'?", "received 'hcm'", "tfbnn fit --help"]),
@@ -70,6 +73,11 @@ def folder(tmp_path):
         (f"{FIT} --validation-fraction inf", ["--validation-fraction"]),
         (f"{FIT} --validation-fraction nan", ["--validation-fraction"]),
         (f"{FIT} --validation-fraction -1e400", ["--validation-fraction"]),
+        (f"{AUTO} --step-size 1", ["--step-size is a setting of a kernel, received --kernel auto"]),
+        (f"{AUTO} --prior hierarchical --prior-scale 2", GOES),
+        (f"{AUTO} --prior auto --prior-scale 2", GOES),
+        (f"{AUTO} --prior uniform", ["expected one of auto, normal"]),
+        (f"{AUTO} --num-burnin-steps many", ["auto or a whole number"]),
         (f"{FIT} --output=", ["output must be a folder's path", "''"]),
     ],
 )

@@ -33,9 +33,8 @@ def test_a_page_of_a_model(run, folder):
     # Advice in its own words.
     assert "a higher --target-accept-prob" in words and "model." not in words
     code, _, _ = run("report named.h5 -o report.html")
-    assert code == 0 and "rows with known targets: tfbnn report named.h5 DATA" in words_of(
-        folder / "report.html"
-    )
+    words = words_of(folder / "report.html")
+    assert code == 0 and "rows with known targets: tfbnn report named.h5 DATA" in words
 
 
 def test_rows_are_refused_as_elsewhere(run, folder):

@@ -116,19 +116,21 @@ def test_a_stop_before_anything_was_kept(tmp_path, model, capsys):
     assert "nothing is saved" in err and "run the same command again" in err
 
 
-def test_a_second_interrupt_while_the_first_ends_the_command(run, monkeypatch):
-    def interrupt(path, **settings):
-        os.kill(os.getpid(), signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_interrupt_while_the_first_ends_the_command(run, monkeypatch, number):
+    say, handler = tfbnn.cli.app.say, signal.getsignal(number)
 
-    say = tfbnn.cli.app.say
+    def interrupt(*_, **__):
+        os.kill(os.getpid(), number)
 
     def say_and_be_interrupted(text):
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupt()
         say(text)
 
     monkeypatch.setattr("tfbnn.cli.options.load", interrupt)
     monkeypatch.setattr("tfbnn.cli.app.say", say_and_be_interrupted)
     assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
+    assert signal.getsignal(number) is handler
 
 
 def test_a_failed_save_says_where_the_draws_are(tmp_path, model, capsys, monkeypatch):
@@ -221,35 +223,23 @@ def test_an_end_before_the_beginning_leaves_no_folder(tmp_path, model, error):
     assert os.listdir(tmp_path) == []
 
 
-def test_the_estimate_counts_pretraining_and_kernels_and_chains(model):
-    def seconds(num_rows=1000, **settings):
-        return estimated_fit_seconds(model.spec, FitOptions(**settings), num_rows)
-
-    plain = seconds(pretraining=None, num_results=1000)
-    assert plain == pytest.approx(seconds(pretraining=None, until=None, kernel="nuts"))
-    assert seconds(pretraining=None, num_results=1000, kernel="hmc") < plain
-    assert seconds(num_results=1000, pretraining=Pretraining(epochs=5000)) > plain
-    assert seconds(pretraining=None, num_results=11_000) == pytest.approx(6 * plain)
-    assert seconds(pretraining=None, num_results=1000, num_chains=400) > 10 * plain
-
-
-@pytest.mark.parametrize(
-    ("num_rows", "options", "most"),
-    [
-        (2**18, {}, 16),
-        (1000, {}, 1),
-        (2**18, {"jit_compile": False}, 1),
-    ],
-)
-def test_of_many_rows_the_estimate_gives_a_chain_all_cores(
-    model, monkeypatch, num_rows, options, most
-):
-    def seconds(cores):
+def test_the_estimate_counts_pretraining_and_kernels_and_chains(model, monkeypatch):
+    def seconds(num_rows=1000, cores=2, **settings):
         monkeypatch.setattr("tfbnn.fit.job.num_cores", lambda: cores)
-        asked = FitOptions(pretraining=None, num_results=10, num_chains=1, **options)
-        return estimated_fit_seconds(model.spec, asked, num_rows)
+        options = FitOptions(**{"pretraining": None, "num_results": 1000} | settings)
+        return estimated_fit_seconds(model.spec, options, num_rows)
 
-    assert seconds(1) / seconds(64) == pytest.approx(most)
+    plain = seconds()
+    assert plain == pytest.approx(seconds(num_results="auto", until=None, kernel="nuts"))
+    assert seconds(kernel="hmc") < plain
+    assert seconds(pretraining=Pretraining(epochs=5000)) > plain
+    assert seconds(num_results=11_000) == pytest.approx(6 * plain)
+    assert seconds(num_chains=400) > 10 * plain
+    # With many rows a chain has all cores.
+    plain = {"jit_compile": False}
+    for num_rows, options, most in ((2**18, {}, 16), (1000, {}, 1), (2**18, plain, 1)):
+        few, many = (seconds(num_rows, cores, num_chains=1, **options) for cores in (1, 64))
+        assert few / many == pytest.approx(most)
 
 
 def test_fit_hands_on_the_folder(run, folder, monkeypatch):
@@ -282,14 +272,12 @@ def test_a_run_out_of_time_in_warm_up_keeps_its_folder_and_says_how_to_go_on(tmp
     model, path = synthetic_ensemble(provenance=origin), tmp_path / "bnn.h5"
     folder = f"{path}.run"
     created_run(folder, {}, {}, 1)
-    run = dataclasses.replace(
-        make_run(None), num_results=0, until="max_seconds=1", ended="max_seconds=1 was reached"
-    )
+    end_of_run = {"until": "max_seconds=1", "ended": "max_seconds=1 was reached"}
+    run = dataclasses.replace(make_run(None), num_results=0, **end_of_run)
     with contextlib.suppress(UserWarning):
         assert end(BayesianMLP.from_ensemble(model), lambda: run, folder, str(path)) == 3
     out, err = capsys.readouterr()
     assert "no posterior error bars" in err and out.startswith("Verdict      not sampled\n")
-    assert f"tfbnn resume {folder} --max-seconds 3 -o {path}" in " ".join(
-        out.replace("\\\n", "").split()
-    )
+    out = " ".join(out.replace("\\\n", "").split())
+    assert f"tfbnn resume {folder} --max-seconds 3 -o {path}" in out
     assert path.exists() and os.path.isdir(folder)

@@ -150,15 +150,17 @@ def test_labels_are_exact_in_every_format(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    labels, species = [2**53 + 1, 2**53, 5], ["x", "y", "x"]
+    labels, species = [2**53 + 1, 2**53, 5], ["naïve λ", "y", "naïve λ"]
     columns = {"a": [1.0, 2.0, 3.0], "label": labels, "species": species}
     np.savez(tmp_path / "t.npz", **{name: np.array(column) for name, column in columns.items()})
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
-    for name in ("t.npz", "t.parquet"):
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.update(columns)
+    for name in ("t.npz", "t.parquet", "t.h5"):
         table = read_table(tmp_path / name, labels=["label", "species"])
         assert table.columns == ("a",)
         assert table.labels(["label"])[:, 0].tolist() == labels
-        assert table.take([0, 2]).labels(["species"])[:, 0].tolist() == ["x", "x"]
+        assert table.take([0, 2]).labels(["species"])[:, 0].tolist() == ["naïve λ"] * 2
         with pytest.warns(DataWarning, match="no name: 'species'"):
             assert read_table(tmp_path / name, labels=["label"]).columns == ("a",)
     parquet.write_table(pyarrow.table({"a": [1, 2], "label": ["x", None]}), tmp_path / "t.parquet")

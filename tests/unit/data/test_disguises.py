@@ -7,23 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.support.entries import (
-    NOISE,
-    TAKE_X,
-    TAKE_Y,
-    THETA,
-    X,
-    Y,
-    diagnose,
-    evaluate,
-    fake_fit,
-    fit,
-    name_of,
-    predict,
-    read_only,
-    stack,
-    validate,
-)
+from tests.support import entries as at
+from tests.support.entries import NOISE, THETA, X, Y, fake_fit, name_of, read_only
 from tfbnn import BayesianMLP
 from tfbnn.data.validation import as_matrix
 
@@ -66,9 +51,7 @@ DISGUISES = {
     "objects": lambda v, _: v.astype(object),
     "Decimal": lambda v, _: [[Decimal(e) for e in row] for row in v.tolist()],
     "Fraction": lambda v, _: [[Fraction(e) for e in row] for row in v.tolist()],
-    "NumPy scalars in objects": lambda v, _: np.array(
-        [[np.float32(e) for e in row] for row in v], dtype=object
-    ),
+    "NumPy scalars": lambda v, _: np.array([[np.float32(e) for e in row] for row in v], object),
     "frame": lambda v, _: pd.DataFrame(v),
     "frame with an index": lambda v, _: pd.DataFrame(v, index=range(50, 50 + len(v))),
     "frame of float16 and float64": lambda v, _: pd.DataFrame(v).astype({0: "f2"}),
@@ -79,17 +62,14 @@ DISGUISES = {
 FEW = ["nested lists", "read-only", "nullable frame"]
 
 
-def each_disguise(entries, first):
+def each_disguise(argument, entries, first):
     """Every disguise at the entry `first`, and a few at all of them."""
-    return pytest.mark.parametrize(
-        ("entry", "disguise"),
-        [
-            pytest.param(entry, disguise, id=f"{name}-{name_of(entry)}")
-            for name, disguise in DISGUISES.items()
-            for entry in entries
-            if entry is first or name in FEW
-        ],
-    )
+    return [
+        pytest.param(entry, argument, disguise, id=f"{argument} {name}-{name_of(entry)}")
+        for name, disguise in DISGUISES.items()
+        for entry in entries
+        if entry is first or name in FEW
+    ]
 
 
 def content(value):
@@ -100,80 +80,70 @@ def content(value):
 
 def result_bits(entry, model, engine, **rows):
     """Everything an entry point answers, as bytes."""
-    if entry is fit:
+    if entry is at.fit:
         fake_fit(model, rows.get("x", X), rows.get("y", Y), noise_scale=rows.get("noise"))
         values = [part for part in engine.data if part is not None]
         digest = model.posterior.provenance.data_sha256
         return [np.asarray(part).tobytes() for part in values] + [digest]
-    if entry is validate:
+    if entry is at.validate:
         data = (rows.get("x", X), rows.get("y", Y), rows.get("noise"))
         fake_fit(model, validation_data=data)
         return model.posterior.x_reference.tobytes()
     result = entry(model, **rows)
-    if entry is predict:
+    if entry is at.predict:
         return [part.tobytes() for part in (*result, result.quantiles)]
-    if entry is diagnose:
+    if entry is at.diagnose:
         return result.rhat_function.tobytes()
-    if entry is stack:
+    if entry is at.stack:
         return [result.weights.tobytes(), result.log_score_uniform, result.log_score_stacked]
-    return repr(result) if entry is evaluate else np.asarray(result).tobytes()
+    return repr(result) if entry is at.evaluate else np.asarray(result).tobytes()
 
 
-@each_disguise(TAKE_X, predict)
-def test_x_in_any_disguise_gives_the_same_bits_and_is_left_alone(
-    entry, disguise, fitted, engine, tmp_path
-):
-    expected = result_bits(entry, fitted, engine, x=X.copy())
-    x = disguise(X, tmp_path)
-    before = content(x)
-    assert result_bits(entry, fitted, engine, x=x) == expected
-    assert content(x) == before
+# One target may be a vector, as row noise is.
+FLAT = {
+    "vector": lambda v: v,
+    "column": lambda v: v[:, None],
+    "list": lambda v: v.tolist(),
+    "float16": lambda v: v.astype("f2"),
+    "read-only": read_only,
+    "series": pd.Series,
+}
+GOOD = {"x": X, "y": Y, "flat y": Y[:, 0], "noise": NOISE}
 
 
-@each_disguise(TAKE_Y, evaluate)
-def test_y_in_any_disguise_gives_the_same_bits_and_is_left_alone(
-    entry, disguise, fitted, engine, tmp_path
-):
-    expected = result_bits(entry, fitted, engine, y=Y.copy())
-    y = disguise(Y, tmp_path)
-    before = content(y)
-    assert result_bits(entry, fitted, engine, y=y) == expected
-    assert content(y) == before
-
-
-@pytest.mark.parametrize("entry", [fit, evaluate], ids=name_of)
 @pytest.mark.parametrize(
-    "flat",
-    [lambda y: y[:, 0], lambda y: y[:, 0].tolist(), lambda y: pd.Series(y[:, 0])],
-    ids=["vector", "list", "series"],
+    ("entry", "argument", "disguise"),
+    [
+        *each_disguise("x", at.TAKE_X, at.predict),
+        *each_disguise("y", at.TAKE_Y, at.evaluate),
+        *(
+            pytest.param(entry, argument, disguise, id=f"{argument} {name}-{name_of(entry)}")
+            for argument in ("flat y", "noise")
+            for name, disguise in FLAT.items()
+            for entry in (at.fit, at.evaluate)
+        ),
+    ],
 )
-def test_one_target_may_be_a_vector(entry, flat, fitted, engine):
-    expected = result_bits(entry, fitted, engine, y=Y)
-    assert result_bits(entry, fitted, engine, y=flat(Y)) == expected
-
-
-@pytest.mark.parametrize("entry", [fit, evaluate], ids=name_of)
-@pytest.mark.parametrize(
-    "disguise",
-    [lambda v: v[:, None], lambda v: v.tolist(), lambda v: v.astype("f2"), read_only, pd.Series],
-    ids=["column", "list", "float16", "read-only", "series"],
-)
-def test_row_noise_in_any_disguise_gives_the_same_bits(entry, disguise, fitted, engine):
-    noise = disguise(NOISE)
-    before = content(noise)
-    expected = result_bits(entry, fitted, engine, noise=NOISE.copy())
-    assert result_bits(entry, fitted, engine, noise=noise) == expected
-    assert content(noise) == before
+def test_any_disguise_gives_the_same_bits(entry, argument, disguise, fitted, engine, tmp_path):
+    """And what was passed is left alone."""
+    good, argument = GOOD[argument], argument.removeprefix("flat ")
+    expected = result_bits(entry, fitted, engine, **{argument: good.copy()})
+    rows = disguise(good, tmp_path) if good.ndim == 2 else disguise(good)
+    before = content(rows)
+    assert result_bits(entry, fitted, engine, **{argument: rows}) == expected
+    assert content(rows) == before
 
 
 def test_a_fit_keeps_copies_of_its_rows(engine):
+    """Later changes of the caller's arrays do not reach the model."""
     x, y = X.copy(), Y.copy()
+    assert not np.shares_memory(as_matrix(x, "x"), x)
     model = BayesianMLP([2, 5, 1])
     fake_fit(model, x, y, noise_scale=NOISE)
     x[:], y[:] = np.nan, np.nan
     rows = model._training_rows
-    np.testing.assert_array_equal(rows.x, X)
-    np.testing.assert_array_equal(rows.y, Y)
+    for found, expected in ((rows.x, X), (rows.y, Y), (model.posterior.x_reference, X)):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_integers_are_numbers(fitted):
@@ -181,16 +151,6 @@ def test_integers_are_numbers(fitted):
     expected = fitted.predict(rows.astype(float)).mean
     for dtype in (int, np.int8, np.uint64):
         np.testing.assert_array_equal(fitted.predict(rows.astype(dtype)).mean, expected)
-
-
-def test_rows_are_copied(engine):
-    """Later changes of the caller's arrays do not reach the model."""
-    x, y = X.copy(), Y.copy()
-    assert not np.shares_memory(as_matrix(x, "x"), x)
-    model = BayesianMLP([2, 5, 1])
-    fake_fit(model, x, y)
-    x[:] = 7.0
-    np.testing.assert_array_equal(model.posterior.x_reference, X)
 
 
 def test_theta_is_left_alone(fitted):

@@ -7,21 +7,8 @@ import pandas as pd
 import pytest
 
 import tfbnn
-from tests.support.entries import (
-    NOISE,
-    X,
-    Y,
-    diagnose,
-    evaluate,
-    fake_fit,
-    fit,
-    log_prob,
-    name_of,
-    predict,
-    predict_draws,
-    stack,
-    validate,
-)
+from tests.support import entries as at
+from tests.support.entries import NOISE, X, Y, fake_fit, name_of
 from tfbnn import BayesianMLP
 from tfbnn.data.bad_rows import BadRowError, places_named
 from tfbnn.data.frames import column_names_of, select_columns
@@ -33,7 +20,8 @@ from tfbnn.spec.rows import Known, rows_to_fit
 NAMES = ("mass", "mix")
 FRAME = pd.DataFrame(X, columns=NAMES)
 WIDER = FRAME.assign(model="cMSSM", mix2=1.0)[["mix2", "mix", "model", "mass"]]
-WITHOUT_TENSORFLOW = (predict, predict_draws, evaluate, diagnose, stack)
+LOG_PROB = pytest.param(at.log_prob, marks=pytest.mark.tensorflow)
+ENTRIES = [at.predict, at.predict_draws, at.evaluate, at.diagnose, at.stack, LOG_PROB]
 
 
 @pytest.fixture
@@ -43,60 +31,75 @@ def named(synthetic_ensemble):
 
 def answer(entry, model, x):
     result = entry(model, x=x)
-    if entry is predict:
+    if entry is at.predict:
         return [result.mean.tolist(), result.stddev.tolist()]
-    if entry is diagnose:
+    if entry is at.diagnose:
         return result.rhat_function.tolist()
-    return result.weights.tolist() if entry is stack else str(result)
+    return result.weights.tolist() if entry is at.stack else str(result)
 
 
-@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
-def test_columns_are_taken_by_name_in_any_order(entry, named):
-    assert answer(entry, named, FRAME[["mix", "mass"]]) == answer(entry, named, X)
-    table = Table(NAMES[::-1], X[:, ::-1])
-    assert answer(entry, named, table) == answer(entry, named, X)
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
+def test_columns_are_taken_by_name(entry, named):
+    """In any order, among others, which are ignored with a word; not if one is missing or there twice."""
+    expected = answer(entry, named, X)
+    for x in (FRAME[["mix", "mass"]], Table(NAMES[::-1], X[:, ::-1])):
+        assert answer(entry, named, x) == expected
+    with pytest.warns(DataWarning, match="not fitted with, which are ignored: 'mix2', 'model'"):
+        assert answer(entry, named, WIDER) == expected
+    for x, words in (
+        (FRAME[["mass"]], "has no column mix; its columns are mass"),
+        (FRAME.set_axis([0, 1], axis=1), "has no column mass, mix; its columns are 0, 1"),
+        (FRAME[["mass", "mix", "mix"]], "2 columns mix; keep only one"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            entry(named, x=x)
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(FRAME[["mix", "mass"]])
+    assert answer(entry, named, arrow) == expected
 
 
-def test_targets_are_taken_by_name_in_any_order(synthetic_ensemble):
+@pytest.mark.parametrize("columns", [["a", "a"], [1, "1"]], ids=str)
+def test_two_columns_of_one_name_are_refused_at_the_fit(columns):
+    spec, frame = BayesianMLP([2, 5, 1]).spec, FRAME.set_axis(columns, axis=1)
+    with pytest.raises(ValueError, match=f"x has 2 columns {columns[0]}; keep only one"):
+        rows_to_fit(spec, frame, Y, None, None)
+
+
+@pytest.fixture
+def two_targets(synthetic_ensemble):
+    """A model whose targets are called a and b, and a frame of them."""
     ensemble = synthetic_ensemble(layer_sizes=(2, 3, 2))
     names = ensemble.provenance.stating(target_names=["a", "b"])
     model = BayesianMLP.from_ensemble(replace(ensemble, provenance=names))
-    frame = pd.DataFrame(model.predict(X).mean, columns=["a", "b"])
+    return model, pd.DataFrame(model.predict(X).mean, columns=["a", "b"])
+
+
+def test_targets_are_taken_by_name_in_any_order(two_targets):
+    model, frame = two_targets
     assert np.max(model.evaluate(X, frame[["b", "a"]])["rmse"]) < 1e-6
     # A table whose columns have other names has them in order.
     assert np.max(model.evaluate(X, frame.set_axis(["c", "d"], axis=1))["rmse"]) < 1e-6
 
 
-def as_frame(noise):
-    return pd.DataFrame(noise, columns=["a", "b"])
-
-
-@pytest.mark.parametrize(
-    "of_noise",
-    [as_frame, np.asarray, lambda noise: as_frame(noise).set_axis(["c", "d"], axis=1)],
-    ids=["named", "array", "other names"],
-)
-def test_noise_goes_with_the_targets_that_it_is_of(synthetic_ensemble, of_noise):
+def test_noise_goes_with_the_targets_that_it_is_of(two_targets):
     """By its own names, else by the place of the target beside it."""
-    ensemble = synthetic_ensemble(layer_sizes=(2, 3, 2))
-    names = ensemble.provenance.stating(target_names=["a", "b"])
-    model = BayesianMLP.from_ensemble(replace(ensemble, provenance=names))
-    frame = as_frame(model.predict(X).mean + 0.1)
-    noise = np.full(frame.shape, [0.1, 5.0])
-    expected = str(model.evaluate(X, frame, noise_scale=noise))
-    passed = of_noise(noise[:, ::-1])
-    passed = passed.set_axis(passed.columns[::-1], axis=1) if of_noise is as_frame else passed
-    assert str(model.evaluate(X, frame[["b", "a"]], noise_scale=passed)) == expected
-    if of_noise is as_frame:
-        assert str(model.evaluate(X, frame, noise_scale=passed)) == expected
+    model, frame = two_targets[0], two_targets[1] + 0.1
+    noise = pd.DataFrame(np.full(frame.shape, [0.1, 5.0]), columns=["a", "b"])
+    expected, turned = str(model.evaluate(X, frame, noise_scale=noise)), noise[["b", "a"]]
+    for beside in (turned, turned.to_numpy(), turned.set_axis(["c", "d"], axis=1)):
+        assert str(model.evaluate(X, frame[["b", "a"]], noise_scale=beside)) == expected
+    assert str(model.evaluate(X, frame, noise_scale=turned)) == expected
 
 
-def test_targets_of_validation_and_later_rows_are_taken_by_name():
-    targets = as_frame(np.arange(10.0)[:, None] + [0.0, 100.0])
-    inputs, swapped = np.arange(10.0)[:, None], targets[["b", "a"]]
-    spec = BayesianMLP([1, 3, 2]).spec
-    rows, validation = rows_to_fit(spec, inputs, targets, None, (inputs, swapped))
+def test_rows_of_validation_and_later_ones_are_taken_by_name():
+    values = np.arange(10.0)[:, None]
+    targets = pd.DataFrame(values + [0.0, 100.0], columns=["a", "b"])
+    inputs, swapped = pd.DataFrame(values + [0.0, 7.0], columns=NAMES), targets[["b", "a"]]
+    spec = BayesianMLP([2, 3, 2]).spec
+    rows, validation = rows_to_fit(spec, inputs, targets, None, (inputs[["mix", "mass"]], swapped))
+    np.testing.assert_array_equal(validation.x, rows.x)
     np.testing.assert_array_equal(validation.y, rows.y)
+    with pytest.raises(ValueError, match="validation x has no column mix"):
+        rows_to_fit(spec, inputs, targets, None, (inputs[["mass"]], targets))
     earlier = Known(None, None, None, target_names=("a", "b"))
     noise = np.full(targets.shape, [5.0, 0.1])
     later, validation = rows_to_fit(spec, inputs, swapped, noise, (inputs, targets), earlier)
@@ -106,26 +109,6 @@ def test_targets_of_validation_and_later_rows_are_taken_by_name():
     assert column_names_of(swapped, ("a", "b")) == {"target_names": ["a", "b"]}
 
 
-@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
-def test_other_columns_are_ignored_with_a_word(entry, named):
-    expected = answer(entry, named, X)
-    with pytest.warns(DataWarning, match="not fitted with, which are ignored: 'mix2', 'model'"):
-        assert answer(entry, named, WIDER) == expected
-
-
-@pytest.mark.parametrize("entry", WITHOUT_TENSORFLOW, ids=name_of)
-def test_missing_and_repeated_columns_are_named(entry, named):
-    with pytest.raises(ValueError, match=r"has no column mix; its columns are mass"):
-        entry(named, x=FRAME[["mass"]])
-    with pytest.raises(ValueError, match="2 columns mix; keep only one"):
-        entry(named, x=FRAME[["mass", "mix", "mix"]])
-
-
-@pytest.mark.tensorflow
-def test_log_prob_takes_columns_by_name(named):
-    assert log_prob(named, x=FRAME[["mix", "mass"]]) == log_prob(named, x=X)
-
-
 def test_values_of_selected_columns_keep_their_bits():
     frame = pd.DataFrame({"b": np.float32([0.1, 3.0]), "text": ["x", "y"], "a": [2**40, 5]})
     with pytest.warns(DataWarning):
@@ -133,39 +116,25 @@ def test_values_of_selected_columns_keep_their_bits():
     assert np.asarray(selected).tolist() == [[2**40, np.float32(0.1)], [5, 3.0]]
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        lambda flags: pd.DataFrame({"mass": X[:, 0], "mix": flags}),
-        lambda flags: pd.DataFrame({"mix": pd.array(flags, "boolean"), "mass": X[:, 0]}),
-        lambda flags: pd.DataFrame({"mass": pd.Series(X[:, 0], dtype=object), "mix": flags}),
-    ],
-)
-def test_columns_of_booleans_are_0_and_1(named, flags):
-    expected = named.predict(np.column_stack([X[:, 0], X[:, 1] > 1])).mean
-    np.testing.assert_array_equal(named.predict(flags(X[:, 1] > 1)).mean, expected)
+def test_columns_of_booleans_are_0_and_1(named):
+    mass, flags = X[:, 0], X[:, 1] > 1
+    for x, expected in (
+        (pd.DataFrame({"mass": mass, "mix": flags}), [mass, flags]),
+        (pd.DataFrame({"mix": pd.array(flags, "boolean"), "mass": mass}), [mass, flags]),
+        (pd.DataFrame({"mass": pd.Series(mass, dtype=object), "mix": flags}), [mass, flags]),
+        (FRAME > 1, [mass > 1, flags]),
+    ):
+        expected = named.predict(np.column_stack(expected).astype(float)).mean
+        np.testing.assert_array_equal(named.predict(x).mean, expected)
 
 
-def test_a_frame_of_nothing_but_booleans(synthetic_ensemble):
-    model = BayesianMLP.from_ensemble(synthetic_ensemble())
-    np.testing.assert_array_equal(
-        model.predict(pd.DataFrame(X > 1)).mean, model.predict((X > 1) * 1.0).mean
-    )
-
-
-@pytest.mark.parametrize(
-    ("y", "names"),
-    [
+def test_names_of_targets():
+    for y, names in (
         (pd.Series(Y[:, 0], name="xsec"), ["xsec"]),
         (pd.DataFrame(np.hstack([Y, Y]), columns=["u", "v"]), ["u", "v"]),
-        (pd.DataFrame(Y), None),
-        (pd.Series(Y[:, 0]), None),
-        (Y, None),
-        (Y.tolist(), None),
-    ],
-)
-def test_names_of_targets(y, names):
-    assert column_names_of(y) == ({} if names is None else {"target_names": names})
+        *((y, None) for y in (pd.DataFrame(Y), pd.Series(Y[:, 0]), Y, Y.tolist())),
+    ):
+        assert column_names_of(y) == ({} if names is None else {"target_names": names})
 
 
 @pytest.mark.tensorflow
@@ -180,14 +149,7 @@ def test_names_are_kept_with_the_model(engine, tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_validation_rows_are_taken_by_name(engine):
-    model = BayesianMLP([2, 5, 1], prior=Normal(1.0))
-    fake_fit(model, FRAME, validation_data=(FRAME[["mix", "mass"]] + 1.0, Y))
-    np.testing.assert_array_equal(model.posterior.x_reference, X + 1.0)
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("entry", [fit, validate, log_prob], ids=name_of)
+@pytest.mark.parametrize("entry", [at.fit, at.validate, at.log_prob], ids=name_of)
 def test_columns_before_a_fit_are_those_of_the_network(entry):
     with pytest.raises(
         ValueError, match=r"2 columns, one per input of the network, received \[12, 1\]"
@@ -198,22 +160,25 @@ def test_columns_before_a_fit_are_those_of_the_network(entry):
 
 def test_a_bad_row_is_found_in_the_file(named):
     table = Table(NAMES, X, "points.csv", lines=np.arange(12) + 5)
-    x = X.copy()
-    x[3, 1] = 1e300
-    with pytest.raises(
-        BadRowError, match=r"x does not .*row 3 \(points.csv, line 8\), column 1 \('mix'\)"
+    x, y, noise = X.copy(), Y[:, 0].copy(), NOISE.copy()
+    x[3, 1], y[2], noise[4] = 1e300, np.nan, 0.0
+    of_file = replace(table, values=x)
+    of_frame = FRAME.assign(mix=x[:, 1])[["mix", "mass"]]
+    place = r"row 3 \(points.csv, line 8\), column 1 \('mix'\)"
+    for call, words in (
+        (lambda: named.predict(of_file), f"x does not .*{place}"),
+        (lambda: named.predict(of_frame), r"row 3, column 1 \('mix'\)\."),
+        (
+            lambda: named.evaluate(table, y),
+            r"y must .*row 2 \(points.csv, line 7\), column 0\. Drop",
+        ),
+        (
+            lambda: named.evaluate(table, Y, noise_scale=noise),
+            r"noise_scale must .* in row 4 \(points.csv, line 9\)\. It",
+        ),
     ):
-        named.predict(Table(NAMES, x, "points.csv", lines=table.lines))
-    with pytest.raises(
-        BadRowError, match=r"y must .*row 2 \(points.csv, line 7\), column 0\. Drop"
-    ):
-        named.evaluate(table, np.where(np.arange(12) == 2, np.nan, Y[:, 0]))
-    with pytest.raises(
-        BadRowError, match=r"noise_scale must .* in row 4 \(points.csv, line 9\)\. It"
-    ):
-        named.evaluate(table, Y, noise_scale=np.where(np.arange(12) == 4, 0.0, NOISE))
-    with pytest.raises(BadRowError, match=r"row 3, column 1 \('mix'\)\."):
-        named.predict(FRAME.assign(mix=x[:, 1])[["mix", "mass"]])
+        with pytest.raises(BadRowError, match=words):
+            call()
 
 
 def test_rows_of_validation_are_found_in_their_own_file():
@@ -271,12 +236,6 @@ def test_tables_of_pyarrow_have_names_text_and_flags():
         rows_to_fit(spec, lists, Y, None, None)
 
 
-def test_a_model_takes_tables_of_pyarrow_in_any_order(named):
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({"mix": X[:, 1], "mass": X[:, 0]})
-    np.testing.assert_array_equal(named.predict(table).mean, named.predict(X).mean)
-
-
 class LazyFrame:
     columns = ("a", "b")
 
@@ -286,14 +245,3 @@ def test_lazy_frames_are_to_be_collected():
     for rows in ((LazyFrame(), Y), (X, LazyFrame())):
         with pytest.raises(TypeError, match=r"LazyFrame. Pass [xy].collect\(\)"):
             rows_to_fit(spec, *rows, None, None)
-
-
-def test_what_is_no_number_is_named_by_row_and_column():
-    spec = BayesianMLP([2, 5, 1]).spec
-    flags = pd.get_dummies(pd.DataFrame({"a": X[:, 0], "c": list("uv") * 6}), drop_first=True)
-    with pytest.raises(TypeError, match=r"booleans in row 0, column 1. .*astype\(float\)"):
-        rows_to_fit(spec, flags.to_numpy(), Y, None, None)
-    odd = FRAME.astype(object)
-    odd.iloc[4, 1] = {1.0}
-    with pytest.raises(TypeError, match=r"set in row 4, column 1 \('mix'\): \{1.0\}"):
-        rows_to_fit(spec, odd, Y, None, None)

@@ -35,22 +35,11 @@ def test_labels_that_are_all_numbers_are_exact(texts, numbers):
 @pytest.mark.parametrize(
     "texts",
     [
-        "10,1_0,1_1",
-        "01,02,1",
-        "100,1e2,5e1",
-        "007,010,042",
-        "1,1.0",
-        "0.50,0.5",
-        "-0,0",
-        "-0.0,1",
-        "+1,2",
-        "1,x",
-        "１,2",
-        "18446744073709551615,-1",
-        "18446744073709551616",
+        "10,1_0,1_1", "01,02,1", "100,1e2,5e1", "007,010,042", "1,1.0", "0.50,0.5", "-0,0",
+        "-0.0,1", "+1,2", "1,x", "１,2", "18446744073709551615,-1", "18446744073709551616",
         "1" * 5000,
     ],
-)
+)  # fmt: skip
 def test_labels_stay_text_where_numbers_would_merge_or_rename_them(texts):
     assert label_numbers(texts.split(",")) is None
 

@@ -86,17 +86,13 @@ def test_links_are_replaced_and_never_followed(tmp_path, ending):
     [(".npz", ("a", "a", "b")), (".npz", ("a/b", "c", "d")), (".parquet", ("a", "b", "a"))],
 )
 def test_names_that_a_format_cannot_hold(tmp_path, ending, names):
-    with (
-        pytest.raises(ValueError, match="Write a .csv file"),
-        table_writer(tmp_path / f"t{ending}", names),
-    ):
+    path = tmp_path / f"t{ending}"
+    with pytest.raises(ValueError, match="Write a .csv file"), table_writer(path, names):
         pytest.fail("refused before any row is asked for")
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with (
-        pytest.raises(ImportError, match=r"tfbnn\[parquet\]"),
-        table_writer(tmp_path / "t.pq", "a"),
-    ):
+    path = tmp_path / "t.pq"
+    with pytest.raises(ImportError, match=r"tfbnn\[parquet\]"), table_writer(path, "a"):
         pytest.fail("refused before any row is asked for")

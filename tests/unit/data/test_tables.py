@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.support.tables import write_csv
-from tfbnn.data.csv_tables import CsvRows, csv_writer, open_csv
+from tfbnn.data.csv_tables import CsvRows, csv_writer
 from tfbnn.data.frames import column_names
 from tfbnn.data.table import Table
 from tfbnn.data.tables import is_csv, read_table
@@ -46,9 +46,7 @@ def write_parquet(path):
 @pytest.mark.parametrize(
     ("name", "writer"),
     [
-        ("t.csv", lambda path: write_csv(path, NAMES, VALUES)),
-        ("t.txt", lambda path: write_csv(path, NAMES, VALUES)),
-        ("t", lambda path: write_csv(path, NAMES, VALUES)),
+        *((name, lambda path: write_csv(path, NAMES, VALUES)) for name in ("t.csv", "t.txt", "t")),
         ("t.npz", write_npz),
         ("t.h5", write_hdf5),
         ("t.HDF5", write_hdf5),
@@ -71,10 +69,10 @@ def test_every_format_gives_the_same_table(tmp_path, name, writer):
         read_table(path, columns=["absent"])
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t.dat", "t.txt", "t.csv.gz", "t.dat.gz", "t.gz", "t"])
+@pytest.mark.parametrize("name", ["t.tsv", "t.dat", "t.txt", "t.csv.gz", "t.DAT.GZ", "t.gz", "t"])
 def test_endings_of_text(tmp_path, name):
     text = b"# mass N11\n1 2\n\n3 4\n"
-    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.lower().endswith(".gz") else text)
     table = read_table(tmp_path / name)
     assert is_csv(name) and table.columns == ("mass", "N11")
     assert table.values.tolist() == [[1, 2], [3, 4]] and table.lines.tolist() == [2, 4]
@@ -113,6 +111,8 @@ def test_table_passes_for_a_frame():
     assert len(table) == 3
     assert column_names(table) == NAMES
     np.testing.assert_array_equal(as_matrix(table, "x", num_columns=3), VALUES)
+    assert np.shares_memory(as_matrix(table, "x"), VALUES)  # nobody else changes them
+    assert table.select(["xsec", "mass"]).values.flags.c_contiguous
     assert np.asarray(table, dtype=np.float32).dtype == np.float32
     assert np.asarray(table) is not None and np.array(table, copy=True) is not VALUES
     part = table.select(["xsec"]).take([2, 0])
@@ -130,14 +130,6 @@ def test_csv_from_standard_input(monkeypatch):
     assert is_csv("-") and is_csv("x.csv") and not is_csv("x.npz") and not is_csv("x.unknown")
 
 
-def test_csv_leaves_out_columns_without_numbers(tmp_path):
-    path = write(tmp_path / "t.csv", 'name,a,"b, quoted"\nfirst,1,2\n"x,y",3,4\n')
-    with pytest.warns(DataWarning, match="t.csv that have no numbers or no name: 'name'"):
-        assert read_table(path).columns == ("a", "b, quoted")
-    with pytest.raises(ValueError, match="line 2, column name: expected a finite number"):
-        read_table(path, columns=["name"])
-
-
 @pytest.mark.parametrize("cell", ["abc", "", "nan", "inf", "-inf", "1.0.0"])
 def test_csv_names_line_and_column_of_a_bad_cell(tmp_path, cell):
     path = write(tmp_path / "t.csv", f"a,b\n1,2\n\n3,{cell}\n")
@@ -153,7 +145,6 @@ def test_csv_names_line_and_column_of_a_bad_cell(tmp_path, cell):
         ("\n\n", "is empty"),
         ("a,b\n", "no rows"),
         ("1,2\n3,4\n", "line 1: expected a header line"),
-        ("a,b\n1\n", "line 2: expected 2 cells as in the header, got 1"),
         ("a,a\n1,2\n", "2 columns a"),
         ("a,b\nx,y\n", "no column of numbers"),
         ("a,b\n1,2\n\0,3\n", "line 3"),
@@ -162,13 +153,6 @@ def test_csv_names_line_and_column_of_a_bad_cell(tmp_path, cell):
 def test_csv_that_cannot_be_read(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_table(write(tmp_path / "t.csv", text))
-
-
-def test_binary_file_called_csv(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\x89HDF\r\n\x1a\n\xff\xfe")
-    with pytest.raises(ValueError, match="line 1: not a table in UTF-8 text"):
-        read_table(path)
 
 
 def test_missing_file_and_unknown_ending(tmp_path):
@@ -196,19 +180,15 @@ def test_two_dimensional_arrays_are_numbered(tmp_path):
 
 
 def test_arrays_that_do_not_fit(tmp_path):
-    path = tmp_path / "t.npz"
-    np.savez(path, a=np.ones(3), b=np.ones(2))
-    with pytest.raises(ValueError, match="same number of rows, but a has 3, b has 2"):
-        read_table(path)
-    np.savez(path, a=np.array([1.0, np.nan]))
-    with pytest.raises(ValueError, match=r"row 1 \(the first is 0\), column a.*got nan"):
-        read_table(path)
-    np.savez(path, a=np.ones(0))
-    with pytest.raises(ValueError, match="no rows"):
-        read_table(path)
-    np.savez(path, unit="fb")
-    with pytest.raises(ValueError, match="no column of numbers"):
-        read_table(path)
+    for columns, words in (
+        ({"a": np.ones(3), "b": np.ones(2)}, "same number of rows, but a has 3, b has 2"),
+        ({"a": [1.0, np.nan]}, r"row 1 \(the first is 0\), column a.*got nan"),
+        ({"a": np.ones(0)}, "no rows"),
+        ({"unit": "fb"}, "no column of numbers"),
+    ):
+        np.savez(tmp_path / "t.npz", **columns)
+        with pytest.raises(ValueError, match=words):
+            read_table(tmp_path / "t.npz")
 
 
 class Bomb:
@@ -231,20 +211,26 @@ def test_pickles_stay_closed(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("name", ["t.npz", "t.h5", "t.parquet"])
-def test_damaged_files(tmp_path, name):
+def array_file():
+    stream = io.BytesIO()
+    np.save(stream, np.ones(3))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        *((f"t.{kind}", b"another", "not a readable") for kind in ("npz", "h5", "parquet")),
+        ("t.npz", array_file(), "single array"),
+        ("t.csv", b"\x89HDF\r\n\x1a\n\xff\xfe", "line 1: not a table in UTF-8 text"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(tmp_path, name, content, words):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
-    path = write(tmp_path / name, "this is not what it says")
-    with pytest.raises(ValueError, match="not a readable"):
-        read_table(path)
-
-
-def test_single_array_called_npz(tmp_path):
-    with open(tmp_path / "t.npz", "wb") as stream:
-        np.save(stream, np.ones(3))
-    with pytest.raises(ValueError, match="single array"):
-        read_table(tmp_path / "t.npz")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read_table(tmp_path / name)
 
 
 def test_parquet_with_text_and_gaps(tmp_path):
@@ -252,20 +238,12 @@ def test_parquet_with_text_and_gaps(tmp_path):
     from pyarrow import parquet
 
     path = tmp_path / "t.parquet"
-    parquet.write_table(
-        pyarrow.table({"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}), path
-    )
+    columns = {"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}
+    parquet.write_table(pyarrow.table(columns), path)
     with pytest.warns(DataWarning, match="no name: 'name', 'flag'"):
         assert read_table(path).columns == ("a",)
     parquet.write_table(pyarrow.table({"a": [1, None]}), path)
     with pytest.raises(ValueError, match="row 1 .*column a"):
-        read_table(path)
-
-
-def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    path = write(tmp_path / "t.parquet", "x")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"tfbnn\[parquet\]"):
         read_table(path)
 
 
@@ -294,14 +272,3 @@ def test_csv_is_read_as_it_is_iterated():
     rows = CsvRows(lines, "endless")
     piece = [row for row, _ in zip(rows, range(1000))]
     assert rows.numbers(piece, ["b"]).shape == (1000, 1)
-
-
-def test_open_csv_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="absent.csv"), open_csv(tmp_path / "absent.csv"):
-        pass
-
-
-def test_decimal_commas_are_refused_and_not_left_out(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b;y\n1,5;2;3\n2,5;3;4\n")
-    with pytest.raises(ValueError, match="line 2, column a: .*decimal points"):
-        read_table(tmp_path / "t.csv")

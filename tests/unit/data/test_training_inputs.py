@@ -21,11 +21,8 @@ def test_range_mean_and_covariance():
 def test_a_row_that_stands_for_three_is_three_rows(num_inputs):
     x, times = np.random.default_rng(2).normal(size=(40, num_inputs)), np.ones(40)
     times[:10] = 3.0
-    found, expected = (
-        summarise_inputs(x, times),
-        summarise_inputs(np.repeat(x, times.astype(int), 0)),
-    )
-    for name, value in vars(expected).items():
+    found, repeated = summarise_inputs(x, times), np.repeat(x, times.astype(int), 0)
+    for name, value in vars(summarise_inputs(repeated)).items():
         np.testing.assert_allclose(getattr(found, name), value, atol=1e-12, err_msg=name)
 
 
@@ -33,11 +30,6 @@ def test_a_row_that_stands_for_three_is_three_rows(num_inputs):
 def test_few_rows_and_constant_columns(rows):
     found = summarise_inputs(np.full((rows, 2), 0.1))
     assert (found.covariance == 0).all() and (found.low == found.high).all()
-
-
-def test_very_many_inputs_keep_their_variances_only():
-    x = np.random.default_rng(1).normal(size=(4, MAX_COVARIANCE_INPUTS + 1))
-    np.testing.assert_allclose(summarise_inputs(x).covariance[:, 0], x.var(axis=0))
 
 
 def test_inputs_whose_covariance_overflows_are_refused():

@@ -70,27 +70,15 @@ def test_derivative_agrees_with_finite_differences(names, values):
 
 
 @quick
-@given(values=positive_matrix(-1.0, 1.0), exponent=st.integers(-150, 150))
-def test_standardised_columns_have_mean_zero_and_unit_scale(values, exponent):
-    values = values * 10.0**exponent
+@given(values=positive_matrix(-1.0, 1.0), exponents=st.lists(st.integers(-300, 300), min_size=3))
+def test_standardised_columns_have_mean_zero_and_unit_scale(values, exponents):
+    """Each column by its own scale, also where squares leave the range of numbers."""
+    values = values * 10.0 ** np.array(exponents[: values.shape[1]])
     spread = np.ptp(values, axis=0) > 1e-3 * values.max(axis=0)
     result = fit_quietly(("standardize",), values).forward(values)[:, spread]
     # The mean is rounded at 1e-16 of the values, which are up to 1e3 spreads large.
     np.testing.assert_allclose(result.mean(axis=0), 0.0, atol=1e-11)
     np.testing.assert_allclose(result.std(axis=0), 1.0, rtol=1e-11)
-
-
-def test_mixed_scales_are_standardised_column_by_column():
-    values = np.random.default_rng(0).normal(size=(30, 4)) * [1e-12, 1.0, 1e12, 1e30]
-    result = fit_pipeline(("standardize",), values, "x").forward(values)
-    np.testing.assert_allclose(result.std(axis=0), 1.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
-def test_columns_whose_squares_leave_the_range_are_standardised_too(scale):
-    values = np.array([[1.0], [2.0], [4.0]]) * scale
-    result = fit_pipeline(("standardize",), values, "x").forward(values)
-    np.testing.assert_allclose(result.std(), 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e30, 1e-300, 12345.678])
@@ -160,21 +148,14 @@ def test_json_that_describes_no_pipeline_is_refused(entry):
         Pipeline.from_json([entry])
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(None, ()), ("log10", ("log10",)), (["log10", "standardize"], ("log10", "standardize"))],
-)
-def test_names_are_given_as_none_a_name_or_a_list(value, expected):
-    assert parse_names(value, "y_transform") == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [("standardise", ValueError), (["log"], ValueError), (3, TypeError), ([None], TypeError)],
-)
-def test_unknown_names_are_refused_with_the_known_ones(value, error):
-    with pytest.raises(error, match="y_transform must .*log10.*standardize"):
-        parse_names(value, "y_transform")
+def test_names_are_given_as_none_a_name_or_a_list():
+    names = ("log10", "standardize")
+    for value, expected in ((None, ()), ("log10", names[:1]), ([*names], names)):
+        assert parse_names(value, "y_transform") == expected
+    for value in ("standardise", ["log"], 3, [None]):
+        error = ValueError if value in ("standardise", ["log"]) else TypeError
+        with pytest.raises(error, match="y_transform must .*log10.*standardize"):
+            parse_names(value, "y_transform")
 
 
 @pytest.mark.parametrize("before", [(), (Standardize((3.0,), (2.0,)),)])

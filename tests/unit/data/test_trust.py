@@ -99,10 +99,7 @@ def test_predictions_carry_trust_only_when_asked(fitted, tmp_path):
 def test_distance_is_on_the_scale_the_network_sees(synthetic_ensemble):
     ensemble = synthetic_ensemble()
     x = ensemble.x_reference * 3.0 + 7.0
-    scaled = replace(
-        ensemble,
-        training_inputs=summarise_inputs(ensemble.x_pipeline.forward(x)),
-    )
+    scaled = replace(ensemble, training_inputs=summarise_inputs(ensemble.x_pipeline.forward(x)))
     trust = BayesianMLP.from_ensemble(scaled).predict(x, return_trust=True).trust
     assert (trust == INSIDE).all()
 

@@ -170,9 +170,8 @@ def test_spinors_and_matrices_are_what_they_should_be():
         v_sum = sum(np.outer(v, bar(v)) for v in v_spinors(momentum, mass))
         np.testing.assert_allclose(u_sum, slash(momentum) + mass * np.eye(4), atol=1e-9)
         np.testing.assert_allclose(v_sum, slash(momentum) - mass * np.eye(4), atol=1e-9)
-    assert [permutation_sign(p, (0, 1, 2)) for p in permutations(range(3))] == [
-        1, -1, -1, 1, 1, -1,
-    ]  # fmt: skip
+    signs = [permutation_sign(p, (0, 1, 2)) for p in permutations(range(3))]
+    assert signs == [1, -1, -1, 1, 1, -1]
 
 
 @pytest.mark.parametrize("quark", QUARKS.values(), ids=QUARKS)
@@ -343,7 +342,7 @@ def test_luminosity_table_between_its_points():
 
 
 def test_quadratures_have_converged(monkeypatch):
-    data = neutralino_pairs(400, seed=5)
+    data = neutralino_pairs(200, seed=5)
     mass, mixing = data.x[:, 0], data.x[:, 1:]
     for name, number in (
         ("TAU_NODES", 64),

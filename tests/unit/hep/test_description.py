@@ -47,30 +47,17 @@ def test_what_stands_first_holds_for_all(folder):
 @pytest.mark.parametrize(
     "more, message",
     [
+        # What else a Process refuses is in test_hep.py.
         ('unit = "nb"', "unit must be one of"),
-        ("energy = 13", "13 TeV pass 13000"),
         ("enregy = 1", "unknown key 'enregy'. Did you mean 'energy'"),
         ('table = "rows.csv"', "table is no longer supported.* tfbnn fit TABLE --target COL"),
         ('fit = "--layers 3"', "fit is no longer supported"),
-        ("[[process]]\npids = [1]", "two PDG codes"),
         ("model = 3", "model must be a path"),
-        ('inputs = {a = "MASS x"}', "neither an SLHA place"),
         ('inputs = "MASS"', "inputs must be a table"),
-        ("inputs = {}", "inputs must"),
-        ('inputs = {energy = "MASS 1"}', "An input cannot be called 'energy'"),
-        ('doi = "https://doi.org/10.1/2"', "doi must be like '10.1000/182'"),
-        ("citation = 7", "citation must be text"),
         ("xsection = {pdf_id = 1}", "missing 1 .*qcd_order"),
         ("xsection = {qcd_order = 1, order = 2}", "unexpected .*order"),
-        ("errors = {scale = -1}", "must be >= 0"),
-        ("errors = 0.1", "errors must be a dict"),
-        ("include_noise = 1", "include_noise must be True or False"),
         ("energy = ", "is no TOML"),
         (PROCESS, "two processes"),
-        (
-            '[[process]]\npids = [1, 2]\ninputs = {a = "MASS 1", b = "NMIX 1 1"}',
-            "'a' of .* is MASS 1, elsewhere",
-        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(folder, more, message):

@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.builders import make_rows
 from tests.support.cross_sections import CHARGINO, MASS, MIXING, NEUTRALINOS, SPECTRUM
-from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import BayesianMLP
-from tfbnn.hep import CrossSectionPredictor, Process
+from tfbnn.hep import Process
 from tfbnn.likelihoods import Bernoulli
 
 
 def expected(process, x, factor, include_noise):
-    prediction = process.model.predict(
-        [x], include_noise=include_noise, quantiles=[0.16, 0.5, 0.84], return_trust=True
-    )
+    settings = {"include_noise": include_noise, "quantiles": [0.16, 0.5, 0.84]}
+    prediction = process.model.predict([x], return_trust=True, **settings)
     low, middle, high = factor * prediction.columns.quantiles[:, 0, 0]
     return {
         "central": middle,
@@ -42,13 +39,9 @@ def test_picobarn_become_femtobarn_and_noise_stays_out(predictor, processes):
 
 def test_all_processes_at_once(predictor):
     predictor.import_slha_string(SPECTRUM)
-    assert predictor.get_xsections() == {
-        pids: predictor.get_xsection(pids) for pids in (NEUTRALINOS, CHARGINO)
-    }
-
-
-def test_the_order_of_the_particles_does_not_matter(predictor):
-    predictor.import_slha_string(SPECTRUM)
+    both = (NEUTRALINOS, CHARGINO)
+    assert predictor.get_xsections() == {pids: predictor.get_xsection(pids) for pids in both}
+    # The order of the particles does not matter.
     codes = tuple(np.array(NEUTRALINOS[::-1]))
     assert predictor.get_xsection(codes) == predictor.get_xsection(NEUTRALINOS)
 
@@ -148,29 +141,3 @@ def test_models_that_are_not_cross_sections_are_refused(processes, synthetic_ens
         Process(**known | {"include_noise": True})
     with pytest.raises(ValueError, match="'energy'"):
         Process(**known | {"inputs": {"energy": MASS, "m": MIXING}})
-
-
-def test_it_works_without_tensorflow(folder):
-    found = run_without_tensorflow(
-        """
-import json
-predictor = __import__("tfbnn").hep.CrossSectionPredictor(sys.argv[1])
-predictor.import_slha_string(sys.argv[2])
-print(json.dumps(predictor.get_xsection((1000022, 1000023))))
-""",
-        folder,
-        SPECTRUM,
-        others=True,
-    )
-    predictor = CrossSectionPredictor(folder)
-    predictor.import_slha_string(SPECTRUM)
-    assert found == pytest.approx(predictor.get_xsection(NEUTRALINOS))
-
-
-def test_rows_of_the_fit_are_mostly_inside(predictor):
-    x = make_rows(50, 2, 1)[0]
-    levels = []
-    for m, n11 in x:
-        predictor.set_parameters({"m": m, "n11": n11})
-        levels.append(predictor.get_xsection(NEUTRALINOS)["trust_level"])
-    assert set(levels) == {1}  # 99 % of 50 rows are all of them

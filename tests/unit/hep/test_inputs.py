@@ -8,20 +8,14 @@ from tests.support.cross_sections import MASS, NEUTRALINOS, SPECTRUM
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep import CrossSectionPredictor, Process, write_processes
 
-DERIVED = {
-    "z": "N11**2 - NMIX:1:2",
-    "N11": "NMIX 1 1",
-    "log_m": "log10(abs(MASS:1000022))",
-}
+DERIVED = {"z": "N11**2 - NMIX:1:2", "N11": "NMIX 1 1", "log_m": "log10(abs(MASS:1000022))"}
 POINTS = {"N11": [1.75, 0.5], "NMIX:1:2": [0.2, 0.1], "MASS:1000022": [-2.5, 3.0]}
 X = np.column_stack([np.log10([2.5, 3.0]), [1.75**2 - 0.2, 0.15]])
 
 
 def model(*names, seed=0):
-    settings = {"y_transform": ["log10", "standardize"], "seed": seed}
-    return BayesianMLP.from_ensemble(
-        synthetic_ensemble(feature_names=names or None, vector_target=True, **settings)
-    )
+    settings = {"y_transform": ["log10", "standardize"], "seed": seed, "vector_target": True}
+    return BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=names or None, **settings))
 
 
 def process(**changes):
@@ -70,29 +64,34 @@ def test_a_place_may_go_by_another_name(tmp_path):
 
 
 def test_a_model_without_names_takes_inputs_that_no_other_uses():
-    one = process(
-        model=model(), inputs={"N11": "NMIX 1 1", "z": "N11**2", "m": "abs(MASS:1000022)"}
-    )
-    assert one.features == ("z", "m")
+    inputs = {"N11": "NMIX 1 1", "z": "N11**2", "m": "abs(MASS:1000022)"}
+    assert process(model=model(), inputs=inputs).features == ("z", "m")
 
 
 @pytest.mark.parametrize(
-    "inputs, message",
+    "argument, change, message",
     [
-        ({"N12": "NMIX 1 2"}, "N12 are used neither by the model"),
-        ({"z": "N1l**2"}, "uses 'N1l', which is no input. Did you mean 'N11'"),
-        ({"z": "y", "y": "z"}, "z, y are made of each other"),
-        ({"z": "z"}, "made of each other"),
-        ({"z": "open('x')"}, "neither an SLHA place.*nor an expression"),
-        ({"MASS:3": "MASS 4"}, "printable without ':', received 'MASS:3'"),
-        ({"z\n": "MASS 4"}, "Names of inputs must be printable"),
-        ({"N11": "2", "z": "N11", "log_m": "1"}, "an input at an SLHA place"),
-        ({f"a{n}": "MASS 4" for n in range(201)}, "There can be at most 200 inputs"),
+        ("inputs", {"N12": "NMIX 1 2"}, "N12 are used neither by the model"),
+        ("inputs", {"z": "N1l**2"}, "uses 'N1l', which is no input. Did you mean 'N11'"),
+        ("inputs", {"z": "y", "y": "z"}, "z, y are made of each other"),
+        ("inputs", {"z": "z"}, "made of each other"),
+        ("inputs", {"z": "open('x')"}, "neither an SLHA place.*nor an expression"),
+        ("inputs", {"MASS:3": "MASS 4"}, "printable without ':', received 'MASS:3'"),
+        ("inputs", {"z\n": "MASS 4"}, "Names of inputs must be printable"),
+        ("inputs", {"N11": "2", "z": "N11", "log_m": "1"}, "an input at an SLHA place"),
+        ("inputs", {f"a{n}": "MASS 4" for n in range(201)}, "There can be at most 200 inputs"),
+        ("target", "NLO / LO", "one name that is not"),
+        ("target", "abs(NLO)", "no inverse"),
+        ("target", "N11", "one name"),
+        ("errors", {"pdf": model("log_m", "y")}, "inputs must name"),
+        ("errors", {"pdf": (model("log_m", "z"), 0.1)}, "the error 'pdf'"),
+        ("errors", {"pdf\nBLOCK MASS": 0.1}, "Names of errors must be printable"),
     ],
 )
-def test_inputs_are_checked(inputs, message):
-    with pytest.raises(ValueError, match=message):
-        process(inputs=DERIVED | inputs)
+def test_inputs_targets_and_networks_of_errors_are_checked(argument, change, message):
+    change = DERIVED | change if argument == "inputs" else change
+    with pytest.raises((TypeError, ValueError), match=message):
+        process(**{argument: change})
 
 
 def test_points_without_a_finite_input_are_named(tmp_path):
@@ -118,15 +117,6 @@ def test_targets_are_solved_for_the_cross_section(tmp_path, target, of):
             predictor.predict(POINTS | {"LO": [7.0, -7.0]})
 
 
-@pytest.mark.parametrize(
-    "target, message",
-    [("NLO / LO", "one name that is not"), ("abs(NLO)", "no inverse"), ("N11", "one name")],
-)
-def test_targets_are_checked(target, message):
-    with pytest.raises(ValueError, match=message):
-        process(target=target)
-
-
 def test_networks_predict_errors_of_points(tmp_path):
     down, up = model("z", "log_m", seed=1), model("log_m", "z", seed=2)
     errors = {"scale": 0.1, "pdf": down, "alpha_s": (down, up)}
@@ -145,16 +135,3 @@ def test_networks_predict_errors_of_points(tmp_path):
     mine = predictor.predict(POINTS, errors={"pdf": 0.0, "alpha_s": (0.0, 0.0)})
     assert {name: one.shape for name, one in mine.relative_errors[0].items()} == dict.fromkeys(errors, (2, 2))  # fmt: skip
     np.testing.assert_allclose(mine.other_up, 0.1 * found.central, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "errors, message",
-    [
-        ({"pdf": model("log_m", "y")}, "inputs must name"),
-        ({"pdf": (model("log_m", "z"), 0.1)}, "the error 'pdf'"),
-        ({"pdf\nBLOCK MASS": 0.1}, "Names of errors must be printable"),
-    ],
-)
-def test_networks_of_errors_are_checked(errors, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        process(errors=errors)

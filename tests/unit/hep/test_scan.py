@@ -46,14 +46,11 @@ def test_one_process_needs_its_own_inputs_only(predictor):
 
 def test_frames_and_dicts_are_alike(predictor):
     table = Table(("other", *NAMES), np.column_stack([np.zeros(30), *POINTS.values()]))
-    for name in ("central", "err_up", "trust"):
-        expected = getattr(predictor.predict(POINTS), name)
-        np.testing.assert_array_equal(getattr(predictor.predict(table), name), expected)
-    frame = pd.DataFrame(table.values, columns=table.columns)
+    frame, expected = pd.DataFrame(table.values, columns=table.columns), predictor.predict(POINTS)
     arrow = pytest.importorskip("pyarrow").Table.from_pandas(frame)
-    np.testing.assert_array_equal(
-        predictor.predict(arrow).central, predictor.predict(POINTS).central
-    )
+    for found in (predictor.predict(table), predictor.predict(arrow)):
+        for name in ("central", "err_up", "trust"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
     with pytest.raises(ValueError, match=f"2 columns {NAMES[0]}; keep only one"):
         predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
@@ -88,17 +85,23 @@ def test_errors_of_cross_sections_below_zero_are_not_below_zero(processes, tmp_p
 
 
 @pytest.mark.parametrize(
-    "points, error, message",
+    "points, errors, error, message",
     [
-        (np.ones((2, 3)), TypeError, "data frame or a dict"),
-        ({"m": [1.0], "n11": [1.0, 2.0], "m_c": [1.0]}, ValueError, r"n11 \[2\]"),
-        ({"m": 1.0, "n11": 1.0, "m_c": 1.0}, ValueError, "one number per point"),
-        ({"m": [np.nan], "n11": [1.0], "m_c": [1.0]}, ValueError, "must be finite"),
+        (np.ones((2, 3)), None, TypeError, "data frame or a dict"),
+        ({"m": [1.0], "n11": [1.0, 2.0], "m_c": [1.0]}, None, ValueError, r"n11 \[2\]"),
+        ({"m": 1.0, "n11": 1.0, "m_c": 1.0}, None, ValueError, "one number per point"),
+        ({"m": [np.nan], "n11": [1.0], "m_c": [1.0]}, None, ValueError, "must be finite"),
+        (POINTS, {"pdf": np.ones(29)}, ValueError, r"shape \[30\] or \[30, 2\]"),
+        (POINTS, {"pdf": -np.ones(30)}, ValueError, "at point 0"),
+        (POINTS, {"pdf": -0.1}, ValueError, ">= 0"),
+        (POINTS, {"pdf": (0.1, 0.1, 0.1)}, ValueError, "down, up"),
+        (POINTS, {1: 0.1}, TypeError, "dict name"),
+        (POINTS, [0.1], TypeError, "dict name"),
     ],
 )
-def test_points_that_are_none(predictor, points, error, message):
+def test_points_and_errors_that_are_none(predictor, points, errors, error, message):
     with pytest.raises(error, match=message):
-        predictor.predict(points)
+        predictor.predict(points, errors=errors)
 
 
 # ----------------------------------------------------------------------------------------
@@ -134,22 +137,6 @@ def test_errors_of_points_take_the_place_of_those_of_the_folder(uncertain):
     np.testing.assert_allclose(found.other_up, np.sqrt(5) * each[:, None] * found.central)
 
 
-@pytest.mark.parametrize(
-    "errors, error, message",
-    [
-        ({"pdf": np.ones(29)}, ValueError, r"shape \[30\] or \[30, 2\]"),
-        ({"pdf": -np.ones(30)}, ValueError, "at point 0"),
-        ({"pdf": -0.1}, ValueError, ">= 0"),
-        ({"pdf": (0.1, 0.1, 0.1)}, ValueError, "down, up"),
-        ({1: 0.1}, TypeError, "dict name"),
-        ([0.1], TypeError, "dict name"),
-    ],
-)
-def test_errors_that_are_none(predictor, errors, error, message):
-    with pytest.raises(error, match=message):
-        predictor.predict(POINTS, errors=errors)
-
-
 def test_one_point_has_them_where_that_was_asked_for(uncertain, predictor):
     point = {"m": 1.0, "n11": 1.0, "m_c": 1.0}
     predictor.set_parameters(point)
@@ -162,9 +149,8 @@ def test_one_point_has_them_where_that_was_asked_for(uncertain, predictor):
     assert found["central"] == plain["central"]
     assert found["network_err_up"] == plain["tot_err_up"]
     assert found["other_err_up"] == pytest.approx(0.3 * found["central"])
-    assert found["tot_err_up"] == pytest.approx(
-        np.hypot(found["network_err_up"], found["other_err_up"])
-    )
+    total = np.hypot(found["network_err_up"], found["other_err_up"])
+    assert found["tot_err_up"] == pytest.approx(total)
 
 
 # ----------------------------------------------------------------------------------------

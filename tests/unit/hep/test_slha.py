@@ -8,43 +8,36 @@ from tfbnn.exceptions import DataWarning
 from tfbnn.hep.slha import read_places
 
 
+def with_n11(text):
+    """The spectrum with another entry NMIX 1 1."""
+    return SPECTRUM.replace("1.75E+00", text)
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
         (SPECTRUM.replace("  1  1 ", "  1  3 "), r"no entry NMIX 1 1 \(n11\)\. Add it"),
         ("", r"no entry MASS 1000022 \(m\), NMIX 1 1 \(n11\), MASS 1000024 \(m_c\)"),
-        (SPECTRUM.replace("1.75E+00", "nan"), "SLHA entry NMIX 1 1 .n11. must be a finite number"),
-        (SPECTRUM.replace("1.75E+00", "large"), "received 'large'"),
-        (SPECTRUM.replace("1.75E+00", "1_7"), r"NMIX 1 1 .n11. .* finite number, received '1_7'"),
-        (SPECTRUM.replace("1.75E+00", "0x10"), "received '0x10'"),
-        (SPECTRUM.replace("1.75E+00", "１.５"), "received '１.５'"),
-        (
-            SPECTRUM.replace("  1  2     0.2", "  1  1  0.9"),
-            "2 entries NMIX 1 1 .n11.: 1.75E.* 0.9 at",
-        ),
+        (with_n11("nan"), "SLHA entry NMIX 1 1 .n11. must be a finite number"),
+        (with_n11("large"), "received 'large'"),
+        (with_n11("1_7"), r"NMIX 1 1 .n11. .* finite number, received '1_7'"),
+        (with_n11("0x10"), "received '0x10'"),
+        (with_n11("１.５"), "received '１.５'"),
+        (SPECTRUM.replace("1  2     0.2", "1  1  0.9"), "2 entries NMIX 1 1 .n11.: 1.75E.* 0.9 at"),
         (
             SPECTRUM + "Block NMIX Q= 2.0E+03\n  1  1  0.9\n",
             r"2 entries NMIX 1 1 \(n11\): 1.75E\+00 at Q = 1.0E\+03, 0.9 at Q = 2.0E\+03. Keep",
         ),
         (SPECTRUM + "BLOCK MASS\n 1000022 3\n", "2 entries MASS 1000022 .m.: -2.5, 3. Keep"),
-        (
-            "Block MASS\n 1000022 1.2\n oops",
-            "is not SLHA: line 3, in block MASS, .* 'oops'. Put a #",
-        ),
+        ("Block MASS\n 1000022 1.2\n oops", "not SLHA: line 3, in block MASS, .* 'oops'. Put a #"),
         (SPECTRUM.replace("4   #", "-" * 10**5 + "4 #"), "finite number, received '-{80}'. Was"),
-        (SPECTRUM.replace("1.75E+00", "1.75 0.5"), "finite number, received '1.75 0.5'"),
-        (SPECTRUM.replace("1.75E+00", "1.75X+00"), "finite number, received '1.75X"),
-        (SPECTRUM.replace("1.75E+00", "********"), "finite number, received '[*]{8}'"),
-        (SPECTRUM.replace("1.75E+00", "1.0D+999"), "finite number, received '1.0e.999'"),
-        (
-            SPECTRUM.replace("1.75E+00", ""),
-            r"NMIX 1 1 \(n11\) must be a finite number, received ''",
-        ),
+        (with_n11("1.75 0.5"), "finite number, received '1.75 0.5'"),
+        (with_n11("1.75X+00"), "finite number, received '1.75X"),
+        (with_n11("********"), "finite number, received '[*]{8}'"),
+        (with_n11("1.0D+999"), "finite number, received '1.0e.999'"),
+        (with_n11(""), r"NMIX 1 1 \(n11\) must be a finite number, received ''"),
         (SPECTRUM.replace("1  1  ", "1  1  1"), r"no entry NMIX 1 1 \(n11\)"),
-        (
-            SPECTRUM + "Block SPINFO\n 4 no vacuum\n",
-            "calls this point invalid .SPINFO 4.: no vacuum",
-        ),
+        (SPECTRUM + "Block SPINFO\n 4 no vacuum\n", "this point invalid .SPINFO 4.: no vacuum"),
         ("block spinfo\n4 # M_H1^2<1\n" + SPECTRUM, "invalid .SPINFO 4.: M_H1.2<1. Leave it out"),
     ],
 )

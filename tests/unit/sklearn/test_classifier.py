@@ -14,20 +14,13 @@ X = GENERATOR.normal(size=(30, 2))
 THREE = np.array(["up", "down", "strange"])
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        THREE,
-        THREE.astype(object),
-        np.array([1, 5, -3]),
-        np.array([0, 1]),
-        np.array([-1, 1]),
-        np.array([2.0, 1.0]),
-        np.array([True, False]),
-        np.array(["b", "a"]),
-    ],
-    ids=repr,
-)
+LABELS = [
+    *(THREE, THREE.astype(object), np.array(["b", "a"]), np.array([1, 5, -3]), np.array([0, 1])),
+    *(np.array([-1, 1]), np.array([2.0, 1.0]), np.array([True, False])),
+]
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=repr)
 def test_labels_of_any_kind_come_back(labels):
     y = labels[np.arange(30) % len(labels)]
     classifier = BayesianMLPClassifier(random_state=0).fit(X, y)
@@ -50,19 +43,17 @@ def test_two_classes_have_one_logit_unless_asked_otherwise(fits):
     classifier = BayesianMLPClassifier(likelihood=Categorical(), random_state=0).fit(X, y)
     BayesianMLPClassifier(random_state=0).fit(X, np.arange(30) % 3)
     found = [(call.asked.likelihood, call.asked.layer_sizes) for call in fits.calls]
-    assert found == [
-        (Bernoulli(), (2, 50, 1)),
-        (Categorical(), (2, 50, 2)),
-        (Categorical(), (2, 50, 3)),
-    ]
+    two, three = (Categorical(), (2, 50, 2)), (Categorical(), (2, 50, 3))
+    assert found == [(Bernoulli(), (2, 50, 1)), two, three]
     assert classifier.predict_proba(X).shape == (30, 2)
 
 
-def test_names_of_a_frame_are_kept():
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    classifier = BayesianMLPClassifier().fit(frame, pd.Series(THREE[np.arange(30) % 3]))
+def test_names_of_a_frame_are_kept_and_weights_count_rows(fits):
+    frame, counts = pd.DataFrame(X, columns=["a", "b"]), np.arange(30) % 3
+    classifier = BayesianMLPClassifier().fit(frame, pd.Series(THREE[counts]), sample_weight=counts)
     assert classifier.model_.posterior.feature_names == ("a", "b")
     assert classifier.predict(frame).shape == (30,)
+    np.testing.assert_array_equal(fits.calls[0].rows.x, np.repeat(X, counts, axis=0))
 
 
 @pytest.mark.parametrize(
@@ -81,16 +72,9 @@ def test_what_has_no_classes_is_refused(fits, y, settings, error, match):
     assert not fits.calls
 
 
-def test_weights_count_rows(fits):
-    counts = np.arange(30) % 3
-    BayesianMLPClassifier().fit(X, np.arange(30) % 2, sample_weight=counts)
-    np.testing.assert_array_equal(fits.calls[0].rows.x, np.repeat(X, counts, axis=0))
-
-
 def test_folds_are_cut_by_class(fits):
     y = np.repeat([0, 1, 2], 10)
     scores = cross_val_score(BayesianMLPClassifier(), X, y, cv=5, error_score="raise")
     assert len(scores) == 5
-    assert all(
-        np.bincount(call.rows.y[:, 0].astype(int)).tolist() == [8] * 3 for call in fits.calls
-    )
+    labels = [call.rows.y[:, 0].astype(int) for call in fits.calls]
+    assert all(np.bincount(one).tolist() == [8] * 3 for one in labels)

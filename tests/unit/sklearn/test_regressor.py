@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context, exceptions
-from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -26,33 +25,17 @@ Y = X[:, 0] - X[:, 1] ** 2 + 0.1 * GENERATOR.normal(size=40)
 
 
 def test_settings_reach_the_model_and_its_fit(fits):
-    kernel, until = tfbnn.kernels.HMC(num_leapfrog_steps=3), tfbnn.Until(ess=50)
     settings = dict(
-        hidden_layer_sizes=(7, 4),
-        activation=["relu", "sin"],
-        prior=tfbnn.priors.Normal(2.0),
-        likelihood=Gaussian(0.3),
-        parameterization="ntk",
-        x_transform=None,
-        y_transform=None,
+        hidden_layer_sizes=(7, 4), activation=["relu", "sin"], prior=tfbnn.priors.Normal(2.0),
+        likelihood=Gaussian(0.3), parameterization="ntk", x_transform=None, y_transform=None,
         dtype="float64",
-    )
+    )  # fmt: skip
     of_fit = dict(
-        missing="indicator",
-        kernel=kernel,
-        until=until,
-        max_seconds=60.0,
-        num_chains=3,
-        num_results=40,
-        num_burnin_steps=30,
-        num_steps_between_results=1,
-        pretraining=None,
-        likelihood_power=0.5,
-        effort=0.1,
-        calibrate=False,
-        jit_compile=False,
-        verbose=1,
-    )
+        missing="indicator", kernel=tfbnn.kernels.HMC(num_leapfrog_steps=3), until=tfbnn.Until(ess=50),
+        max_seconds=60.0, num_chains=3, num_results=40, num_burnin_steps=30,
+        num_steps_between_results=1, pretraining=None, likelihood_power=0.5, effort=0.1,
+        calibrate=False, jit_compile=False, verbose=1,
+    )  # fmt: skip
     BayesianMLPRegressor(**settings, **of_fit, random_state=5).fit(X, Y)
     (call,) = fits.calls
     settings["layer_sizes"] = [3, *settings.pop("hidden_layer_sizes"), 1]
@@ -70,10 +53,13 @@ def test_defaults_are_those_of_the_model_and_its_fit(fits):
                 assert by_name[name] == parameter.default, name
 
 
-@pytest.mark.parametrize("sizes, widths", [(4, [4]), ((4, 5), [4, 5]), ([6], [6]), ((), [])])
-def test_hidden_layers_are_a_number_or_several(fits, sizes, widths):
-    BayesianMLPRegressor(hidden_layer_sizes=sizes).fit(X, Y)
-    assert fits.calls[0].asked.layer_sizes == (3, *widths, 1)
+def test_hidden_layers_are_a_number_or_several(fits):
+    for sizes in (4, (4, 5), [6], ()):
+        BayesianMLPRegressor(hidden_layer_sizes=sizes).fit(X, Y)
+    # Noise that is learned has outputs of its own.
+    BayesianMLPRegressor((2,), likelihood=HeteroscedasticGaussian()).fit(X, Y)
+    found = [call.asked.layer_sizes for call in fits.calls]
+    assert found == [(3, 4, 1), (3, 4, 5, 1), (3, 6, 1), (3, 1), (3, 2, 2)]
 
 
 def test_random_state_is_a_seed_or_gives_one(fits):
@@ -97,13 +83,8 @@ def test_shapes_follow_the_targets():
         np.testing.assert_allclose(interval, estimator.predict_quantiles(X[:5], [0.1, 0.9]))
         d = estimator.model_.predict_distribution(X[:5])
         np.testing.assert_allclose(interval, np.stack(d.interval(0.8), axis=1), rtol=1e-9)
-    assert np.isscalar(estimator.score(X, two))
-
-
-def test_heteroscedastic_noise_has_outputs_of_its_own(fits):
-    estimator = BayesianMLPRegressor(likelihood=HeteroscedasticGaussian()).fit(X, Y)
-    assert fits.calls[0].asked.layer_sizes[-1] == 2
-    assert estimator.predict(X).shape == Y.shape
+    of_targets = estimator.model_.evaluate(X, two)["r2"]
+    assert estimator.score(X, two) == pytest.approx(np.mean(of_targets))
 
 
 def test_the_std_is_that_of_a_new_target_unless_asked_otherwise():
@@ -115,12 +96,6 @@ def test_the_std_is_that_of_a_new_target_unless_asked_otherwise():
     assert np.all(std > of_function)
 
 
-def test_means_are_those_of_the_rows_in_any_order():
-    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
-    order = np.random.default_rng(1).permutation(len(X))
-    np.testing.assert_allclose(estimator.predict(X[order]), estimator.predict(X)[order], 1e-13)
-
-
 def test_predictions_leave_pickles_as_they_are():
     estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
     size = len(pickle.dumps(estimator))
@@ -128,11 +103,6 @@ def test_predictions_leave_pickles_as_they_are():
     again = pickle.dumps(estimator)
     assert len(again) == size
     np.testing.assert_array_equal(pickle.loads(again).predict(X), mean)
-
-
-def test_score_is_that_of_the_model():
-    estimator = BayesianMLPRegressor(random_state=0).fit(X, Y)
-    np.testing.assert_allclose(estimator.score(X, Y), estimator.model_.evaluate(X, Y)["r2"])
 
 
 def test_known_noise_goes_to_the_fit_and_is_asked_for_again(fits):
@@ -206,28 +176,6 @@ def test_bad_settings_are_refused_by_the_fit(fits, settings, error, match):
     with pytest.raises(error, match=match):
         estimator.fit(X, Y)
     assert not fits.calls and not hasattr(estimator, "model_")
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(ValueError, match="1 sample"):
-        BayesianMLPRegressor().fit(X[:1], Y[:1])
-
-
-def test_without_a_fit_there_is_no_prediction():
-    with pytest.raises(exceptions.NotFittedError):
-        BayesianMLPRegressor().predict(X)
-
-
-def test_clones_have_the_settings_and_no_fit():
-    estimator = BayesianMLPRegressor(6, prior=tfbnn.priors.Normal(0.5), random_state=1).fit(X, Y)
-    other = clone(estimator)
-    assert other.get_params() == estimator.get_params() and not hasattr(other, "model_")
-
-
-def test_a_pickle_predicts_alike():
-    estimator = BayesianMLPRegressor(random_state=1).fit(X, Y)
-    again = pickle.loads(pickle.dumps(estimator))
-    np.testing.assert_array_equal(again.predict(X), estimator.predict(X))
 
 
 def test_searches_and_pipelines_take_it(fits):
@@ -313,9 +261,7 @@ def test_what_numpy_would_take_the_numbers_of_is_refused(fits):
     for rows in (dates, pd.DataFrame(dates, columns=["d"]), frame):
         with pytest.raises(TypeError, match="dates.*dayofyear"):
             BayesianMLPRegressor().fit(rows, Y)
-    with pytest.raises(
-        TypeError, match="y must hold plain numbers, received some with the unit fb"
-    ):
+    with pytest.raises(TypeError, match="y must hold plain numbers, received .* the unit fb"):
         BayesianMLPRegressor().fit(X, Y.view(Quantity))
     with pytest.raises(ValueError, match="y has the index of X in another order"):
         BayesianMLPRegressor().fit(pd.DataFrame(X), pd.Series(Y)[::-1])

@@ -9,6 +9,7 @@ import pytest
 from tfbnn.system import processes
 from tfbnn.system.processes import is_news
 
+CUDA = b"cuda_platform.cc:52] failed call to cuInit: X: "
 LOG = b"0000 00:00:1795322789.552634    7883 "
 
 
@@ -18,11 +19,8 @@ LOG = b"0000 00:00:1795322789.552634    7883 "
         (b"I" + LOG + b"port.cc:153] oneDNN custom operations are on.\n", False),
         (b"W" + LOG + b"tensorflow/core/x.cc:1] a warning\n", False),
         (b"WARNING: All log messages before absl::InitializeLog() is called are written\n", False),
-        (
-            b"E" + LOG + b"cuda_platform.cc:52] failed call to cuInit: X: UNKNOWN ERROR (303)\n",
-            False,
-        ),
-        (b"E" + LOG + b"cuda_platform.cc:52] failed call to cuInit: X: no device (100)\n", True),
+        (b"E" + LOG + CUDA + b"UNKNOWN ERROR (303)\n", False),
+        (b"E" + LOG + CUDA + b"no device (100)\n", True),
         (b"E" + LOG + b"x.cc:1] an error\n", True),
         (b"F" + LOG + b"cpu_feature_guard.cc:1] built for AVX\n", True),
         (b"Traceback (most recent call last):\n", True),

@@ -1,6 +1,7 @@
 """`tfbnn slha eval`: spectra and tables in, tables, JSON and XSECTION blocks out."""
 
 import json
+import os
 
 import numpy as np
 import pyslha
@@ -25,12 +26,8 @@ def folder(tmp_path_factory):
     """Folders of processes, spectra and a table with the same points."""
     folder = tmp_path_factory.mktemp("eval")
     first, second = made_up_processes()
-    known = {
-        "calculation": Calculation(qcd_order=1),
-        "errors": {"scale": 0.3},
-        "citation": "Nobody et al.",
-        "doi": "10.1000/182",
-    }
+    known = {"errors": {"scale": 0.3}, "citation": "Nobody et al.", "doi": "10.1000/182"}
+    known["calculation"] = Calculation(qcd_order=1)
     first = Process(**vars(first) | known)
     write_processes(folder / "gauginos", [first, Process(**vars(second) | known)])
     write_processes(folder / "plain", made_up_processes())
@@ -125,19 +122,12 @@ def test_a_column_can_be_name_and_input_and_error(run, folder, ids, error, names
     rows = json.loads(out)["cross_sections"]
     assert [row["point"] for row in rows[::2]] == names
     bare = json.loads(run(f"{command} --add-errors")[1])["cross_sections"]
-    assert [row["central_fb"] for row in rows] == [row["central_fb"] for row in bare]
+    for row, plain in zip(rows, bare, strict=True):
+        assert (row["central_fb"], row["err_up_fb"]) == (plain["central_fb"], plain["err_up_fb"])
+        assert plain["other_err_up_fb"] == pytest.approx(0.3 * plain["central_fb"])
     sizes = {"0.2": [0.2] * 3, "m_c": [4.0] * 3, "pdf_rel": [0.0, 0.1, 0.2]}[error]
     for row, size in zip(rows[::2], sizes):
         assert row["other_err_up_fb"] / row["central_fb"] == pytest.approx(np.hypot(size, 0.3))
-
-
-def test_errors_of_the_folder_are_added_on_request(run, folder):
-    out = run("slha eval gauginos spectra/0.slha --add-errors")[1]
-    names, row = (line.split(",") for line in out.splitlines()[:2])
-    values = dict(zip(names[4:], map(float, row[4:])))
-    assert values["other_err_up_fb"] == pytest.approx(0.3 * values["central_fb"])
-    network = expected(folder, NEUTRALINOS, -2.5)
-    assert values["err_down_fb"] == pytest.approx(network[1])
 
 
 def test_copies_have_the_blocks_and_the_originals_stay(run, folder):
@@ -145,9 +135,7 @@ def test_copies_have_the_blocks_and_the_originals_stay(run, folder):
     code, out, _ = run("slha eval gauginos spectra -w copies --trusted")
     assert (code, out) == (0, "")
     assert {path.name: path.read_bytes() for path in (folder / "spectra").iterdir()} == before
-    assert sorted(path.name for path in (folder / "copies").iterdir()) == [
-        f"{number}.slha" for number in range(3)
-    ]
+    assert sorted(os.listdir(folder / "copies")) == ["0.slha", "1.slha", "2.slha"]
     for number, mass in enumerate(MASSES):
         text = (folder / "copies" / f"{number}.slha").read_text()
         assert text.encode().startswith(before[f"{number}.slha"])
@@ -156,9 +144,8 @@ def test_copies_have_the_blocks_and_the_originals_stay(run, folder):
             value = found[2212, 2212, *pids].xsecs[0].value
             assert value == pytest.approx(expected(folder, pids, mass)[0] / 1000, rel=1e-6)
     # Again in place, when asked to.
-    check_refusal(
-        run("slha eval gauginos copies -w copies"), "0.slha is there already, and 2 more", "--ov"
-    )
+    result = run("slha eval gauginos copies -w copies")
+    check_refusal(result, "0.slha is there already, and 2 more", "--ov")
     again = {path.name: path.read_bytes() for path in (folder / "copies").iterdir()}
     assert run("slha eval gauginos copies -w copies --overwrite")[0] == 0
     assert {path.name: path.read_bytes() for path in (folder / "copies").iterdir()} == again
@@ -250,8 +237,6 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(tmp_path, before):
         ("gauginos --table points.csv -w copies", ["-w writes copies of spectra"]),
         ("gauginos spectra --error pdf=pdf_rel", ["names a column"]),
         ("gauginos spectra --error 0.05", ["expected NAME=X", "tfbnn slha eval --help"]),
-        ("gauginos spectra --error pdf=-0.1", [">= 0"]),
-        ("gauginos spectra --process 1000022", ["two PDG codes"]),
         ("gauginos spectra --process 1,2", ["no process (1, 2)", "tfbnn slha eval: error"]),
         ("gauginos absent.slha", ["No file absent.slha"]),
         ("gauginos gauginos", ["has no file that ends in one of"]),
@@ -285,12 +270,8 @@ def test_a_folder_tells_what_it_holds(run):
     assert (code, err) == (0, "")
     first, second = out.split("\n\n")
     assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
-    for words in (
-        "m (MASS 1000022, -0.325 to 3.822 GeV), n11 (NMIX 1 1, ",
-        "scale: -30 % +30 %",
-        "qcd_order 1",
-        "10.1000",
-    ):
+    ranges = "m (MASS 1000022, -0.325 to 3.822 GeV), n11 (NMIX 1 1, "
+    for words in (ranges, "scale: -30 % +30 %", "qcd_order 1", "10.1000"):
         assert words in first
     assert "of the function alone" in second and "fitted in pb" in second
     assert "XSECTION" not in run("slha info plain")[1]

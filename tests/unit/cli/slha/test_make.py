@@ -43,29 +43,17 @@ def test_models_become_processes(run, folder):
     (process,) = CrossSectionPredictor(folder / "made").processes.values()
     assert (process.unit, process.energy) == ("fb", 13000.0)
     assert process.inputs == {"a": ("MASS", 1000022), "b": ("NMIX", 1, 1)}
+    assert run("slha make both.toml -o both")[0] == 0
+    assert pids_in(folder / "both") == [NEUTRALINOS, (1, 2)]
 
 
-def test_models_keep_their_order(run, folder):
-    assert run("slha make both.toml -o made")[0] == 0
-    assert pids_in(folder / "made") == [NEUTRALINOS, (1, 2)]
-
-
-@pytest.mark.parametrize(
-    ("existing", "code", "expected"),
-    [
-        ("", 2, [NEUTRALINOS]),
-        ("--existing refuse", 2, [NEUTRALINOS]),
-        ("--existing add", 0, [NEUTRALINOS, (1, 2)]),
-        ("--existing update", 0, [NEUTRALINOS, (1, 2)]),
-        ("--existing replace", 0, [(1, 2)]),
-    ],
-)
-def test_a_folder_is_touched_only_as_asked(run, folder, existing, code, expected):
+def test_a_folder_is_touched_only_as_asked(run, folder):
+    """What else there is to ask is in tests/unit/hep/test_process_folder.py."""
     run("slha make model.toml -o made")
-    found = run(f"slha make other.toml -o made {existing}")
-    assert found[0] == code and pids_in(folder / "made") == expected
-    if code:
-        check_refusal(found, "holds processes already", "'add'")
+    check_refusal(run("slha make other.toml -o made"), "holds processes already", "'add'")
+    assert pids_in(folder / "made") == [NEUTRALINOS]
+    assert run("slha make other.toml -o made --existing add")[0] == 0
+    assert pids_in(folder / "made") == [NEUTRALINOS, (1, 2)]
 
 
 def test_known_noise_needs_errors_without_it(run, folder):
@@ -80,12 +68,9 @@ def test_known_noise_needs_errors_without_it(run, folder):
     ("text", "words"),
     [
         (DEFAULTS.replace("b =", "c =") + MODEL, ["['a', 'b']", "['a', 'c']"]),
-        (DEFAULTS + MODEL + 'table = "rows.csv"', ["tfbnn fit TABLE --target COL -o MODEL.h5"]),
         (DEFAULTS + MODEL.replace("named", "two"), ["one target"]),
         (DEFAULTS + MODEL.replace("named", "none"), ["none.h5"]),
         (DEFAULTS + MODEL.replace("named.h5", "rows.csv"), ["rows.csv"]),
-        (DEFAULTS.replace("13000", "13") + MODEL, ["For 13 TeV pass 13000"]),
-        ("", ["describes no process"]),
     ],
 )
 def test_what_is_refused_leaves_no_trace(run, folder, text, words):
