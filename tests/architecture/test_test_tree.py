@@ -63,12 +63,8 @@ def test_files_are_short():
 def test_only_support_is_a_package():
     """Tests are found by their files; names like `tests.unit.data` must not be imported."""
     packages = {path.parent for path in TESTS.rglob("__init__.py")}
-    outside = (
-        packages
-        - {TESTS}
-        - {path for path in packages if TESTS / "support" in (path, *path.parents)}
-    )
-    assert not outside
+    support = TESTS / "support"
+    assert not [path for path in packages - {TESTS} if support not in (path, *path.parents)]
 
 
 def test_units_mirror_the_rooms_of_the_package():

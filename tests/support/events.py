@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tfbnn.run.counters import Counters
-from tfbnn.run.events import PretrainingEvent, SamplingEvent
+from tfbnn.run.events import NewtonEvent, PretrainingEvent, SamplingEvent
 from tfbnn.run.plan import Plan, Stage
 
 PLAN = Plan(
@@ -24,6 +24,13 @@ def pretraining(step, validation_log_likelihood=float("nan"), seconds=2.0):
         eta_seconds=8.0,
         epoch=step // 50,
         validation_log_likelihood=validation_log_likelihood,
+    )
+
+
+def newton(iteration):
+    count = dict(transition=iteration, num_transitions=800, num_chains=2)
+    return NewtonEvent(
+        phase="newton", **count, seconds=4.0, eta_seconds=float("nan"), log_prob=-3.0
     )
 
 

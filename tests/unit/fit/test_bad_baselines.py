@@ -7,8 +7,8 @@ import tfbnn
 from tfbnn import Pretraining
 
 X, Y = np.random.default_rng(0).normal(size=(12, 2)), np.zeros(12)
+NOTHING = Pretraining(epochs=0, newton_iterations=0)
 FITS = ("fit_map", "fit_ensemble", "fit_laplace")
-UNFITTED = {"none": None, "empty": Pretraining(epochs=0, newton_iterations=0)}
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -16,12 +16,10 @@ UNFITTED = {"none": None, "empty": Pretraining(epochs=0, newton_iterations=0)}
     "settings, message",
     [
         ({"pretraining": None}, "gives what pretraining finds, received pretraining=None"),
-        ({"pretraining": UNFITTED["empty"]}, "gives what pretraining finds"),
+        ({"pretraining": NOTHING}, "gives what pretraining finds"),
         ({"pretraining": 3}, "pretraining must be a tfbnn.Pretraining"),
         ({"pretraining": Pretraining(early_stopping=2)}, "early_stopping needs validation rows"),
         ({"seed": -1}, "seed"),
-        ({"verbose": 7}, "verbose must be"),
-        ({"callbacks": 3}, "callbacks must be"),
         ({"noise_scale": [1.0]}, "noise_scale"),
         ({"validation_data": X}, "validation_data must be"),
     ],
@@ -38,7 +36,7 @@ def test_settings_are_checked_first(fit, settings, message):
     "fit, settings, message",
     [
         ("fit_ensemble", {"num_members": 0}, "num_members must be"),
-        ("fit_ensemble", {"pretraining": Pretraining(num_starts=9)}, "num_starts must be at least"),
+        ("fit_ensemble", {"pretraining": Pretraining(num_starts=9)}, "num_starts .*least 10.* 9"),
         ("fit_laplace", {"num_results": 0}, "num_results must be"),
     ],
 )

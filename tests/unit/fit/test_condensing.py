@@ -60,34 +60,39 @@ def log_likelihood(spec, theta, *batches):
     return sum(bare.log_likelihood(tf.constant(theta), data_of(rows)).numpy() for rows in batches)
 
 
+def after_all(spec, *batches):
+    for rows in batches:
+        spec = condensed(spec, rows)
+    return spec
+
+
+def assert_the_likelihood(after, spec, *batches, power=1.0, rtol=1e-9):
+    """What is kept says as much as these rows, wherever the network is."""
+    theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
+    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
+    np.testing.assert_allclose(found, power * log_likelihood(spec, theta, *batches), rtol=rtol)
+
+
 @pytest.mark.parametrize(
     ("parameterization", "settings"),
     [("standard", LEARNED), ("ntk", KNOWN)],
     ids=["standard, learned noise", "ntk, known noise"],
 )
 def test_for_a_linear_network_they_are_the_likelihood(settings, parameterization):
-    """Batch after batch, three rows for each that is kept, wherever the network is."""
+    """Batch after batch, three rows for each that is kept."""
     spec = plain_spec([3, 2], dtype="float64", parameterization=parameterization, **settings)
     batches = [make_rows(300, seed) for seed in (1, 2, 3)]
-    after = spec
-    for rows in batches:
-        after = condensed(after, rows)
+    after = after_all(spec, *batches)
     assert after.earlier.num_rows == 900 and after.earlier.num_kept == 300
-    theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
-    np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-9)
+    assert_the_likelihood(after, spec, *batches)
 
 
 def test_all_rows_are_kept_where_there_is_room():
     spec = plain_spec([3, 4, 2], dtype="float64", **LEARNED)
     batches = [make_rows(100, seed) for seed in (1, 2)]
-    after = spec
-    for rows in batches:
-        after = condensed(after, rows)
+    after = after_all(spec, *batches)
     assert after.earlier.num_kept == 200 and (after.earlier.weights.values == 1.0).all()
-    theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
-    np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-12)
+    assert_the_likelihood(after, spec, *batches, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -110,23 +115,15 @@ def test_other_networks_are_told_apart_as_by_all_rows(likelihood):
 
 def test_noise_that_is_known_row_by_row_is_kept():
     """Over two orders of magnitude, so that few rows say most; beside rows without it."""
-    spec, batches = plain_spec([3, 2], dtype="float64", **KNOWN), [make_rows(400, noise=True)]
-    batches.append(make_rows(400, seed=2))
-    after = spec
-    for rows in batches:
-        after = condensed(after, rows)
-    theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
-    np.testing.assert_allclose(found, log_likelihood(spec, theta, *batches), rtol=1e-9)
+    spec = plain_spec([3, 2], dtype="float64", **KNOWN)
+    batches = make_rows(400, noise=True), make_rows(400, seed=2)
+    assert_the_likelihood(after_all(spec, *batches), spec, *batches)
 
 
 def test_a_powered_likelihood_stays_one():
     spec = replace(plain_spec([3, 2], dtype="float64", **KNOWN), likelihood_power=0.25)
-    rows, more = make_rows(400), make_rows(200, seed=2)
-    after = condensed(condensed(spec, rows), more)
-    theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
-    found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
-    np.testing.assert_allclose(found, 0.25 * log_likelihood(spec, theta, rows, more), rtol=1e-9)
+    batches = make_rows(400), make_rows(200, seed=2)
+    assert_the_likelihood(after_all(spec, *batches), spec, *batches, power=0.25)
 
 
 def test_rows_that_alone_determine_something_are_kept_as_they_are():

@@ -1,18 +1,22 @@
 """Starts that the user gives: arrays, the size of random weights, and fitted models."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import tfbnn
+from tests.support.builders import synthetic_ensemble
 from tests.support.entries import X, Y, fake_fit, refuses
 from tests.support.linearised import linearised_ensemble
 from tests.support.specs import build
 from tfbnn import priors
 from tfbnn.fit.given import given_starts
+from tfbnn.posterior.forward import network_outputs
 from tfbnn.run.options import Sampling
+from tfbnn.spec.network_spec import draw_parameters
 
 pytestmark = pytest.mark.tensorflow
 
@@ -28,17 +32,14 @@ def with_entry(value):
 def test_chains_start_at_the_lines_of_an_array(fitted, engine):
     """As the report says, and the model."""
     theta = np.arange(2.0 * NUM_PARAMETERS).reshape(2, -1)
-    run = fitted.fit_posterior(
-        X, Y, initial_state=theta.tolist(), num_chains=2, num_results=6, verbose=0
-    )
+    run = fake_fit(fitted, pretraining="auto", initial_state=theta.tolist())
     definition = engine.calls[-1][1][0]
     np.testing.assert_array_equal(definition.initial_state.theta, theta)
     assert definition.initial_state.theta.dtype == np.float32
     assert definition.pretraining is None
     assert "pretraining" not in {choice.what for choice in run.choices}
-    assert "where the chains began: given as initial_state" in " ".join(
-        run.report(details=True).split()
-    )
+    text = " ".join(run.report(details=True).split())
+    assert "where the chains began: given as initial_state" in text
     assert fitted.posterior.provenance.initial_state == "given as initial_state"
 
 
@@ -70,8 +71,6 @@ def test_a_number_draws_weights_for_every_chain():
 @pytest.mark.parametrize("name", ["gaussian_two_learned", "student_t", "mixed_priors", "ard"])
 def test_with_a_number_scales_are_at_the_median_of_their_prior(name):
     """Half of the draws of the prior lie below, of every scale."""
-    from tfbnn.spec.network_spec import draw_parameters
-
     spec, generator = build(name), np.random.default_rng(0)
     scales = slice(spec.layout.num_weights, None)
     theta = given_starts(spec, 0.0, Sampling(num_chains=1)).theta[0]
@@ -81,16 +80,11 @@ def test_with_a_number_scales_are_at_the_median_of_their_prior(name):
     np.testing.assert_allclose(below, 0.5, atol=4 * 0.5 / np.sqrt(3000))
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        priors.HalfNormal(2.0),
-        priors.HalfCauchy(0.3),
-        priors.LogNormal(-1.0, 0.5),
-        priors.InverseGamma(2.0, 0.5),
-    ],
-    ids=lambda prior: type(prior).__name__,
-)
+SCALES = [priors.HalfNormal(2.0), priors.HalfCauchy(0.3)]
+SCALES += [priors.LogNormal(-1.0, 0.5), priors.InverseGamma(2.0, 0.5)]
+
+
+@pytest.mark.parametrize("prior", SCALES, ids=lambda prior: type(prior).__name__)
 def test_medians_of_scale_priors(prior):
     draws = prior.sample(np.random.default_rng(1), 40_000)
     assert np.mean(draws < prior.median) == pytest.approx(0.5, abs=0.01)
@@ -110,18 +104,14 @@ BAD = [
 
 @pytest.mark.parametrize("state, error, words", BAD, ids=[", ".join(bad[2]) for bad in BAD])
 def test_bad_starts_are_refused_before_the_engine_starts(state, error, words, fitted, engine):
-    def call():
-        fitted.fit_posterior(X, Y, num_chains=2, initial_state=state)
-
+    call = partial(fitted.fit_posterior, X, Y, num_chains=2, initial_state=state)
     refuses(call, fitted, engine, error, words)
 
 
 def test_starts_are_given_or_found(fitted, engine):
     options = dict(num_chains=2, initial_state=0.1)
 
-    def call():
-        fitted.fit_posterior(X, Y, pretraining=tfbnn.Pretraining(epochs=3), **options)
-
+    call = partial(fake_fit, fitted, pretraining=tfbnn.Pretraining(epochs=3), **options)
     refuses(call, fitted, engine, ValueError, ["pretraining", "initial_state", "Leave one"])
     fake_fit(fitted, pretraining=None, **options)  # says the same twice
 
@@ -140,29 +130,25 @@ def test_starts_lie_inside_a_uniform_box(engine):
 # Fitted models.
 
 SAMPLED, OTHERS = priors.HierarchicalNormal(priors.HalfNormal(1.0)), priors.LogNormal(0.5, 0.3)
+OF_INPUTS = {"kernel": priors.ARD(OTHERS), "bias": priors.Normal()}
 PRIORS = {
     "fixed to fixed": (priors.Normal(2.0), priors.Normal(0.5)),
     "fixed to sampled": (priors.Normal(2.0), SAMPLED),
     "sampled to fixed": (SAMPLED, priors.Laplace(0.7)),
     "sampled to sampled": (SAMPLED, priors.HierarchicalNormal(OTHERS)),
-    "one scale per input": (
-        SAMPLED,
-        [{"kernel": priors.ARD(OTHERS), "bias": priors.Normal()}, priors.Normal(3.0)],
-    ),
+    "one scale per input": (SAMPLED, [OF_INPUTS, priors.Normal(3.0)]),
 }
 
 
 def functions(ensemble, x):
     """[C, S, N, K] on the scale the network sees."""
-    from tfbnn.posterior.forward import network_outputs
-
     outputs = network_outputs(ensemble, ensemble.x_pipeline.forward(x))
     return outputs.reshape(*ensemble.draws.shape[:2], -1, len(x))
 
 
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
 @pytest.mark.parametrize("name", PRIORS)
-def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name, parameterization):
+def test_chains_start_as_the_last_functions_of_a_model(name, parameterization):
     """Of its chains in turn, whatever the priors."""
     there, here = (
         synthetic_ensemble((3, 5, 2), prior=prior, parameterization=parameterization)
@@ -176,13 +162,13 @@ def test_chains_start_as_the_last_functions_of_a_model(synthetic_ensemble, name,
     np.testing.assert_array_equal(theta[:, noise], there.draws[[0, 1, 0], -1][:, noise])
 
 
-def test_chains_without_weight_start_no_others(synthetic_ensemble):
+def test_chains_without_weight_start_no_others():
     there = synthetic_ensemble((3, 5, 2), num_chains=3, chain_weights=[0.0, 0.7, 0.3])
     theta = given_starts(there.spec, there, Sampling(num_chains=4)).theta
     np.testing.assert_array_equal(theta, there.draws[[1, 2, 1, 2], -1])
 
 
-def test_a_model_hands_on_what_it_knows_of_rows(synthetic_ensemble, engine):
+def test_a_model_hands_on_what_it_knows_of_rows(engine):
     """Transforms and names of inputs: without them its parameters would mean something else."""
     pandas = pytest.importorskip("pandas")
     there = synthetic_ensemble(feature_names=("mass", "width"), dtype="float32")
@@ -193,22 +179,18 @@ def test_a_model_hands_on_what_it_knows_of_rows(synthetic_ensemble, engine):
     posterior = model.posterior
     assert posterior.x_pipeline == there.x_pipeline and posterior.y_pipeline == there.y_pipeline
     assert posterior.feature_names == ("mass", "width")
-    np.testing.assert_allclose(
-        engine.data.x[:, : len(X)].numpy().T, there.x_pipeline.forward(X), 1e-5
-    )
+    x = engine.data.x[:, : len(X)].numpy().T
+    np.testing.assert_allclose(x, there.x_pipeline.forward(X), 1e-5)
     (chosen,) = [choice for choice in run.choices if choice.what == "y_transform"]
     assert "standardize" in chosen.chosen and "start from" in chosen.why
     assert run.pretraining == "the last draws of another model"
 
 
-def test_a_model_hands_on_its_classes(synthetic_ensemble, engine):
-    likelihood = tfbnn.likelihoods.Categorical()
-    settings = dict(likelihood=likelihood, y_transform=None)
+def test_a_model_hands_on_its_classes(engine):
+    settings = dict(likelihood=tfbnn.likelihoods.Categorical(), y_transform=None)
     there = synthetic_ensemble((2, 4, 3), classes=("cat", "dog", "emu"), **settings)
     earlier = tfbnn.BayesianMLP.from_ensemble(there)
-    model = tfbnn.BayesianMLP(
-        [2, 4, 3], likelihood=likelihood, prior=priors.Normal(), dtype="float64"
-    )
+    model = tfbnn.BayesianMLP([2, 4, 3], prior=priors.Normal(), dtype="float64", **settings)
     labels = np.array(["cat", "emu"] * 6)
     fake_fit(model, X, labels, pretraining="auto", initial_state=earlier)
     assert model.posterior.classes == ("cat", "dog", "emu")
@@ -218,36 +200,40 @@ def test_a_model_hands_on_its_classes(synthetic_ensemble, engine):
 
 
 @pytest.mark.parametrize(
-    "settings, word",
+    "settings",
     [
-        ({"layer_sizes": [2, 6, 1]}, "layer_sizes"),
-        ({"activation": "relu"}, "activations"),
-        ({"parameterization": "ntk"}, "parameterization"),
-        ({"x_transform": None}, "x_transform"),
-        ({"y_transform": None}, "y_transform"),
-        ({"likelihood": tfbnn.likelihoods.StudentT(4.0)}, "likelihood"),
-        ({"likelihood": tfbnn.likelihoods.Gaussian(0.1)}, "likelihood"),
+        {"layer_sizes": [2, 6, 1]},
+        {"activation": "relu"},
+        {"parameterization": "ntk"},
+        {"x_transform": None},
+        {"y_transform": None},
+        {"likelihood": tfbnn.likelihoods.StudentT(4.0)},
+        {"likelihood": tfbnn.likelihoods.Gaussian(0.1)},
     ],
     ids=str,
 )
-def test_a_model_of_something_else_is_refused(settings, word, fitted, engine):
-    defaults = dict(layer_sizes=[2, 5, 1], prior=priors.Normal())
-    model = tfbnn.BayesianMLP(**defaults | settings)
-    with pytest.raises(ValueError, match=f"initial_state must be a model whose {word} is"):
+def test_a_model_of_something_else_is_refused(settings, fitted, engine):
+    model = tfbnn.BayesianMLP(**{"layer_sizes": [2, 5, 1], "prior": priors.Normal()} | settings)
+    (word,) = settings
+    with pytest.raises(ValueError, match=f"initial_state must be a model whose {word}s? is"):
         fake_fit(model, pretraining="auto", initial_state=fitted)
     assert engine.calls == []
 
 
-def test_a_model_without_networks_is_refused(engine):
-    model = tfbnn.BayesianMLP([2, 5, 1], prior=priors.Normal())
-    with pytest.raises(tfbnn.NotFittedError):
-        fake_fit(model, pretraining="auto", initial_state=model)
-    assert engine.calls == []
-
-
-def test_tangents_are_no_networks(engine):
-    there = linearised_ensemble()
-    model = tfbnn.BayesianMLP.from_ensemble(there)
-    with pytest.raises(ValueError, match="initial_state needs draws that are networks"):
+@pytest.mark.parametrize(
+    "make, error, match",
+    [
+        (lambda: tfbnn.BayesianMLP([2, 5, 1], prior=priors.Normal()), tfbnn.NotFittedError, None),
+        (
+            lambda: tfbnn.BayesianMLP.from_ensemble(linearised_ensemble()),
+            ValueError,
+            "initial_state needs draws that are networks",
+        ),
+    ],
+    ids=["not fitted", "tangents"],
+)
+def test_a_model_without_networks_is_refused(make, error, match, engine):
+    model = make()
+    with pytest.raises(error, match=match):
         fake_fit(model, pretraining="auto", initial_state=model)
     assert engine.calls == []

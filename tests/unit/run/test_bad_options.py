@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.entries import (
-    NOISE,
-    X,
-    Y,
-    fake_fit,
-    refuses,
-    with_cell,
-)
+from tests.support.entries import NOISE, X, Y, fake_fit, refuses, with_cell
 from tfbnn import BayesianMLP, NotFittedError
 
+EARLY = tfbnn.Pretraining(early_stopping=5)
 BAD_SETTINGS = [
     ({"num_chains": 0}, ValueError, ["num_chains", "at least 1", "0"]),
     ({"num_chains": 2.0}, TypeError, ["num_chains", "integer", "2.0"]),
@@ -24,60 +18,37 @@ BAD_SETTINGS = [
     ({"num_chains": None}, TypeError, ["num_chains", "integer", "None"]),
     ({"num_chains": True}, TypeError, ["num_chains", "integer", "True"]),
     ({"num_results": 0}, ValueError, ["num_results", "at least 1", "0"]),
-    ({"num_results": -5}, ValueError, ["num_results", "at least 1", "-5"]),
-    ({"num_results": 1e3}, TypeError, ["num_results", "integer", "1000.0"]),
     ({"num_burnin_steps": -1}, ValueError, ["num_burnin_steps", "at least 0", "-1"]),
-    ({"num_burnin_steps": np.nan}, TypeError, ["num_burnin_steps", "integer", "nan"]),
     ({"num_steps_between_results": -1}, ValueError, ["num_steps_between_results", "at least 0"]),
-    ({"num_steps_between_results": [1]}, TypeError, ["num_steps_between_results", "integer"]),
     ({"seed": -1}, ValueError, ["seed", "at least 0", "-1"]),
     ({"seed": None}, TypeError, ["seed", "integer", "None"]),
-    ({"seed": 0.5}, TypeError, ["seed", "integer", "0.5"]),
     ({"seed": np.random.default_rng(0)}, TypeError, ["seed", "integer"]),
     ({"likelihood_power": 0.0}, ValueError, ["likelihood_power", "> 0", "<= 1", "0.0"]),
     ({"likelihood_power": 1.01}, ValueError, ["likelihood_power", "<= 1", "1.01"]),
     ({"likelihood_power": np.nan}, ValueError, ["likelihood_power", "nan"]),
     ({"likelihood_power": True}, TypeError, ["likelihood_power", "number", "True"]),
     ({"effort": 0}, ValueError, ["effort", "> 0", "<= 1", "0"]),
-    ({"effort": 1.5}, ValueError, ["effort", "<= 1", "1.5"]),
-    ({"effort": "low"}, TypeError, ["effort", "number", "'low'"]),
     ({"pretraining": True}, TypeError, ["pretraining", "Pretraining", "True"]),
-    ({"pretraining": {"epochs": 3}}, TypeError, ["pretraining", "Pretraining"]),
     ({"pretraining": tfbnn.Pretraining}, TypeError, ["pretraining", "Pretraining"]),
-    (
-        {"pretraining": tfbnn.Pretraining(early_stopping=5)},
-        ValueError,
-        ["early_stopping", "validation_data"],
-    ),
+    ({"pretraining": EARLY}, ValueError, ["early_stopping", "validation_data"]),
     ({"jit_compile": "yes"}, TypeError, ["jit_compile", "True or False", "'yes'"]),
-    ({"jit_compile": 1}, TypeError, ["jit_compile", "True or False"]),
     ({"output": 3}, TypeError, ["output", "path", "3"]),
     ({"output": "absent/run"}, FileNotFoundError, ["absent", "Create it first"]),
     ({"output": __file__}, ValueError, ["test_bad_options.py", "not a run folder"]),
     ({"output": os.path.dirname(__file__)}, ValueError, ["tests", "not a run folder"]),
     ({"resume": True}, ValueError, ["resume=True", "output=None"]),
-    ({"resume": "yes"}, TypeError, ["resume", "True or False", "'yes'"]),
     ({"commit_interval": -1}, ValueError, ["commit_interval", ">= 0", "-1"]),
-    ({"commit_interval": None}, TypeError, ["commit_interval", "number", "None"]),
     ({"verbose": 7}, ValueError, ["verbose", "'auto', 0, 1 or 2", "7"]),
-    ({"verbose": "loud"}, ValueError, ["verbose", "'auto', 0, 1 or 2", "'loud'"]),
     ({"callbacks": print}, TypeError, ["callbacks"]),
-    ({"callbacks": None}, TypeError, ["callbacks"]),
     ({"callbacks": [1]}, TypeError, ["callback", "callable", "1"]),
     ({"validation_data": X}, ValueError, ["validation_data", "(x, y)", "ndarray"]),
     ({"validation_data": (X,)}, ValueError, ["validation_data", "(x, y)"]),
     ({"validation_data": (X, Y, NOISE, 1)}, ValueError, ["validation_data", "(x, y)"]),
-    ({"validation_data": 0.2}, ValueError, ["validation_data", "(x, y)", "float"]),
-    ({"validation_data": "test"}, ValueError, ["validation_data", "(x, y)", "str"]),
     ({"kernel": "hcm"}, ValueError, ["kernel", "hmc", "nuts", "'hcm'"]),
     ({"kernel": None}, TypeError, ["kernel", "hmc", "nuts", "None"]),
-    ({"kernel": 3}, TypeError, ["kernel", "hmc", "nuts", "3"]),
-    ({"kernel": ["hmc"]}, TypeError, ["kernel", "hmc", "nuts"]),
     ({"kernel": tfbnn.Pretraining()}, TypeError, ["kernel", "hmc", "nuts"]),
     ({"kernel": lambda target_log_prob_fn: None}, TypeError, ["kernel", "TransitionKernel"]),
     ({"kernel": lambda: None}, TypeError, ["kernel", "target_log_prob_fn"]),
-    # What this version does not have.
-    ({"kernel": "gibbs"}, ValueError, ["'gibbs'", "hmc", "nuts"]),
 ]
 
 
@@ -136,22 +107,10 @@ def test_an_interrupted_run_raises_and_leaves_its_draws(engine):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"num_chains": np.int64(2)},
-        {"num_results": np.int32(6)},
-        {"num_burnin_steps": np.int64(3)},
-        {"num_steps_between_results": np.uint8(1)},
-        {"seed": np.int64(7)},
-        {"kernel": lambda: tfbnn.kernels.NUTS(max_tree_depth=np.int64(4))},
-    ],
-    ids=lambda settings: next(iter(settings)),
-)
-def test_a_model_fitted_with_numpy_numbers_can_be_saved(settings, engine, tmp_path):
-    if "kernel" in settings:
-        settings = {"kernel": settings["kernel"]()}
-    model = BayesianMLP([2, 5, 1])
-    fake_fit(model, **settings)
+def test_a_model_fitted_with_numpy_numbers_can_be_saved(engine, tmp_path):
+    model, kernel = BayesianMLP([2, 5, 1]), tfbnn.kernels.NUTS(max_tree_depth=np.int64(4))
+    sizes = {"num_chains": np.int64(2), "num_results": np.int32(6), "num_burnin_steps": np.int64(3)}
+    others = {"num_steps_between_results": np.uint8(1), "seed": np.int64(7), "kernel": kernel}
+    fake_fit(model, **sizes, **others)
     model.save(tmp_path / "model.h5")
     assert tfbnn.load(tmp_path / "model.h5").posterior.num_results == 6

@@ -8,12 +8,8 @@ import pytest
 from tests.support.builders import config_of_run, make_rows, plain_spec
 from tests.support.run_folders import created_run
 from tfbnn.exceptions import RunFolderError
-from tfbnn.run.description import (
-    check_same_run,
-    config_to_arrays,
-    config_to_json,
-    read_fit_config,
-)
+from tfbnn.run import description
+from tfbnn.run.description import check_same_run, config_to_arrays, config_to_json
 from tfbnn.spec.rows import prepare_rows, rows_to_fit
 from tfbnn.storage.run.folder import RunFolder
 
@@ -25,9 +21,8 @@ def described(tmp_path):
     def described(y, change=lambda description: description):
         spec, x = plain_spec((2, 3, 1)), make_rows(9, 2, 1)[0]
         config = replace(config_of_run(spec, x, y), rows=prepare_rows(spec, x, y, None))
-        description, arrays = config_to_json(config), config_to_arrays(config)
-        created_run(tmp_path / "run", change(description), arrays, 1)
-        return read_fit_config(RunFolder.open(tmp_path / "run"))
+        created_run(tmp_path / "run", change(config_to_json(config)), config_to_arrays(config), 1)
+        return description.read_fit_config(RunFolder.open(tmp_path / "run"))
 
     return described
 
@@ -56,12 +51,11 @@ def test_a_run_keeps_the_power_of_its_likelihood(tmp_path):
         content = config_to_json(begun)
         assert ("likelihood_power" in content["fixed"]["spec"]) is (begun is coarse)
         folder = created_run(tmp_path / name, content, config_to_arrays(begun), 1)
-        assert read_fit_config(folder).spec == begun.spec
+        assert description.read_fit_config(folder).spec == begun.spec
         check_same_run(folder, begun)
-        powers = [d.spec.likelihood_power for d in (begun, other)]
-        with pytest.raises(
-            RunFolderError, match="likelihood_power is {} there and {} here".format(*powers)
-        ):
+        there, here = (config.spec.likelihood_power for config in (begun, other))
+        message = f"likelihood_power is {there} there and {here} here"
+        with pytest.raises(RunFolderError, match=message):
             check_same_run(folder, other)
 
 
@@ -82,7 +76,7 @@ def test_a_run_keeps_which_rows_belong_together(tmp_path):
     without = replace(config_of_run(spec, x, y), rows=replace(rows, groups=None))
     grouped = replace(without, rows=rows)
     folder = created_run(tmp_path / "run", config_to_json(grouped), config_to_arrays(grouped), 1)
-    found = read_fit_config(folder)
+    found = description.read_fit_config(folder)
     np.testing.assert_array_equal(found.rows.groups, [0, 0, 1, 1, 2, 2, 3, 3, 4])
     check_same_run(folder, found)
     with pytest.raises(RunFolderError, match="the groups of rows differ"):

@@ -15,9 +15,8 @@ PLAN = Plan([[0], [1], [2, 3]], 1, [Stage("sampling", 10)], num_results=10, stri
 
 def counted(count):
     zeros = np.zeros(1)
-    return replace(
-        Counters.nothing([0]).after_block("sampling", count, zeros, zeros), num_refused=zeros
-    )
+    block = Counters.nothing([0]).after_block("sampling", count, zeros, zeros)
+    return replace(block, num_refused=zeros)
 
 
 class Told(Executor):
@@ -105,10 +104,8 @@ def reaches(count):
 def two_looks(notify):
     """A run that is looked at after 100 and after 200 draws, its last."""
     plan = Plan([[0]], 1, [Stage("sampling", 200)], num_results=200, stride=1)
-    executor, looks = (
-        Telling(plan, _0=[reaches(100), reaches(200)]),
-        [(FIRST, None), (SECOND, "enough")],
-    )
+    executor = Telling(plan, _0=[reaches(100), reaches(200)])
+    looks = [(FIRST, None), (SECOND, "enough")]
     rule = SimpleNamespace(check=lambda kept: looks.pop(0))
     return executor, executor.run(SimpleNamespace(read=list), rule, notify)
 

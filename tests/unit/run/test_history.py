@@ -12,12 +12,8 @@ from tfbnn.run.progress import Notifier
 
 def test_every_phase_has_columns_of_its_own():
     record = Notifier()
-    for event in (
-        pretraining(50, -1.5),
-        pretraining(100, -1.25),
-        sampling("warmup", 10),
-        sampling("sampling", 40),
-    ):
+    searches = pretraining(50, -1.5), pretraining(100, -1.25)
+    for event in (*searches, sampling("warmup", 10), sampling("sampling", 40)):
         record(event)
     found = record.history
     assert list(found) == ["pretraining", "warmup", "sampling"]

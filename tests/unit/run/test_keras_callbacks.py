@@ -3,7 +3,6 @@
 import csv
 import warnings
 
-import numpy as np
 import pytest
 
 from tests.support.events import pretraining, sampling
@@ -39,19 +38,6 @@ class Protocol:
         self.calls.append("end")
 
 
-class Stopper(Protocol):
-    """Stops when the number it watches has not grown, as EarlyStopping does."""
-
-    def __init__(self, monitor):
-        super().__init__()
-        self.monitor, self.best = monitor, -np.inf
-
-    def on_epoch_end(self, epoch, logs=None):
-        super().on_epoch_end(epoch, logs)
-        self.model.stop_training = logs[self.monitor] <= self.best
-        self.best = max(self.best, logs[self.monitor])
-
-
 def told(callback, *events):
     """Tells a callback of a run from its beginning to its end; the answers to the events."""
     notify = Notifier(0, [callback])
@@ -83,13 +69,6 @@ def test_what_is_not_known_is_left_out():
     callback = Protocol()
     told(callback, pretraining(50))
     assert callback.calls[2] == (0, {})
-
-
-def test_a_callback_that_watches_a_number_counts_the_epochs_that_tell_it():
-    callback = Stopper("ess")
-    answers = told(callback, pretraining(50, -1.5), sampling("warmup", 10), AT_100, LATER, AT_200)
-    assert answers == [False, False, False, False, True]
-    assert [call[0] for call in callback.calls if call[0] not in ("epoch", "b", "e")] == [2, 4]
 
 
 def test_nothing_is_begun_where_nothing_is_told():
@@ -140,12 +119,12 @@ def test_what_could_not_do_its_work_is_refused_at_once(callback, error, words):
 
 
 def test_what_can_is_taken():
-    FitOptions(callbacks=[Protocol(), Stopper("rhat"), print])
+    FitOptions(callbacks=[Protocol(), named("Stopper", monitor="rhat"), print])
 
 
 @pytest.mark.tensorflow
 class TestCallbacksOfKeras:
-    """The real ones."""
+    """The real ones; one that watches a number is told of the epochs that have it."""
 
     def test_a_table(self, tmp_path):
         keras = pytest.importorskip("keras")
@@ -155,14 +134,6 @@ class TestCallbacksOfKeras:
         assert rows[0].keys() == {"epoch", *NAMES}
         assert [row["val_loss"] for row in rows] == ["1.5", "NA", "NA"]
         assert [row["ess"] for row in rows] == ["NA", "80.0", "NA"]
-
-    def test_curves(self, tmp_path):
-        keras = pytest.importorskip("keras")
-        pytest.importorskip("tensorboard", reason="TensorBoard is in no extra")
-        told(keras.callbacks.TensorBoard(tmp_path), pretraining(50, -1.5), AT_100, LATER)
-        written = {path.parent.name: path for path in tmp_path.rglob("*tfevents*")}
-        assert b"epoch_rhat" in written["train"].read_bytes()
-        assert b"epoch_loss" in written["validation"].read_bytes()
 
     def test_curves_without_tensorboard_are_refused(self, tmp_path, monkeypatch):
         keras = pytest.importorskip("keras")

@@ -38,18 +38,14 @@ def test_a_block_is_no_longer_than_the_run():
 
 
 def test_folds_of_different_length_have_the_same_blocks():
-    """Else each would compile a program of its own."""
-    spec = plain_spec([2, 4, 1])
-    plans = [
-        make_plan(HMC(), config_of_run(spec, x, x[:, :1], num_chains=1), [[0]])
+    """Else each would compile a program of its own. A run that was begun keeps its length."""
+    few, many = (
+        config_of_run(plain_spec([2, 4, 1]), x, x[:, :1], num_chains=1)
         for x in (np.zeros([9, 2]), np.zeros([100_000, 2]))
-    ]
-    assert plans[0] == plans[1] and plans[0].block_length > 1
-
-
-def test_a_begun_run_keeps_the_length_of_its_blocks():
-    config = config_of_run(plain_spec([2, 4, 1]), np.zeros([9, 2]), np.zeros([9, 1]))
-    assert make_plan(HMC(), config, [[0]], 3).block_length == 3
+    )
+    plan = make_plan(HMC(), few, [[0]])
+    assert plan == make_plan(HMC(), many, [[0]]) and plan.block_length > 1
+    assert make_plan(HMC(), few, [[0]], 3).block_length == 3
 
 
 def test_more_rows_take_longer():
@@ -59,12 +55,9 @@ def test_more_rows_take_longer():
 
 
 def test_the_beginning_of_a_plan_keeps_the_rules_of_its_stages():
-    stages = [
-        Stage("warmup", 8, adapt_step=True, renew=True),
-        Stage("warmup", 2),
-        Stage("sampling", 30, adapt_step=True),
-    ]
-    cut = Plan([[0]], 16, stages, num_results=10, stride=3).cut_to(4)
-    assert cut == Plan(
-        [[0]], 16, [*stages[:2], Stage("sampling", 12, adapt_step=True)], num_results=4, stride=3
+    warmup = [Stage("warmup", 8, adapt_step=True, renew=True), Stage("warmup", 2)]
+    whole, cut = (
+        Plan([[0]], 16, [*warmup, Stage("sampling", 3 * count, adapt_step=True)], count, 3)
+        for count in (10, 4)
     )
+    assert whole.cut_to(4) == cut

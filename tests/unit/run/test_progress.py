@@ -10,23 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.support.events import pretraining, sampling
+from tests.support.events import PLAN, newton, pretraining, sampling
 from tests.support.terminal import terminal
 from tfbnn.exceptions import ConvergenceWarning
-from tfbnn.run.events import Look, NewtonEvent
+from tfbnn.run.counters import Counters
+from tfbnn.run.events import Look, SamplingEvent
 from tfbnn.run.progress import Notifier, Progress
-
-
-def newton(iteration):
-    return NewtonEvent(
-        phase="newton",
-        transition=iteration,
-        num_transitions=800,
-        num_chains=2,
-        seconds=4.0,
-        eta_seconds=float("nan"),
-        log_prob=-3.0,
-    )
 
 
 @pytest.fixture
@@ -169,11 +158,8 @@ class TestElsewhere:
         stream = io.StringIO()
         tell_all(Progress(stream=stream), now)
         lines = stream.getvalue().splitlines()
-        assert [line.split("  ")[0] for line in lines] == [
-            "warm-up 39 %",
-            "warm-up 100 %",
-            "sampling 100 %",
-        ]
+        begin = [line.split("  ")[0] for line in lines]
+        assert begin == ["warm-up 39 %", "warm-up 100 %", "sampling 100 %"]
         assert "0:40 so far" in lines[0] and "117/300 transitions" in lines[0]
         assert "step size 0.0923" in lines[0] and "\x1b" not in stream.getvalue()
 
@@ -236,10 +222,20 @@ class TestNotifier:
             (line,) = tty.lines()
             assert line.startswith("refining starts") and " 50% " in line
 
-    def test_a_chain_that_stands_still_is_named_once(self):
-        notify = Notifier(0)
-        with pytest.warns(ConvergenceWarning, match="Chains 0, 1 did not move"):
-            notify(sampling("warmup", 116, 10.0, refused=50))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            notify(sampling("warmup", 120, 10.0, refused=54))
+    @pytest.mark.parametrize(
+        "acceptance, said, advice",
+        [
+            (1.0, "did not move", "use a larger step_size"),
+            (0.0, "accepted none", "use a smaller step_size"),
+        ],
+    )
+    def test_a_chain_that_stands_still_is_named_once(self, acceptance, said, advice):
+        rates, refused = 116 * np.array([acceptance, 0.8]), {"num_refused": np.array([50, 0])}
+        group = Counters.nothing([0, 1]).after_block("warmup", 116, rates, rates, **refused)
+        event, notify = SamplingEvent.of("warmup", [group], PLAN, 10.0), Notifier(0)
+        with pytest.warns(ConvergenceWarning) as caught:
+            notify(event)
+            notify(event)
+        (warning,) = caught
+        assert str(warning.message).startswith(f"Chain 0 {said}")
+        assert advice in str(warning.message)

@@ -31,13 +31,7 @@ def test_the_settings_are_what_the_contract_says():
 
 
 @pytest.mark.parametrize(
-    "text, until",
-    [
-        ("ess=400,rhat=1.01,max_seconds=600", Until(max_seconds=600)),
-        ("rhat=1.05", Until(rhat=1.05)),
-        ("none", None),
-        ("auto", "auto"),
-    ],
+    "text, until", [("rhat=1.05", Until(rhat=1.05)), ("none", None), ("auto", "auto")]
 )
 def test_the_command_line_says_it_in_text(text, until):
     assert until_of_text(text) == until
@@ -45,31 +39,23 @@ def test_the_command_line_says_it_in_text(text, until):
 
 def test_text_and_json_say_all_of_it():
     until = Until(ess=123.5, rhat=1.02, max_seconds=60)
+    assert str(until) == "ess=123.5,rhat=1.02,max_seconds=60"
     assert until_of_text(str(until)) == until == Until.from_json(vars(until))
     assert Until.from_json(None) is None
 
 
 @pytest.mark.parametrize("text", ["", "ess", "ess=many", "ess=1,ess=2", "draws=5", "ess=1;rhat=2"])
 def test_other_text_is_refused_with_what_is_known(text):
-    with pytest.raises(
-        ValueError, match="auto, converged, none or ess=X,rhat=X,max_seconds=X,score_change=X"
-    ):
+    known = "auto, converged, none or ess=X,rhat=X,max_seconds=X,score_change=X"
+    with pytest.raises(ValueError, match=known):
         until_of_text(text)
 
 
 @pytest.mark.parametrize(
-    "settings, error",
-    [
-        ({"ess": 0}, ValueError),
-        ({"rhat": 1.0}, ValueError),
-        ({"max_seconds": 0}, ValueError),
-        ({"ess": np.nan}, ValueError),
-        ({"ess": "400"}, TypeError),
-        ({"rhat": None}, TypeError),
-    ],
+    "settings", [{"ess": 0}, {"rhat": 1.0}, {"max_seconds": 0}, {"score_change": 0}]
 )
-def test_settings_out_of_range_are_refused(settings, error):
-    with pytest.raises(error, match=next(iter(settings))):
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
         Until(**settings)
 
 
@@ -134,12 +120,10 @@ class Straight(Executor):
 
 
 def counted(count):
-    return replace(
-        Counters.nothing([0]),
-        transition=count,
-        transitions={"warmup": 0, "sampling": count},
-        num_gradients={"warmup": np.zeros(1), "sampling": np.array([count])},
-    )
+    made = {"warmup": 0, "sampling": count}
+    gradients = {phase: np.array([number]) for phase, number in made.items()}
+    nothing = Counters.nothing([0])
+    return replace(nothing, transition=count, transitions=made, num_gradients=gradients)
 
 
 def stops(*counts, enough=10**9, most=1000, is_budget=False):
@@ -179,9 +163,8 @@ def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
     def score(draws):
         return 1.0 if draws.shape[1] < 100 else 1.0 + 25.0 / draws.shape[1]
 
-    rule = StoppingRule(
-        Until(score_change=change), 700, lambda *_: agreement(ess=3.0), False, score
-    )
+    until = Until(score_change=change)
+    rule = StoppingRule(until, 700, lambda *_: agreement(ess=3.0), False, score)
     ending = executor.run(SimpleNamespace(read=read), rule, lambda event: False)
     assert executor.stops == expected
     assert ending.ended.startswith("twice as many draws changed the log density of a row by 0.")
@@ -192,7 +175,9 @@ def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
     [((130, 170), 200), ((200, 170), 200), ((130, 130), 200), ((201, 0), 400), ((990, 990), 1000)],
 )
 def test_chains_that_were_stopped_anywhere_go_on_to_the_next_look_together(counts, first):
+    """Where they are at one they are looked at first."""
     assert stops(*counts, enough=0)[:2] == ([first], [first])
+    assert stops(first, first, enough=0)[:2] == ([], [first])
 
 
 def test_a_look_knows_which_of_the_healthy_chains_share_a_start():
@@ -207,10 +192,6 @@ def test_a_look_knows_which_of_the_healthy_chains_share_a_start():
     rule.check(kept)
     replace(rule, superchains=np.array([3, 1, 3])).check(kept)
     assert seen[0] is None and seen[1].tolist() == [3, 3]
-
-
-def test_chains_at_a_look_are_looked_at_first():
-    assert stops(400, 400, enough=0)[:2] == ([], [400])
 
 
 def test_a_run_ends_with_the_most_draws():
@@ -247,10 +228,8 @@ def test_the_budget_follows_from_the_settings():
     assert 2 * most(4000, num_steps_between_results=1) == pytest.approx(most(4000), abs=2)
     assert 1000 + most(4000, num_chains=8) == pytest.approx(transitions / 2, abs=2)
     assert most_results(spec, HMC(), options(), 10, effort=0.25) == 1600
-    short = FitOptions(num_burnin_steps=250)
-    assert most_results(spec, HMC(), short, 4000, effort=0.25) == pytest.approx(
-        most(4000) / 4, abs=1
-    )
+    short = most_results(spec, HMC(), FitOptions(num_burnin_steps=250), 4000, effort=0.25)
+    assert short == pytest.approx(most(4000) / 4, abs=1)
     wide = plain_spec([10, 20_000, 1], dtype="float32")
     assert most_results(wide, HMC(num_leapfrog_steps=1), options(), 2) * 4 * 4 * 240_000 < 1.1e9
 
@@ -271,10 +250,8 @@ def test_enough_is_what_the_verdict_asks_with_other_limits():
     assert not agreement(np.where(np.arange(100) < 1, np.nan, 1.0)[:, None]).is_enough()
     undefined = agreement(rhat=np.nan, ess=np.nan).text()
     assert undefined == "an ESS that is not defined, nor an R-hat"
-    assert (
-        agreement(rhat_log_prob=1.04).text()
-        == "ESS 1000 and R-hat 1, R-hat 1.04 of the log density"
-    )
+    text = "ESS 1000 and R-hat 1, R-hat 1.04 of the log density"
+    assert agreement(rhat_log_prob=1.04).text() == text
 
 
 class TestDeadline:
@@ -329,7 +306,6 @@ def test_max_seconds_is_short_for_that_of_until(until, found):
         ({"until": None, "max_seconds": 60}, ValueError, "until=None asks for exactly"),
         ({"until": Until(max_seconds=9), "max_seconds": 60}, ValueError, "once, received 60 and 9"),
         ({"max_seconds": 0}, ValueError, "max_seconds must be"),
-        ({"max_seconds": "60"}, TypeError, "max_seconds must be"),
     ],
 )
 def test_a_limit_that_contradicts_is_refused(settings, error, match):

@@ -56,15 +56,17 @@ def test_windows_double():
     assert lengths == [25, 50, 100, 350]
 
 
+def first_step_size(function, z):
+    identity = DiagonalMap(np.ones(z.shape))
+    return adaptation.find_initial_step_size(function, z, identity, np.random.default_rng(0))
+
+
 def test_first_step_size_scales_with_the_target():
     def value_and_gradient(theta, spread=np.array([[1e-3], [1.0]])):
         return -0.5 * ((theta / spread) ** 2).sum(-1), -theta / spread**2
 
     z = np.array([[1e-3] * 4, [1.0] * 4])
-    identity = DiagonalMap(np.ones((2, 4)))
-    step = adaptation.find_initial_step_size(
-        value_and_gradient, z, identity, np.random.default_rng(0)
-    )
+    step = first_step_size(value_and_gradient, z)
     assert np.all(step / [1e-3, 1.0] > 0.2) and np.all(step / [1e-3, 1.0] < 5.0)
 
 
@@ -73,13 +75,7 @@ def test_first_step_size_survives_a_wall():
         inside = np.abs(theta).max(-1) < 1
         return np.where(inside, 0.0, np.nan), np.where(inside[:, None], 0.0 * theta, np.nan)
 
-    step = adaptation.find_initial_step_size(
-        value_and_gradient,
-        np.zeros((1, 3)),
-        DiagonalMap(np.ones((1, 3))),
-        np.random.default_rng(0),
-    )
-    assert 0 < step[0] < 10
+    assert 0 < first_step_size(value_and_gradient, np.zeros((1, 3)))[0] < 10
 
 
 def test_diagonal_map_whitens_and_inverts():

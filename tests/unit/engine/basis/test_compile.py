@@ -16,15 +16,11 @@ from tfbnn.engine.starts.adam import make_adam_steps
 from tfbnn.kernels import HMC
 
 
-def told(jit_compile, inner=None):
-    """What `xla_compiles` says while a function is traced, and a function that it calls."""
+def told(jit_compile, inner=tf.identity):
+    """What `xla_compiles` says while a function is traced that calls another one."""
     said = []
-
-    def function(x):
-        said.append(xla_compiles())
-        return x + 1.0 if inner is None else inner(x)
-
-    compiled(function, jit_compile=jit_compile)(tf.zeros(()))
+    function = compiled(lambda x: said.append(xla_compiles()) or inner(x), jit_compile=jit_compile)
+    function(tf.zeros(()))
     return said
 
 
@@ -37,12 +33,7 @@ def test_a_program_knows_whether_xla_compiles_it():
 
 def test_what_a_program_of_xla_calls_is_compiled_by_xla():
     said = []
-
-    def inner(x):
-        said.append(xla_compiles())
-        return x + 1.0
-
-    told(True, compiled(inner, jit_compile=False))
+    told(True, compiled(lambda x: said.append(xla_compiles()) or x + 1.0, jit_compile=False))
     assert said == [True]
 
 

@@ -20,7 +20,8 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.linear_map import as_tensors, low_rank_map, whitening_map
 from tfbnn.engine.density.network import network_outputs
-from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.potential import Potential, hessian
+from tfbnn.engine.density.row_blocks import taped
 from tfbnn.likelihoods import Gaussian
 
 # A few of the likelihoods, for the default run.
@@ -31,23 +32,12 @@ MORE += [("categorical_ntk", False), ("hierarchical_ntk", False), ("located", Fa
 FEW = [("gaussian_learned", False), ("student_t", True), ("categorical", False)]
 
 
-def hessian(function, theta):
-    theta = tf.constant(theta[None])
-    with tf.GradientTape() as outer:
-        outer.watch(theta)
-        with tf.GradientTape() as inner:
-            inner.watch(theta)
-            value = function(theta)
-        gradient = inner.gradient(value, theta)
-    return outer.jacobian(gradient, theta)[0, :, 0].numpy()
-
-
 def test_linear_network_has_the_exact_hessian():
     """With a fixed scale the potential is quadratic: Gauss-Newton is its Hessian."""
     spec, data, theta = setting("linear")
     spec = dataclasses.replace(spec, likelihood=Gaussian(0.3))
     theta = theta[: spec.layout.num_parameters]
-    exact = -hessian(lambda t: Potential(spec).log_prob(t, data), theta)
+    exact = -hessian(lambda t: Potential(spec).log_prob(t, data), tf.constant(theta[None]))[0]
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), exact, rtol=1e-10)
 
 
@@ -59,10 +49,10 @@ def test_weights_block_is_the_fisher_information(name, with_row_noise):
     outputs = network_outputs(spec, tf.constant(theta[None]), data.x).numpy()
     draws = 6000  # errors of the entries are about .013
     y = simulate(spec, theta, np.moveaxis(outputs, 1, 2), data.row_noise, draws)
-    y = tf.constant(np.moveaxis(y, 1, 2))
+    rows = data._replace(y=tf.constant(np.moveaxis(y, 1, 2)))
     repeated = tf.constant(np.repeat(theta[None], draws, axis=0))
-    _, score = _likelihood_score(spec, repeated, data._replace(y=y))
-    fisher = score.T @ score / draws
+    _, score = taped(lambda points: Potential(spec).log_likelihood(points, rows), repeated)
+    fisher = score.numpy().T @ score.numpy() / draws
     found -= np.diag(prior_curvature(spec, theta))
     spread = np.sqrt(np.diag(found)[:, None] * np.diag(found)[None]) + 1e-12
     # Scores of sampled prior scales vanish in the likelihood (standard) or follow the weights (ntk).
@@ -80,13 +70,6 @@ def simulate(spec, theta, outputs, row_noise, draws):
     noise = None if row_noise is None else row_noise.numpy().T
     scale = likelihood.scale(outputs, theta[None, spec.layout.log_noise_scale], noise)
     return location + np.broadcast_to(scale, location.shape) * likelihood.noise_quantile(level)
-
-
-def _likelihood_score(spec, theta, data):
-    with tf.GradientTape() as tape:
-        tape.watch(theta)
-        value = Potential(spec).log_likelihood(theta, data)
-    return value, tape.gradient(value, theta).numpy()
 
 
 @pytest.mark.parametrize(

@@ -39,13 +39,10 @@ def coarsened(spec):
     return replace(spec, likelihood_power=POWER)
 
 
-@pytest.mark.parametrize("name", ["plain", "repriorised", "collapsed"])
+@pytest.mark.parametrize("potential", [Potential, RepriorisedPotential, Collapsed])
 @pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])
-def test_known_noise_to_a_power_is_wider_noise(name, num_rows):
+def test_known_noise_to_a_power_is_wider_noise(potential, num_rows):
     made, data, theta = readouts.build(num_rows, likelihood=Gaussian(NOISE))
-    potential = {"plain": Potential, "repriorised": RepriorisedPotential, "collapsed": Collapsed}[
-        name
-    ]
     one, other = (potential(change(made.spec)) for change in (coarsened, wider))
     z, expected_z = (p.coordinates(theta, data) for p in (one, other))
     np.testing.assert_allclose(z, expected_z, rtol=1e-9, atol=1e-9)
@@ -106,8 +103,7 @@ def test_the_power_is_that_of_the_likelihood_alone(name):
     spec, close = coarsened(spec), dict(rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(gauss_newton_matrix(spec, theta, data), matrix, **close)
     np.testing.assert_allclose(gauss_newton_diagonal(spec, theta, data), np.diag(matrix), **close)
-    points = tf.constant(theta[None])
-    ones = tf.ones(1, tf.float64)
+    points, ones = tf.constant(theta[None]), tf.ones(1, tf.float64)
     (inside,) = gauss_newton_matrices(spec, points, data, ones).numpy()
     np.testing.assert_allclose(inside, matrix, **close)
     lines, place = scaled_jacobian(spec, theta, data), slice(0, spec.layout.num_weights)

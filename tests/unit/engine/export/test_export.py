@@ -3,13 +3,15 @@
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tensorflow as tf
 
-from tests.support.builders import make_rows
+from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.marks import statistics_but
 from tests.support.predictions import with_readouts
 from tfbnn import BayesianMLP, NotFittedError
@@ -38,7 +40,12 @@ MODELS = {
     "Bernoulli": {"likelihood": Bernoulli(), "layer_sizes": (2, 4, 2)},
     "Categorical": {"likelihood": Categorical(), "layer_sizes": (2, 4, 3), "classes": (*"abc",)},
 }
-each_model = pytest.mark.parametrize("settings", MODELS.values(), ids=MODELS)
+
+
+@pytest.fixture(scope="module")
+def small():
+    settings = {"num_results": 40, "dtype": "float32"}
+    return BayesianMLP.from_ensemble(synthetic_ensemble((2, 8, 1), **settings))
 
 
 def rows_of(model, count=30):
@@ -46,7 +53,7 @@ def rows_of(model, count=30):
     return np.abs(x[:count]) if "log10" in model.spec.x_transform else x[:count]
 
 
-def build(settings, synthetic_ensemble):
+def build(settings):
     """The model; inputs that are to have a logarithm are positive."""
     if "log10" not in (settings.get("x_transform") or ()):
         return BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
@@ -61,11 +68,11 @@ def build(settings, synthetic_ensemble):
 def onnx_results(tmp_path):
     """A function that exports a model and returns its mean and stddev at x, from onnxruntime."""
 
-    def results(model, x):
-        model.to_onnx(tmp_path / "model.onnx")
-        onnx.checker.check_model(str(tmp_path / "model.onnx"), full_check=True)
-        session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
-        return session.run(["mean", "stddev"], {"x": x})
+    def results(model, x, names=("mean", "stddev")):
+        path = str(tmp_path / "model.onnx")
+        model.to_onnx(path)
+        onnx.checker.check_model(path, full_check=True)
+        return onnxruntime.InferenceSession(path).run(names, {"x": x})
 
     return results
 
@@ -76,16 +83,9 @@ def assert_same(found, prediction, dtype, rtol=1e-5):
     np.testing.assert_allclose(found[1], prediction.stddev, rtol=rtol)
 
 
-@each_model
-def test_onnx_predicts_the_same(settings, synthetic_ensemble, onnx_results):
-    model = build(settings, synthetic_ensemble)
-    x = rows_of(model)
-    assert_same(onnx_results(model, x), model.predict(x), model.spec.dtype)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
-def test_onnx_has_every_activation(activation, dtype, synthetic_ensemble, onnx_results):
+def test_onnx_has_every_activation(activation, dtype, onnx_results):
     model = BayesianMLP.from_ensemble(
         synthetic_ensemble((2, 8, 8, 1), activation=activation, dtype=dtype)
     )
@@ -98,13 +98,13 @@ def test_onnx_has_every_activation(activation, dtype, synthetic_ensemble, onnx_r
         np.testing.assert_allclose(values, wanted, rtol=0, atol=atol)
 
 
-def test_onnx_takes_any_number_of_rows(tiny_model, onnx_results):
+def test_onnx_takes_any_number_of_rows(small, onnx_results):
     for count in (0, 1, 7):
-        mean, stddev = onnx_results(tiny_model, np.zeros((count, 2)))
-        assert mean.shape == stddev.shape == (count, 1)
+        found = onnx_results(small, np.zeros((count, 2)))
+        assert [values.shape for values in found] == 2 * [(count, 1)]
 
 
-def test_onnx_names_inputs_and_classes(tmp_path, synthetic_ensemble):
+def test_onnx_names_inputs_and_classes(tmp_path):
     settings = MODELS["Categorical"] | {"feature_names": ("a", "b")}
     path = tmp_path / "model.onnx"
     BayesianMLP.from_ensemble(synthetic_ensemble(**settings)).to_onnx(path)
@@ -112,27 +112,25 @@ def test_onnx_names_inputs_and_classes(tmp_path, synthetic_ensemble):
     assert properties == {"feature_names": ["a", "b"], "classes": ["a", "b", "c"]}
 
 
-def test_without_onnx_the_message_names_the_extra(tmp_path, tiny_model, monkeypatch):
+def test_without_onnx_the_message_names_the_extra(tmp_path, small, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"tfbnn\[onnx\]"):
-        tiny_model.to_onnx(tmp_path / "model.onnx")
+        small.to_onnx(tmp_path / "model.onnx")
 
 
-def test_draws_beyond_the_limit_of_onnx_are_refused(tmp_path, tiny_model, monkeypatch):
+def test_draws_beyond_the_limit_of_onnx_are_refused(tmp_path, small, monkeypatch):
     monkeypatch.setattr("tfbnn.posterior.onnx._MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="to_savedmodel"):
-        tiny_model.to_onnx(tmp_path / "model.onnx")
+        small.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
-def signature(path):
-    import tensorflow as tf
-
+def signature(path, names=("mean", "stddev")):
     function = tf.saved_model.load(str(path)).signatures["serving_default"]
-    return lambda x: [function(x=tf.constant(x))[name].numpy() for name in ("mean", "stddev")]
+    return lambda x: [function(x=tf.constant(x))[name].numpy() for name in names]
 
 
-def collapsed(synthetic_ensemble, y_transform, num_groups=1, **settings):
+def collapsed(y_transform, num_groups=1, **settings):
     """A model with two targets whose readouts were integrated out."""
     ensemble = synthetic_ensemble((2, 5, 2), y_transform=y_transform, **settings)
     return BayesianMLP.from_ensemble(with_readouts(ensemble, num_groups))
@@ -143,37 +141,20 @@ COLLAPSED = {
     "affine, groups": {"y_transform": None, "num_groups": 2, "parameterization": "ntk"},
     "logarithm": {"y_transform": LOG},
 }
-each_collapsed = pytest.mark.parametrize("settings", COLLAPSED.values(), ids=COLLAPSED)
 
 
-@each_collapsed
-def test_onnx_integrates_readouts_out_where_predict_does(
-    settings, synthetic_ensemble, onnx_results
-):
-    model = collapsed(synthetic_ensemble, **settings)
-    x = rows_of(model)
-    assert_same(onnx_results(model, x), model.predict(x), "float64")
-    assert [len(found) for found in onnx_results(model, x[:0])] == [0, 0]
-
-
-@pytest.mark.tensorflow
-@each_collapsed
-def test_savedmodel_integrates_readouts_out_where_predict_does(
-    settings, synthetic_ensemble, tmp_path
-):
-    model = collapsed(synthetic_ensemble, **settings)
+@pytest.mark.parametrize("settings", COLLAPSED.values(), ids=COLLAPSED)
+def test_exports_integrate_readouts_out_where_predict_does(settings, onnx_results, tmp_path):
+    model = collapsed(**settings)
     x = rows_of(model)
     model.to_savedmodel(tmp_path / "model")
-    found = signature(tmp_path / "model")
-    assert_same(found(x), model.predict(x), "float64")
-    assert [len(values) for values in found(x[:0])] == [0, 0]
+    for found in (partial(onnx_results, model), signature(tmp_path / "model")):
+        assert_same(found(x), model.predict(x), "float64")
+        assert [len(values) for values in found(x[:0])] == [0, 0]
 
 
-@pytest.mark.tensorflow
 @pytest.mark.parametrize("unit", [1e-300, 1e300])
-def test_exports_take_inputs_and_targets_of_any_size(
-    unit, synthetic_ensemble, onnx_results, tmp_path
-):
+def test_exports_take_inputs_and_targets_of_any_size(unit, onnx_results, tmp_path):
     def in_units(pipeline):
         (step,) = pipeline.steps
         mean, scale = (tuple(unit * np.array(v)) for v in (step.mean, step.scale))
@@ -188,7 +169,7 @@ def test_exports_take_inputs_and_targets_of_any_size(
         assert_same(found, model.predict(x), "float64")
 
 
-def test_savedmodel_has_every_activation(tmp_path, synthetic_ensemble):
+def test_savedmodel_has_every_activation(tmp_path):
     sizes = (2, *(4 for _ in ACTIVATIONS), 1)
     ensemble = synthetic_ensemble(layer_sizes=sizes, activation=list(ACTIVATIONS))
     model = BayesianMLP.from_ensemble(ensemble)
@@ -201,31 +182,37 @@ def test_savedmodel_has_every_activation(tmp_path, synthetic_ensemble):
 ALIKE = ["float64", "logarithm", "ntk", "Bernoulli"]
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_onnx_predicts_the_same(name, onnx_results):
+    model = build(MODELS[name])
+    x = rows_of(model)
+    assert_same(onnx_results(model, x), model.predict(x), model.spec.dtype)
+
+
 @pytest.mark.parametrize(
     "name", statistics_but([name for name in MODELS if name not in ALIKE], MODELS)
 )
-def test_savedmodel_predicts_the_same(name, tmp_path, synthetic_ensemble):
-    model = build(MODELS[name], synthetic_ensemble)
+def test_savedmodel_predicts_the_same(name, tmp_path):
+    model = build(MODELS[name])
     x = rows_of(model)
     model.to_savedmodel(tmp_path / "model")
-    found = signature(tmp_path / "model")(x)
-    assert_same(found, model.predict(x), model.spec.dtype)
+    assert_same(signature(tmp_path / "model")(x), model.predict(x), model.spec.dtype)
 
 
-def test_savedmodel_works_in_tiles(tmp_path, tiny_model, monkeypatch):
+def test_savedmodel_works_in_tiles(tmp_path, small, monkeypatch):
     monkeypatch.setattr("tfbnn.engine.export.saved_model._MOST_VALUES", 80 * 8 * 4)  # four rows
-    tiny_model.to_savedmodel(tmp_path / "model")
+    small.to_savedmodel(tmp_path / "model")
     predict, x = signature(tmp_path / "model"), make_rows(50, 2, 1)[0]
     for count in (1, 4, 11):
-        assert_same(predict(x[:count]), tiny_model.predict(x[:count]), "float32")
+        assert_same(predict(x[:count]), small.predict(x[:count]), "float32")
     assert [values.shape for values in predict(x[:0])] == [(0, 1), (0, 1)]
 
 
-def test_savedmodel_replaces_nothing(tmp_path, tiny_model):
+def test_savedmodel_replaces_nothing(tmp_path, small):
     (tmp_path / "other").write_text("mine")
     for path in (tmp_path, tmp_path / "other"):
         with pytest.raises(FileExistsError, match="not an empty folder"):
-            tiny_model.to_savedmodel(path)
+            small.to_savedmodel(path)
 
 
 @pytest.mark.parametrize("export", ["to_onnx", "to_savedmodel"])
@@ -245,7 +232,7 @@ CALIBRATED = {
 }
 
 
-def calibrated(settings, by, factor, synthetic_ensemble):
+def calibrated(settings, by, factor):
     """(Calibrated model, inputs inside, at the edge of and outside its training inputs)."""
     model = BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
     ensemble, generator = model.posterior, np.random.default_rng(1)
@@ -264,27 +251,20 @@ def calibrated(settings, by, factor, synthetic_ensemble):
 @pytest.mark.parametrize(
     "name", statistics_but([name for name in CALIBRATED if name != "Student-t"], CALIBRATED)
 )
-def test_exports_of_a_calibrated_model_have_its_bars(name, factor, synthetic_ensemble, tmp_path):
-    import tensorflow as tf
-
+def test_exports_of_a_calibrated_model_have_its_bars(name, factor, onnx_results, tmp_path):
     settings, by = CALIBRATED[name]
-    model, x = calibrated(settings, by, factor, synthetic_ensemble)
+    model, x = calibrated(settings, by, factor)
     low, high = central_levels(1)
     prediction = model.predict(
         x, include_noise=True, quantiles=[low, 0.5, high], return_trust=True
     ).columns
     known = prediction.trust > -1 if factor < 1 else np.ones(len(x), bool)
     assert not prediction.trust[-1] > -1 and known.sum() > 40
-    model.to_onnx(tmp_path / "model.onnx")
-    onnx.checker.check_model(str(tmp_path / "model.onnx"), full_check=True)
-    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
     names = ["mean", "stddev", "lower", "median", "upper"]
-    from_onnx = session.run(names, {"x": x})
+    from_onnx = onnx_results(model, x, names)
     model.to_savedmodel(tmp_path / "saved")
-    loaded = tf.saved_model.load(str(tmp_path / "saved"))
-    from_saved = loaded.signatures["serving_default"](tf.constant(x))
     rtol = 1e-4 if model.spec.dtype == "float32" else 1e-9
-    for found in (from_onnx, [from_saved[name].numpy() for name in names]):
+    for found in (from_onnx, signature(tmp_path / "saved", names)(x)):
         assert_same(found[:2], model.predict(x).columns, model.spec.dtype, rtol=1e-4)
         np.testing.assert_allclose(
             np.array(found[2:])[:, known], prediction.quantiles[:, known], rtol=rtol, atol=1e-6
@@ -297,9 +277,9 @@ def test_exports_of_a_calibrated_model_have_its_bars(name, factor, synthetic_ens
     np.testing.assert_allclose(np.array(from_onnx[2:])[:, ~known], ends, rtol=1e-4)
 
 
-def test_bars_with_noise_that_differs_from_row_to_row_are_left_out(synthetic_ensemble, tmp_path):
+def test_bars_with_noise_that_differs_from_row_to_row_are_left_out(tmp_path):
     settings = {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)}
-    model, _ = calibrated(settings, None, 2.0, synthetic_ensemble)
+    model, _ = calibrated(settings, None, 2.0)
     with pytest.warns(UserWarning, match="bars are not exported"):
         model.to_onnx(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))

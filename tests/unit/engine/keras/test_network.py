@@ -55,6 +55,14 @@ def copied(**settings):
     return tfbnn.BayesianModel(model, x_transform=None, y_transform=None, **settings).spec
 
 
+def stacked(*inside, shape=(3,)):
+    return keras.Sequential([keras.Input(shape), *inside])
+
+
+def spec_of(*inside, shape=(3,), **settings):
+    return tfbnn.BayesianModel(stacked(*inside, shape=shape), **settings).spec
+
+
 def theta_of(spec, model):
     """The weights that a model has, as theta of the standard parameterisation."""
     values = [model.variables[one.index].numpy().ravel() for one in spec.sampled]
@@ -79,9 +87,8 @@ def test_it_gives_what_the_model_gives(name, dtype):
     np.testing.assert_allclose(given, np.stack([expected] * 2), rtol=2e-5, atol=2e-5)
     # With rows of its own each network still has its own outputs.
     apart = tf.stack([columns, 2.0 * columns])
-    np.testing.assert_array_equal(
-        network_outputs(spec, tf.constant(theta), apart).numpy()[0], given[0]
-    )
+    of_first = network_outputs(spec, tf.constant(theta), apart).numpy()[0]
+    np.testing.assert_array_equal(of_first, given[0])
 
 
 COPIES = [("ntk", "float64", 1e-13), ("standard", "float32", 1e-6)]
@@ -92,12 +99,8 @@ COPIES += [("ntk", "float32", 1e-6), ("standard", "float64", 1e-13)]
     ("parameterization", "dtype", "tolerance"), statistics_but(COPIES[:1], COPIES)
 )
 def test_a_copy_of_a_perceptron_has_its_density(parameterization, dtype, tolerance):
-    settings = dict(
-        prior=HierarchicalNormal(),
-        parameterization=parameterization,
-        dtype=dtype,
-        likelihood=tfbnn.likelihoods.Gaussian("learned"),
-    )
+    settings = dict(prior=HierarchicalNormal(), parameterization=parameterization, dtype=dtype)
+    settings["likelihood"] = tfbnn.likelihoods.Gaussian("learned")
     spec, perceptron = copied(**settings), plain_spec([3, 4, 3, 2], **settings)
     assert not isinstance(spec, ModelSpec) and spec.num_parameters == perceptron.num_parameters
     generator = np.random.default_rng(0)
@@ -126,8 +129,7 @@ def test_derivatives_of_rows_are_those_of_a_tape(name):
 
 
 def test_tensorflow_logs_nothing_of_the_derivatives_of_convolutions():
-    inside = [layers.Conv2D(2, 2), layers.Flatten(), layers.Dense(1)]
-    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((3, 3, 1)), *inside])).spec
+    spec = spec_of(layers.Conv2D(2, 2), layers.Flatten(), layers.Dense(1), shape=(3, 3, 1))
     with tensorflow_log() as records:
         output_jacobian(spec, tf.ones(spec.num_parameters), tf.ones((9, 2)))
     assert not records
@@ -161,53 +163,42 @@ def test_the_readout_is_found_and_gives_the_outputs(name):
     x = tf.constant(kind.rows(4)[0].reshape(4, -1).T)
     features = hidden_units(spec, theta, x)
     kernel = tf.reshape(theta[:, slots.kernel.weights], [2, *slots.kernel.shape])
-    outputs = (
-        tf.matmul(kernel, features, transpose_a=True) + theta[:, slots.bias.weights][..., None]
-    )
+    bias = theta[:, slots.bias.weights][..., None]
+    outputs = tf.matmul(kernel, features, transpose_a=True) + bias
     np.testing.assert_allclose(outputs, network_outputs(spec, theta, x), rtol=1e-10, atol=1e-12)
 
 
 def test_without_a_linear_last_layer_there_is_no_readout():
-    model = keras.Sequential(
-        [keras.Input((3,)), layers.Dense(4), layers.Dense(1, activation="tanh")]
-    )
-    assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
+    ending = layers.Dense(4), layers.Dense(1, activation="tanh")
+    assert spec_of(*ending, y_transform=None).readout is None
     for seed in range(2):  # a ReLU that does nothing to the trial rows
         keras.utils.set_random_seed(seed)
         inside = [layers.Dense(8, "tanh"), layers.Dense(1), layers.ReLU()]
-        model = keras.Sequential([keras.Input((3,)), *inside])
-        assert tfbnn.BayesianModel(model, y_transform=None).spec.readout is None
+        assert spec_of(*inside, y_transform=None).readout is None
     frozen = KINDS["batch norm"].make()
     frozen.get_layer("last").trainable = False
     assert tfbnn.BayesianModel(frozen).spec.readout is None
 
 
-def inside_another(layer, shape):
-    return keras.Sequential([keras.Input(shape), layer])
-
-
 def test_a_layer_in_a_model_of_its_own_is_what_it_is_without():
     """The head of a network whose base is given; scales and shifts; units that a kernel adds up."""
-    base = inside_another(layers.Dense(4, "tanh"), (6,))
+    base = stacked(layers.Dense(4, "tanh"), shape=(6,))
     base.trainable = False
-    head = inside_another(layers.Dense(2), (4,))
-    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((6,)), base, head])).spec
+    spec = spec_of(base, stacked(layers.Dense(2), shape=(4,)), shape=(6,))
     assert spec.readout.layer.kernel.shape[0] == 4 and len(spec.sampled) == 2 == len(spec.frozen)
     for layer, shape in (
         (layers.TimeDistributed(layers.LayerNormalization()), (2, 3)),
         (layers.DepthwiseConv2D(3), (4, 4, 2)),
     ):
         found = []
-        for first in (layer, inside_another(layer, shape)):
-            rest = [layers.Flatten(), layers.Dense(1)]
-            model = tfbnn.BayesianModel(keras.Sequential([keras.Input(shape), first, *rest]))
-            found.append([(one.shape, one.fan_in, one.prior) for one in model.spec.sampled])
+        for first in (layer, stacked(layer, shape=shape)):
+            spec = spec_of(first, layers.Flatten(), layers.Dense(1), shape=shape)
+            found.append([(one.shape, one.fan_in, one.prior) for one in spec.sampled])
         assert found[0] == found[1]
 
 
 def test_the_slopes_of_a_prelu_are_no_kernel():
-    inside = [layers.Dense(4), layers.PReLU(), layers.Dense(1)]
-    spec = tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+    spec = spec_of(layers.Dense(4), layers.PReLU(), layers.Dense(1))
     assert [one.fan_in for one in spec.sampled] == [3, 1, 1, 4, 1]
 
 
@@ -233,16 +224,12 @@ def test_an_edited_class_of_the_same_name_takes_the_place_of_the_old_one():
             def call(self, x):
                 return factor * x
 
-        return tfbnn.BayesianModel(
-            keras.Sequential(
-                [
-                    keras.Input((3,), name="start"),
-                    Edited(name="edited"),
-                    layers.Dense(1, name="last"),
-                ],
-                name="model",
-            )
-        ).spec
+        inside = [
+            keras.Input((3,), name="start"),
+            Edited(name="edited"),
+            layers.Dense(1, name="last"),
+        ]
+        return tfbnn.BayesianModel(keras.Sequential(inside, name="model")).spec
 
     old, new = made(1.0), made(3.0)
     assert old.facts == new.facts and old.architecture == new.architecture and old != new
@@ -252,17 +239,13 @@ def test_an_edited_class_of_the_same_name_takes_the_place_of_the_old_one():
     assert network_outputs(old, theta, x).numpy().item() == of_old
 
 
-def _swapped(spec):
+def swapped(spec):
     first, bias, second, *others = spec.sampled
     exchanged = replace(first, index=second.index), bias, replace(second, index=first.index)
     return {"sampled": (*exchanged, *others)}
 
 
-def _renamed(spec):
-    return {"sampled": (replace(spec.sampled[0], path="other/kernel"), *spec.sampled[1:])}
-
-
-def _widened(spec):
+def widened(spec):
     architecture = json.loads(spec.architecture)
     for layer in architecture["config"]["layers"]:
         layer.pop("build_config", None)
@@ -272,17 +255,16 @@ def _widened(spec):
 
 
 BROKEN = {
-    "swapped": _swapped,
-    "renamed": _renamed,
+    "swapped": swapped,
+    "renamed": lambda spec: {"sampled": (replace(spec.sampled[0], path="x"), *spec.sampled[1:])},
     "fewer": lambda spec: {"sampled": spec.sampled[:-1]},
-    "wide": _widened,
+    "wide": widened,
 }
 
 
 @cache
 def of_two_equal_layers():
-    inside = [layers.Dense(3), layers.Rescaling(1.0), layers.Dense(3), layers.Dense(1)]
-    return tfbnn.BayesianModel(keras.Sequential([keras.Input((3,)), *inside])).spec
+    return spec_of(layers.Dense(3), layers.Rescaling(1.0), layers.Dense(3), layers.Dense(1))
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
@@ -319,8 +301,7 @@ def test_a_file_that_asks_for_gigabytes_is_refused_before_anything_is_computed(m
 
 @cache
 def of_words():
-    inside = [layers.Embedding(10, 3), layers.Flatten(), layers.Dense(1)]
-    return tfbnn.BayesianModel(keras.Sequential([keras.Input((4,)), *inside])).spec
+    return spec_of(layers.Embedding(10, 3), layers.Flatten(), layers.Dense(1), shape=(4,))
 
 
 def test_a_file_that_lets_other_words_through_than_the_table_has_is_refused():
@@ -344,8 +325,7 @@ def test_outputs_of_the_tables_alone_are_kept_when_words_are_counted(monkeypatch
 
 def test_weights_that_are_initialised_transposed_are_no_numbers_of_a_row():
     inside = [layers.Dense(32, kernel_initializer="orthogonal"), layers.LayerNormalization()]
-    model = keras.Sequential([keras.Input((8,)), *inside, layers.Dense(1)])
-    spec = tfbnn.BayesianModel(model).spec
+    spec = spec_of(*inside, layers.Dense(1), shape=(8,))
     assert network.network_of(spec, spec.dtype).largest < 8 * 32
 
 
@@ -372,7 +352,7 @@ def test_an_adapted_normalization_is_taken_with_its_statistics():
     x = np.random.default_rng(0).normal(100.0, 10.0, (60, 3))
     adapted = layers.Normalization()
     adapted.adapt(x)
-    model = keras.Sequential([keras.Input((3,)), adapted, layers.Dense(1)])
+    model = stacked(adapted, layers.Dense(1))
     spec = tfbnn.BayesianModel(model, prior=Normal(1.0), x_transform=None).spec
     theta = np.concatenate([one.numpy().ravel() for one in model.trainable_variables])
     found = network_outputs(spec, tf.constant(theta[None]), tf.constant(x.T, "float32"))
@@ -381,8 +361,7 @@ def test_an_adapted_normalization_is_taken_with_its_statistics():
 
 
 def unnamed_stack(width=2):
-    inside = [layers.Dense(width), layers.LayerNormalization(), layers.Dense(1)]
-    return keras.Sequential([keras.Input((3,)), *inside])
+    return stacked(layers.Dense(width), layers.LayerNormalization(), layers.Dense(1))
 
 
 def unnamed_graph():
@@ -417,8 +396,7 @@ def test_a_prior_goes_by_the_names_that_keras_shows():
 def test_layers_inside_of_others_have_the_names_that_keras_gave():
     keras.backend.clear_session()
     base = keras.Sequential([keras.Input((6,)), layers.Dense(5), layers.Dense(4)], name="base")
-    inside = [base, layers.LayerNormalization(), layers.Dense(1)]
-    model = keras.Sequential([keras.Input((6,)), *inside])
+    model = stacked(base, layers.LayerNormalization(), layers.Dense(1), shape=(6,))
     spec = tfbnn.BayesianModel(model).spec
     shapes = {one.path: tuple(one.shape) for one in model.variables}
     assert all(shapes[one.path] == one.shape for one in (*spec.sampled, *spec.frozen))

@@ -17,6 +17,27 @@ def sequential(*inside, shape=(3,)):
     return keras.Sequential([keras.Input(shape), *inside])
 
 
+def graph(end):
+    start = keras.Input((3,))
+    return keras.Model(start, end(start))
+
+
+def with_operation(operation):
+    """Operations of Keras that are no layers; some do nothing to most rows."""
+    return graph(lambda x: layers.Dense(1)(operation(x, layers.Dense(4, activation="tanh")(x))))
+
+
+def shared():
+    layer = layers.Dense(3, activation="tanh")
+    return graph(lambda x: layers.Dense(1)(layer(layer(x))))
+
+
+def frozen(part=lambda layer: layer):
+    model = sequential(layers.Dense(2), layers.Dense(1))
+    part(model.layers[0]).trainable = False
+    return model
+
+
 def test_a_stack_is_a_perceptron_with_its_defaults():
     spec = KINDS["dense"].model().spec
     assert spec == tfbnn.BayesianMLP([3, 4, 4, 1], activation=["tanh", "relu"]).spec
@@ -24,62 +45,23 @@ def test_a_stack_is_a_perceptron_with_its_defaults():
 
 
 def test_functional_models_are_recognised_too():
-    start = keras.Input((2,))
-    end = layers.Dense(1)(layers.Dense(3, activation="swish")(start))
-    assert plain_stack(keras.Model(start, end)) == ([2, 3, 1], ["silu"])
-
-
-def _shared():
-    start, layer = keras.Input((3,)), layers.Dense(3, activation="tanh")
-    return keras.Model(start, layers.Dense(1)(layer(layer(start))))
-
-
-def _skipping():
-    start = keras.Input((3,))
-    return keras.Model(start, layers.Dense(1)(start + layers.Dense(3)(start)))
-
-
-def _frozen():
-    model = sequential(layers.Dense(2), layers.Dense(1))
-    model.layers[0].trainable = False
-    return model
-
-
-def _half_frozen():
-    model = sequential(layers.Dense(2), layers.Dense(1))
-    model.layers[0].kernel.trainable = False
-    return model
-
-
-def _with_operation(operation):
-    """Operations of Keras that are no layers; some do nothing to most rows."""
-    start = keras.Input((3,))
-    hidden = layers.Dense(4, activation="tanh")(start)
-    return keras.Model(start, layers.Dense(1)(operation(start, hidden)))
-
-
-def _clipped():
-    start = keras.Input((3,))
-    return keras.Model(start, keras.ops.clip(layers.Dense(1)(start), -50.0, 50.0))
+    model = graph(lambda x: layers.Dense(1)(layers.Dense(4, activation="swish")(x)))
+    assert plain_stack(model) == ([3, 4, 1], ["silu"])
 
 
 OTHERS = {
-    "half of a layer frozen": _half_frozen,
-    "clipped": _clipped,
-    "clipped inside": lambda: _with_operation(lambda _, hidden: keras.ops.minimum(hidden, 5.0)),
-    "joined": lambda: _with_operation(
-        lambda start, hidden: keras.ops.concatenate([start, hidden], axis=-1)
-    ),
-    "some columns": lambda: _with_operation(lambda start, _: start[:, :2]),
-    "shared": _shared,
-    "skipping": _skipping,
-    "frozen": _frozen,
+    "half of a layer frozen": lambda: frozen(lambda layer: layer.kernel),
+    "clipped": lambda: graph(lambda x: keras.ops.clip(layers.Dense(1)(x), -50.0, 50.0)),
+    "clipped inside": lambda: with_operation(lambda _, hidden: keras.ops.minimum(hidden, 5.0)),
+    "joined": lambda: with_operation(lambda *both: keras.ops.concatenate(both, axis=-1)),
+    "some columns": lambda: with_operation(lambda start, _: start[:, :2]),
+    "shared": shared,
+    "skipping": lambda: graph(lambda x: layers.Dense(1)(x + layers.Dense(3)(x))),
+    "frozen": frozen,
     "no bias": lambda: sequential(layers.Dense(2, use_bias=False), layers.Dense(1)),
     "ends in an activation": lambda: sequential(layers.Dense(1, activation="tanh")),
     "another slope": lambda: sequential(layers.Dense(2), layers.LeakyReLU(0.3), layers.Dense(1)),
-    "an activation we have not": lambda: sequential(
-        layers.Dense(2, activation="mish"), layers.Dense(1)
-    ),
+    "an own activation": lambda: sequential(layers.Dense(2, activation="mish"), layers.Dense(1)),
     "normalised": KINDS["batch norm"].make,
     "subclassed": KINDS["subclassed"].make,
     "images": lambda: sequential(layers.Flatten(), layers.Dense(1), shape=(2, 2)),

@@ -65,7 +65,6 @@ def test_first_blocks_are_small():
     for _ in range(2):
         made = next_work(made, made.transitions * per_transition)
     assert FIRST == Work(1, 1) and made.transitions <= 300
-    assert next_work(Work(1, 64), 64 * 0.1) == Work(1, 10)
 
 
 def test_fast_groups_reach_full_blocks_soon():
@@ -73,10 +72,8 @@ def test_fast_groups_reach_full_blocks_soon():
     assert [made.transitions for made, _, _ in blocks[:4]] == [1, 16, 256, LONGEST]
 
 
-def test_a_slow_block_shortens_the_next():
+def test_the_next_block_follows_the_time_of_the_last():
     assert next_work(Work(1000, 8000), 71.0) == Work(14, 112)
     assert next_work(Work(1, 1023), 71.0) == Work(1, 14)
-
-
-def test_a_block_that_took_no_time_by_the_clock():
-    assert next_work(Work(2, 6), 0.0) == Work(32, 96)
+    assert next_work(Work(1, 64), 64 * 0.1) == Work(1, 10)
+    assert next_work(Work(2, 6), 0.0) == Work(32, 96)  # no time by the clock

@@ -7,16 +7,16 @@ from scipy.stats import multivariate_normal
 
 import tfbnn
 from tests.support.builders import plain_spec
-from tests.support.small_runs import X, Y
-from tests.support.starts import SEARCHES, fit_starts, search
+from tests.support.starts import search
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import cooling
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.priors import FromPosterior, HierarchicalNormal, Normal
+from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
+from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
 
 GENERATOR = np.random.default_rng(0)
@@ -106,10 +106,9 @@ def test_particles_end_in_the_posterior():
     data = make_data(X2, CURVE, None, KNOWN.dtype)
     missed = cooling.residual_scales(KNOWN, found.theta, data)
     assert missed.max() < 0.2
-    np.testing.assert_array_equal(starts(KNOWN, CURVE, num_chains=8).theta, found.theta)
     first, other = (cooling.hot(KNOWN, data, 8, seed).theta for seed in (0, 1))
     assert np.all(first != other)
-    # Chains come from both populations in turn, and fewer from particles farther apart.
+    # Each time; and chains come from both populations in turn, fewer from particles farther apart.
     np.testing.assert_array_equal(starts(KNOWN, CURVE).theta, found.theta[[0, 1, 4, 5]])
     np.testing.assert_array_equal(found.superchains, [0, 1, 0, 1, 0, 1, 0, 1])
 
@@ -160,34 +159,25 @@ def test_of_many_rows_particles_see_a_sample(monkeypatch):
     assert float(tf.reduce_mean(some.weights)) == pytest.approx(1.0)
     rows = {tuple(row) for row in np.column_stack([X2, CURVE])}
     assert all(tuple(row) in rows for row in np.concatenate([some.x, some.y]).T)
-    found = starts(KNOWN, CURVE)
+    found = starts(KNOWN, CURVE, num_particles=4)
     assert "to additional noise of" in found.text  # where it misses the others by more
     whole = make_data(X2[:20], CURVE[:20], None, "float64")
     assert cooling.some_rows(whole, 0) is whole
 
 
-class Stopping:
-    """A Notifier that is asked to stop, or interrupted, at an event."""
-
-    def __init__(self, at, error=None):
-        self.at, self.error, self.events = at, error, []
-
-    def announce(self, phase):
-        assert phase == "population"
-
-    def __call__(self, event):
-        self.events.append(event)
-        if len(self.events) == self.at and self.error is not None:
-            raise self.error
-        return len(self.events) == self.at
-
-
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt()], ids=["stop", "interrupt"])
 def test_a_stop_leaves_the_population_where_it_is(error):
-    notify = Stopping(3, error)
-    found = starts(KNOWN, CURVE, notify=notify)
+    told = []
+
+    def third(event):
+        told.append((event["phase"], event["transition"]))
+        if len(told) == 3 and error is not None:
+            raise error
+        return len(told) == 3
+
+    found = starts(KNOWN, CURVE, notify=Notifier(0, [third]))
     assert found.interrupted == (error is not None)
-    assert [event.transition for event in notify.events] == [1, 2, 3]
+    assert told == [("population", 1), ("population", 2), ("population", 3)]
     assert "at 3 temperatures to additional noise" in found.text and np.isfinite(found.theta).all()
 
 
@@ -201,22 +191,19 @@ def test_an_interrupt_before_the_first_temperature_leaves_nothing(monkeypatch):
 
 
 def test_a_model_without_independent_draws_is_refused():
-    model = tfbnn.BayesianMLP([1, 2, 1])
-    fit_starts(model, X[:, :1], Y, pretraining=None)
+    kept = EarlierRows.of(
+        x=X2, y=CURVE, noise=None, weights=np.ones(60), num_rows=60,
+        networks=np.zeros((1, KNOWN.num_parameters)),
+    )  # fmt: skip
     with pytest.raises(ValueError, match="num_particles cannot be used .* earlier posterior"):
-        fit_starts(
-            tfbnn.BayesianMLP([1, 2, 1], prior=FromPosterior(model)),
-            X[:, :1] + 0.1,
-            Y,
-            **SEARCHES["a population"],
-        )
+        starts(KNOWN.after(kept), CURVE)
 
 
 def test_a_search_cools_in_place_of_adam_and_polishes_what_gains():
     table = NetworkRows(X2, CURVE, None)
     spec = plain_spec([2, 3, 1], prior=Normal(1.0), likelihood=Gaussian(0.05))
-    found = search(table, spec, share=0.0, num_particles=8, newton_iterations=30)
-    assert "two populations of 8 cooled" in found.text and "ADAM" not in found.text
+    found = search(table, spec, share=0.0, num_particles=4, newton_iterations=30)
+    assert "two populations of 4 cooled" in found.text and "ADAM" not in found.text
     assert "Levenberg-Marquardt (as asked" in found.text
 
 

@@ -34,6 +34,9 @@ def rows(num_rows=40, noise=0.1, seed=0, row_noise=False):
     return NetworkRows(x, y, np.arange(1.0, num_rows + 1)[:, None] if row_noise else None)
 
 
+VALIDATION = rows(9, seed=7)
+
+
 def thetas(count=1, spec=SPEC, seed=1):
     """[count, P]."""
     return np.random.default_rng(seed).normal(size=(count, spec.layout.num_parameters))
@@ -59,18 +62,17 @@ class TestSplit:
 
     def test_the_seed_alone_chooses(self):
         table = rows(30)
-        first, again, other = (split_rows(table, 0.3, seed)[1].x for seed in (5, 5, 6))
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)
-
-    def test_rows_without_noise_stay_without(self):
-        assert [side.noise for side in split_rows(rows(30), 0.3, seed=5)] == [None, None]
+        first, again, other = (split_rows(table, 0.3, seed)[1] for seed in (5, 5, 6))
+        np.testing.assert_array_equal(first.x, again.x)
+        assert not np.array_equal(first.x, other.x) and first.noise is None
 
     @pytest.mark.parametrize("num_rows, share", [(23, 0.15), (3, 0.9), (1000, 0.0)])
     def test_too_few_are_none(self, num_rows, share):
+        """Four are enough."""
         table = rows(num_rows)
         fitted, held_out = split_rows(table, share, seed=5)
         assert fitted is table and held_out is None
+        assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 
     def test_groups_are_on_one_side(self):
         """Of about the share that was asked for; where one holds most rows there are too few."""
@@ -80,9 +82,6 @@ class TestSplit:
         found = [set(groups[side.noise[:, 0].astype(int) - 1]) for side in sides]
         assert not found[0] & found[1] and len(found[1]) == 3
         assert split_rows(table, 0.3, 5, np.arange(30) // 28)[1] is None
-
-    def test_four_are_enough(self):
-        assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 
 
 class TestHoldoutScore:
@@ -207,47 +206,34 @@ def test_refining_takes_its_iterations_out_of_the_plan():
 def test_validation_rows_leave_nothing_to_refine(monkeypatch):
     """All training rows are fitted from the first: more iterations would leave what was judged best."""
     monkeypatch.setattr(find, "refine_all", None)
-    found(rows(), validation=rows(9, seed=7), newton_iterations=3)
-
-
-def found(table, spec=SPEC, **settings):
-    return search(table, spec, **settings)
+    search(rows(), SPEC, validation=VALIDATION, newton_iterations=3)
 
 
 def batches(table, networks):
     """(The first five rows, the others as those of an earlier fit with these networks)."""
-    kept = EarlierRows.of(
-        x=table.x[5:], y=table.y[5:], noise=None, weights=np.ones(len(table.x) - 5),
-        num_rows=len(table.x) - 5, networks=networks,
-    )  # fmt: skip
+    x, y, count = table.x[5:], table.y[5:], len(table.x) - 5
+    weights = {"weights": np.ones(count), "num_rows": count, "networks": networks}
+    kept = EarlierRows.of(x=x, y=y, noise=None, **weights)
     return NetworkRows(table.x[:5], table.y[:5], None), kept
 
 
 class TestSearch:
-    def test_the_held_out_rows_set_the_noise(self):
+    @pytest.mark.parametrize(
+        "settings, judge",
+        [
+            ({"seed": 4}, "held out"),
+            ({"validation": VALIDATION}, "validation"),
+            # Where no share is asked for validation rows do not judge, and too few do not.
+            ({"validation": VALIDATION, "share": 0.0}, "all"),
+            ({"share": 0.05}, "all"),
+        ],
+    )
+    def test_the_rows_that_judge_set_the_noise(self, settings, judge):
         table = rows()
-        judged = split_rows(table, 0.25, seed=4)[1]
-        starts = found(table, seed=4).theta
+        held_out = split_rows(table, 0.25, seed=4)[1]
+        judged = {"held out": held_out, "validation": VALIDATION, "all": table}[judge]
+        starts = search(table, SPEC, **settings).theta
         scales = [residual_scale(SPEC, start, judged) for start in starts]
-        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
-
-    def test_validation_rows_do_in_their_stead(self):
-        validation = rows(9, seed=7)
-        starts = found(rows(), validation=validation).theta
-        scales = [residual_scale(SPEC, start, validation) for start in starts]
-        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
-
-    @pytest.mark.parametrize("settings", [{"share": 0.0}, {"share": 0.05}])
-    def test_without_enough_of_them_all_rows_do(self, settings):
-        table = rows()
-        starts = found(table, **settings).theta
-        scales = [residual_scale(SPEC, start, table) for start in starts]
-        np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
-
-    def test_validation_rows_judge_only_where_a_share_is_asked_for(self):
-        table, validation = rows(), rows(9, seed=7)
-        starts = found(table, validation=validation, share=0.0).theta
-        scales = [residual_scale(SPEC, start, table) for start in starts]
         np.testing.assert_allclose(np.exp(starts[:, NOISE])[:, 0], scales)
 
     def test_the_starts_of_highest_score_are_kept(self):
@@ -256,7 +242,7 @@ class TestSearch:
         tried = draw_prior(SPEC, 0, 6)
         scores = np.array([holdout.score(theta) for theta in tried])
         best = np.sort(np.argsort(-scores)[:2])
-        starts = found(table, num_starts=6)
+        starts = search(table, SPEC, num_starts=6)
         np.testing.assert_array_equal(starts.theta, holdout.settled(tried[best]))
         assert "the best 2 of 6 starts, held-out scores" in starts.text
         assert f"{scores.max():.4g}" in starts.text
@@ -265,11 +251,11 @@ class TestSearch:
         """After their polish, of which all are told."""
         table = rows()
         settings = dict(share=0.0, newton_iterations=2, num_starts=4)
-        every = found(table, num_chains=4, **settings).theta
+        every = search(table, SPEC, num_chains=4, **settings).theta
         data = make_data(*table, SPEC.dtype)
         values = Potential(SPEC).log_prob(tf.constant(every), data).numpy()
         best = np.sort(np.argsort(-values)[:2])
-        starts = found(table, **settings)
+        starts = search(table, SPEC, **settings)
         np.testing.assert_allclose(starts.theta, every[best], rtol=1e-9)
         assert "the best 2 of 4 starts, log densities" in starts.text
         for value in values:
@@ -279,10 +265,10 @@ class TestSearch:
     def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
         """Of the new rows alone, five, none could be held out."""
         table, spec = rows(), replace(SPEC, dtype="float64")
-        search = dict(epochs=20, batch_size=None, early_stopping=3, newton_iterations=3)
-        at_once = found(table, spec, num_starts=3, **search)
+        settings = dict(epochs=20, batch_size=None, early_stopping=3, newton_iterations=3)
+        at_once = search(table, spec, num_starts=3, **settings)
         new, kept = batches(table, thetas(2))
-        later = found(new, spec.after(kept), num_starts=3, **search)
+        later = search(new, spec.after(kept), num_starts=3, **settings)
         np.testing.assert_allclose(later.theta, at_once.theta, rtol=1e-6)
         assert later.text == at_once.text and "held-out scores" in later.text
 
@@ -293,10 +279,10 @@ class TestSearch:
         known = thetas(2)
         if is_better:
             long = dict(epochs=300, batch_size=None, learning_rate=0.02)
-            known[0] = found(table, spec, share=0.0, **long).theta[0]
+            known[0] = search(table, spec, share=0.0, **long).theta[0]
         new, kept = batches(table, known)
         anew = dict(share=0.0, epochs=50, batch_size=None, learning_rate=0.02, num_starts=3)
-        later = found(new, spec.after(kept), **anew)
+        later = search(new, spec.after(kept), **anew)
         assert later.text.startswith("networks of the earlier posterior; ADAM, 50 epochs")
         assert "the best 2 of 5 starts, log densities" in later.text
         weights, known = (np.delete(theta, NOISE, 1) for theta in (later.theta, known))
@@ -310,7 +296,7 @@ class TestSearch:
         cooled = Starts(populations, "cooled", superchains=np.array([0, 0]))
         monkeypatch.setattr(find, "_following", lambda *_: cooled)
         new, kept = batches(table, known)
-        later = found(new, spec.after(kept), share=0.0, epochs=1, largest_misfit=0.1)
+        later = search(new, spec.after(kept), share=0.0, epochs=1, largest_misfit=0.1)
         every = np.concatenate([known, populations])
         places = [
             int(np.flatnonzero(np.all(np.delete(every, NOISE, 1) == one, axis=1))[0])
@@ -320,7 +306,7 @@ class TestSearch:
         np.testing.assert_array_equal(later.superchains, np.array([1, 2, 0, 0])[places])
 
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
-        starts = found(rows(), share=0.05, epochs=3, early_stopping=1, batch_size=None)
+        starts = search(rows(), SPEC, share=0.05, epochs=3, early_stopping=1, batch_size=None)
         assert starts.text.startswith("ADAM, 3 epochs") and "validation" not in starts.text
 
 
@@ -331,10 +317,10 @@ class TestNoise:
 
     def start(self, table, share):
         """(Noise scale, theta [P]) of a start, which a share of 0 leaves to its log density."""
-        search = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=40)
+        settings = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=40)
         if share:
-            search["early_stopping"] = 20
-        theta = found(table, self.spec, num_chains=1, share=share, **search).theta[0]
+            settings["early_stopping"] = 20
+        theta = search(table, self.spec, num_chains=1, share=share, **settings).theta[0]
         return np.exp(theta[self.spec.layout.log_noise_scale])[0], theta
 
     @pytest.mark.statistics
@@ -345,9 +331,3 @@ class TestNoise:
         scale, theta = self.start(table, 0.25)
         for unseen in (split_rows(table, 0.25, seed=0)[1], fresh):
             assert scale > 0.5 * residual_scale(self.spec, theta, unseen)
-
-    @pytest.mark.statistics
-    def test_a_start_still_follows_a_function(self):
-        scale, theta = self.start(rows(noise=0.0), 0.25)
-        fresh = rows(400, noise=0.0, seed=99)
-        assert scale < 0.1 and residual_scale(self.spec, theta, fresh) < 0.4 * fresh.y.std()

@@ -1,8 +1,6 @@
 """Levenberg-Marquardt, its three ways to solve, its plan, and the choice among starts."""
 
-import dataclasses
 import re
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -30,6 +28,13 @@ def rows(num_rows=80):
     return x, np.sin(2 * x[:, :1]) * x[:, 1:] + 0.01 * generator.normal(size=(num_rows, 1))
 
 
+def problem(weights=None, seed=27):
+    """(Spec, theta [P], Data) of a perceptron with learned noise."""
+    spec, (x, y) = build("gaussian_learned"), rows()
+    theta = np.random.default_rng(seed).normal(size=spec.layout.num_parameters)
+    return spec, theta, make_data(x, y, None, spec.dtype, weights)
+
+
 @pytest.mark.parametrize(
     "name", statistics_but(["hierarchical_ntk"], ["gaussian_learned", "hierarchical_ntk"])
 )
@@ -53,13 +58,7 @@ def slope(spec, data, theta):
 @pytest.fixture(scope="module")
 def wide():
     """(Spec, Data, theta) of more parameters than rows, and all states of its dense polish."""
-    spec = tfbnn.BayesianMLP(
-        [2, 30, 1],
-        prior=tfbnn.priors.Normal(1.0),
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
-    ).spec
+    spec = plain_spec([2, 30, 1], prior=tfbnn.priors.Normal(1.0))
     data = make_data(*rows(40), None, spec.dtype)
     theta = np.random.default_rng(26).normal(size=spec.layout.num_parameters)
     return (spec, data, theta), list(polish(spec, theta, data, 100, "dense"))
@@ -89,46 +88,32 @@ def test_accelerated_steps_follow_a_ravine(monkeypatch):
 
 def test_a_step_that_cannot_be_computed_ends_the_polish(monkeypatch):
     """As without noise, where the matrix cannot be factorised: no state has a scale that is not a number."""
-    spec = build("gaussian_learned")
-    data = make_data(*rows(), None, spec.dtype)
-    theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
 
     def pull(problem, theta, curvature):
         return np.full(len(theta), 0.0 if len(states) < 3 else np.nan)
 
     monkeypatch.setattr(newton._Problem, "_expected_pull", pull)
     states = []
-    for state in polish(spec, theta, data, 100, "dense"):
+    for state in polish(*problem(), 100, "dense"):
         states.append(state)
     assert 3 <= len(states) < 10 and np.isfinite(states[-1].theta).all()
-
-
-def test_each_iteration_is_told():
-    spec = build("gaussian_learned")
-    data = make_data(*rows(), None, spec.dtype)
-    theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-    first, second, third = islice(polish(spec, theta, data, 100, "dense"), 3)
-    assert [len(state.log_prob) for state in (first, second, third)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("weight", [1.0, 1e8])
 def test_a_step_uphill_is_found_however_stiff_the_curvature(weight):
     """Of as many rows: damping that is little beside their curvature leaves a step as long as it was."""
-    spec, (x, y) = build("gaussian_learned"), rows()
-    data = make_data(x, y, None, spec.dtype, np.full(len(x), weight))
-    theta = 0.5 * np.random.default_rng(27).normal(size=spec.layout.num_parameters)
-    *_, result = polish(spec, theta, data, 1, "dense")
+    spec, theta, data = problem(np.full(80, weight))
+    *_, result = polish(spec, 0.5 * theta, data, 1, "dense")
     assert result.log_prob[-1] > result.log_prob[0] + weight
 
 
 def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     """And one that is not changes nothing of the way."""
-    spec = build("gaussian_learned")
-    data = make_data(*rows(), None, spec.dtype)
-    theta = np.random.default_rng(27).normal(size=spec.layout.num_parameters)
 
     def way(least):
-        *_, last = polish(spec, theta, data, 23, "dense", least)
+        *_, last = states = list(polish(*problem(), 23, "dense", least))
+        # Each iteration is told.
+        assert [len(state.log_prob) for state in states[:3]] == [1, 2, 3]
         return last.log_prob
 
     whole = way(-np.inf)
@@ -138,46 +123,14 @@ def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
     assert way(2.1 * gained) == whole[:21]
 
 
-@pytest.mark.statistics
-def test_through_the_public_interface():
-    x, y = rows()
-    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
-    options = dict(
-        kernel=HMC(num_leapfrog_steps=8, preconditioner="gauss_newton"),
-        num_results=30,
-        num_burnin_steps=60,
-    )
-    adam = tfbnn.Pretraining(epochs=200, batch_size=None, learning_rate=0.02, newton_iterations=0)
-    plain = fit_starts(model, x, y, pretraining=adam, **options)
-    settings = dataclasses.replace(adam, newton_iterations=60)
-    polished = fit_starts(model, x, y, pretraining=settings, **options)
-    assert np.all(polished.start_log_prob > plain.start_log_prob + 20)
-    assert "Levenberg-Marquardt" in polished.report(details=True)
-    # In whitened coordinates the step is of order one over the fourth root of P.
-    assert polished.step_size.min() > 0.02
-
-
-def test_sampled_prior_scales_move_and_do_not_collapse():
-    """Without ntk the density is unbounded as a prior scale and its weights shrink together."""
-    spec, generator = build("hierarchical"), np.random.default_rng(28)
-    data = make_data(*rows(), None, spec.dtype)
-    theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-    scales = slice(spec.layout.log_noise_scale.stop, None)
-    theta[scales] = 2.0  # far above what the weights ask for
-    *_, result = polish(spec, theta, data, 100, "dense")
-    assert np.all(result.theta[scales] < 1.9)
-    assert np.all(result.theta[scales] > -5.0)
-
-
 def test_every_input_gets_the_scale_that_its_weights_ask_for():
     """That of the input which says nothing falls, pulled by the variances of its own weights alone."""
     ard = {"kernel": tfbnn.priors.ARD(), "bias": tfbnn.priors.Normal()}
     spec = plain_spec([2, 4, 1], prior=[ard, tfbnn.priors.HierarchicalNormal()])
     generator = np.random.default_rng(29)
     x = generator.normal(size=(60, 2))
-    data = make_data(
-        x, np.sin(1.5 * x[:, :1]) + 0.1 * generator.normal(size=(60, 1)), None, "float64"
-    )
+    y = np.sin(1.5 * x[:, :1]) + 0.1 * generator.normal(size=(60, 1))
+    data = make_data(x, y, None, "float64")
     theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
     place, weights = spec.layout.layers[0].kernel.scales, slice(0, spec.layout.num_weights)
     theta[place] = 0.3, -0.2
@@ -191,21 +144,11 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
     assert 0.2 < acting < 2.0 and 1e-4 < idle < 0.25 * acting
 
 
-@pytest.mark.statistics
-def test_adam_leaves_sampled_prior_scales_at_their_draw():
-    model = tfbnn.BayesianMLP([2, 8, 8, 1], prior=tfbnn.priors.HierarchicalNormal())
-    settings = dict(epochs=1000, batch_size=None, learning_rate=0.02, newton_iterations=0)
-    fit_starts(model, *rows(), pretraining=tfbnn.Pretraining(**settings))
-    assert model.posterior.draws[..., model.spec.layout.log_noise_scale.stop :].min() > -5.0
-
-
 def test_too_many_parameters_for_whitening_are_refused():
     x = np.zeros((4, 2)) + np.arange(4)[:, None]
     model = tfbnn.BayesianMLP([2, 1001, 1], prior=tfbnn.priors.Normal(1.0))
     with pytest.raises(ValueError, match="gauss_newton.*GB"):
-        model.fit_posterior(
-            x, x[:, 0], kernel=HMC(preconditioner="gauss_newton"), pretraining=None, verbose=0
-        )
+        fit_starts(model, x, x[:, 0], kernel=HMC(preconditioner="gauss_newton"), pretraining=None)
 
 
 class TestSolvers:
@@ -256,6 +199,7 @@ class TestPlan:
         settings, why = HMC().resolve(spec, 80)
         assert settings.preconditioner == "gauss_newton"
         assert f"chosen because whitening costs no more than a gradient {size}" in why
+        assert settings.accept_target(spec) == (0.8, "default in whitened coordinates")
 
     def test_as_asked(self):
         assert self.plan([5, 20, 20, 1], 11_746, newton_iterations=3)[:2] == (3, "dense")
@@ -263,35 +207,8 @@ class TestPlan:
         assert none.num_iterations == 0 and "fits in memory" in none.reason
         assert self.plan([5, 4, 1], 100, newton_iterations=0).num_iterations == 0
 
-    def test_early_stopping_is_left_alone(self):
         plan = self.plan([5, 4, 1], 100, early_stopping=5)
         assert plan.num_iterations == 0 and "early stopping" in plan.reason
-
-
-def test_fewer_starts_than_chains_are_refused():
-    model = tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Normal(1.0))
-    with pytest.raises(ValueError, match="num_starts .* num_chains=2.* 1"):
-        fit_starts(model, *rows(), num_chains=2, pretraining=tfbnn.Pretraining(num_starts=1))
-
-
-@pytest.mark.statistics
-@pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
-def test_report_says_what_auto_chose():
-    options = dict(kernel=HMC(num_leapfrog_steps=2), pretraining=tfbnn.Pretraining(epochs=2))
-    run = fit_starts(
-        tfbnn.BayesianMLP([2, 4, 1], prior=tfbnn.priors.Normal(1.0)),
-        *rows(),
-        num_chains=1,
-        **options,
-    )
-    text = " ".join(run.report(details=True).split())
-    assert "preconditioner='gauss_newton'" in text
-    assert (
-        "gauss_newton, chosen because whitening costs no more than a gradient for N = 80, P = 18"
-        in text
-    )
-    assert "auto: the P x P matrix affords 200 for N = 80, P = 18" in text
-    assert "tuned for 80 % (default in whitened coordinates)" in text
 
 
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
@@ -301,9 +218,8 @@ def test_auto_keeps_the_start_where_polishing_only_fits_noise():
     x, noise = generator.normal(size=(60, 2)), generator.normal(size=60)
 
     def start(newton_iterations, y):
-        settings = tfbnn.Pretraining(
-            epochs=300, batch_size=None, newton_iterations=newton_iterations
-        )
+        iterations = {"newton_iterations": newton_iterations}
+        settings = tfbnn.Pretraining(epochs=300, batch_size=None, **iterations)
         model = tfbnn.BayesianMLP([2, 12, 1], prior=tfbnn.priors.Normal(1.0))
         run = fit_starts(model, x, y, num_chains=2, pretraining=settings)
         return run.start_log_prob, run.pretraining

@@ -49,15 +49,6 @@ def test_raises_the_log_density(searched):
     assert np.all(log_prob(searched) > log_prob(found()) + 50)
 
 
-@pytest.mark.statistics
-def test_mini_batches_raise_it_too():
-    model = tfbnn.BayesianMLP([2, 8, 1], prior=tfbnn.priors.Normal(1.0))
-    before = fit_starts(model, *rows(), pretraining=None).start_log_prob
-    settings = tfbnn.Pretraining(epochs=300, batch_size=16, learning_rate=0.01)
-    after = fit_starts(model, *rows(), pretraining=settings).start_log_prob
-    assert np.all(after > before + 50)
-
-
 def test_chains_start_apart(searched):
     assert np.abs(searched[0] - searched[1]).max() > 0.1
 

@@ -86,19 +86,12 @@ def test_the_last_iterations_bring_starts_from_the_mode_of_the_sample_to_that_of
 def test_the_estimate_of_starts_is_that_of_the_sample():
     def seconds(num_rows, **settings):
         search = tfbnn.Pretraining(epochs=50, newton_iterations=30, **settings)
-        options = FitOptions(
-            kernel=tfbnn.kernels.HMC(num_leapfrog_steps=1),
-            num_results=1,
-            num_burnin_steps=0,
-            pretraining=search,
-        )
+        few = {"kernel": tfbnn.kernels.HMC(num_leapfrog_steps=1), "num_results": 1}
+        options = FitOptions(**few, num_burnin_steps=0, pretraining=search)
         return estimated_fit_seconds(SPEC, options, num_rows)
 
-    few, many, all_of_them = (
-        seconds(10**4),
-        seconds(10**6, search_rows=10**4),
-        seconds(10**6),
-    )
+    few, many = seconds(10**4), seconds(10**6, search_rows=10**4)
+    all_of_them = seconds(10**6)
     on_all = plan_on_all_rows(SPEC, 10**6)
     assert few < many < 0.2 * all_of_them and on_all.num_iterations == 5
     assert plan_newton(SPEC, 10**4, tfbnn.Pretraining()).num_iterations > 5

@@ -9,6 +9,7 @@ from tests.support.specs import build
 from tests.support.starts import search
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.starts.check import check_start
 from tfbnn.spec.rows import NetworkRows
 
 
@@ -32,23 +33,19 @@ def test_nan_density_is_refused_with_its_row():
         model.fit_posterior(x, np.arange(10.0), pretraining=None, num_chains=2, verbose=0)
 
 
-def test_start_outside_a_uniform_box_is_refused():
-    from tfbnn.engine.starts.check import check_start
-
-    spec = build("uniform")
+@pytest.mark.parametrize(
+    "name, weights, value, slope, match",
+    [
+        ("uniform", 6.0, -np.inf, 0.0, "prior"),
+        ("gaussian_learned", 0.0, 0.0, np.nan, r"layer 1 bias\[1\]"),
+    ],
+    ids=["outside of the box of its prior", "a parameter without a gradient"],
+)
+def test_a_start_that_is_not_finite_is_refused(name, weights, value, slope, match):
+    spec = build(name)
     data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
-    theta = np.full((1, spec.layout.num_parameters), 6.0)
-    with pytest.raises(tfbnn.StartError, match="prior"):
-        check_start(Potential(spec), data, theta, np.array([-np.inf]), np.zeros_like(theta))
-
-
-def test_bad_gradient_names_the_parameter():
-    from tfbnn.engine.starts.check import check_start
-
-    spec = build("gaussian_learned")
-    data = make_data(np.zeros((3, 2)), np.zeros((3, 1)), None, spec.dtype)
-    theta = np.zeros((1, spec.layout.num_parameters))
+    theta = np.full((1, spec.layout.num_parameters), weights)
     gradient = np.zeros_like(theta)
-    gradient[0, 9] = np.nan
-    with pytest.raises(tfbnn.StartError, match=r"layer 1 bias\[1\]"):
-        check_start(Potential(spec), data, theta, np.zeros(1), gradient)
+    gradient[0, 9] = slope
+    with pytest.raises(tfbnn.StartError, match=match):
+        check_start(Potential(spec), data, theta, np.array([value]), gradient)

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.entries import fake_fit
+from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.density.network import network_outputs
+from tfbnn.fit.given import given_starts
 from tfbnn.priors import Normal
 from tfbnn.run.options import Sampling
 from tfbnn.spec.rows import NetworkRows
@@ -18,17 +22,14 @@ SETTINGS = {
 }
 
 
-def stack(width=4):
-    layers = keras.layers
-    inside = [layers.Dense(width, activation="tanh"), layers.Dense(1)]
-    return keras.Sequential([keras.Input((2,)), *inside], name="net")
+def stack(width=4, *inside, **settings):
+    first = keras.layers.Dense(width, activation="tanh", **settings)
+    layers = [keras.Input((2,)), first, *inside, keras.layers.Dense(1)]
+    return keras.Sequential(layers, name="net")
 
 
-def normalised(trainable=True):
-    layers = keras.layers
-    first = layers.Dense(4, activation="tanh", trainable=trainable)
-    inside = [first, layers.BatchNormalization(name="normal"), layers.Dense(1)]
-    return keras.Sequential([keras.Input((2,)), *inside], name="net")
+def normalised(**settings):
+    return stack(4, keras.layers.BatchNormalization(name="normal"), **settings)
 
 
 def rows(model, noise=0.25):
@@ -38,18 +39,12 @@ def rows(model, noise=0.25):
 
 
 def started(spec, model, data, num_chains=3):
-    from tfbnn.fit.given import given_starts
-
     return given_starts(spec, model, Sampling(num_chains=num_chains), data)
 
 
 @pytest.mark.parametrize("make", [stack, normalised])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_the_network_is_the_model_and_the_noise_that_of_its_residuals(make, settings):
-    import tensorflow as tf
-
-    from tfbnn.engine.density.network import network_outputs
-
     model = make()
     for one in model.trainable_variables:
         if one.path.endswith("bias"):
@@ -89,9 +84,8 @@ def test_another_model_is_refused():
     assert "'net', which differs" in refused(spec, normalised(trainable=False))
     later = normalised()
     later.get_layer("normal").moving_mean.assign(np.ones(4))
-    assert "normal/moving_mean', which is not sampled: make BayesianModel anew" in refused(
-        spec, later
-    )
+    words = "normal/moving_mean', which is not sampled: make BayesianModel anew"
+    assert words in refused(spec, later)
 
 
 def test_weights_for_rows_of_another_scale_are_refused():
@@ -106,20 +100,8 @@ def test_a_fit_starts_there(engine):
     model = stack()
     data = rows(model)
     sampled = tfbnn.BayesianModel(model, **NO_TRANSFORMS)
-    run = sampled.fit_posterior(
-        data.x,
-        data.y,
-        initial_state=model,
-        kernel=tfbnn.kernels.RandomWalkMetropolis(),
-        pretraining=None,
-        num_chains=2,
-        num_results=1,
-        num_burnin_steps=1,
-        until=None,
-        calibrate=False,
-        jit_compile=False,
-        verbose=0,
-    )
+    kernel = tfbnn.kernels.RandomWalkMetropolis()
+    run = fake_fit(sampled, data.x, data.y, initial_state=model, kernel=kernel, jit_compile=False)
     given = engine.calls[-1][1][0].initial_state
     np.testing.assert_array_equal(given.theta, started(sampled.spec, model, data, 2).theta)
     assert "the weights of the Keras model 'net'" in run.report(details=True)

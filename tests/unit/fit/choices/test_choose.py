@@ -13,7 +13,7 @@ from tfbnn.fit.choices import by_clock, pilot, rules
 from tfbnn.fit.choices import choose as module
 from tfbnn.fit.choices.choose import as_begun, choose, settle_calibration, sizes_of
 from tfbnn.fit.choices.rules import FitSizes
-from tfbnn.fit.job import estimated_fit_seconds
+from tfbnn.fit.job import _about, estimated_fit_seconds
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
@@ -66,6 +66,7 @@ def test_all_that_is_open_is_settled_and_told():
     assert isinstance(found.options.pretraining, Pretraining)
     assert names(found.choices) == ALL | names(spec.choices)
     assert all(choice.chosen and choice.why for choice in found.choices)
+    assert str(Choice("kernel", "HMC()", "N P = 3")) == "kernel HMC(): N P = 3"
     # And is the same the next time.
     again = chosen(spec)
     assert (again.options, again.choices) == (found.options, found.choices)
@@ -73,10 +74,8 @@ def test_all_that_is_open_is_settled_and_told():
 
 def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
     spec = plain_spec([2, 4, 1])
-    kept = EarlierRows.of(
-        x=X, y=WIDE, noise=None, weights=np.full(60, 2.0), num_rows=120,
-        networks=np.zeros((1, spec.num_parameters)),
-    )  # fmt: skip
+    networks, weights = np.zeros((1, spec.num_parameters)), np.full(60, 2.0)
+    kept = EarlierRows.of(x=X, y=WIDE, noise=None, weights=weights, num_rows=120, networks=networks)
     sizes = [sizes_of(one, 30, FitOptions()).num_rows for one in (spec, spec.after(kept))]
     assert sizes == [30, 90]
     config = config_of_run(spec.after(kept), X, WIDE)
@@ -100,14 +99,9 @@ def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
 def test_a_prior_that_is_given_is_one_of_the_weights_themselves(prior):
     model = BayesianMLP([2, 4, 1], prior=prior)
     assert model.spec.parameterization == "standard"
+    assert not BayesianMLP([2, 4, 1], parameterization="standard").spec.is_ntk
     assert {layer.kernel for layer in model.spec.priors} == {prior}
     assert "prior" not in names(model.spec.choices)
-
-
-def test_the_default_prior_is_that_of_every_width():
-    spec = BayesianMLP([2, 4, 1]).spec
-    assert spec.is_ntk and all(layer.kernel.scale_prior is not None for layer in spec.priors)
-    assert not BayesianMLP([2, 4, 1], parameterization="standard").spec.is_ntk
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), StudentT(), Gaussian(0.1), StudentT(4.0, 0.1)])
@@ -163,11 +157,22 @@ def test_a_summary_names_what_was_chosen():
 
 def test_an_estimate_needs_no_rows():
     spec = BayesianMLP([2, 50, 1]).spec
-    assert (
-        0
-        < estimated_fit_seconds(spec, FitOptions(), 100)
-        < estimated_fit_seconds(spec, FitOptions(), 10_000)
-    )
+    few, many = (estimated_fit_seconds(spec, FitOptions(), n) for n in (100, 10_000))
+    assert 0 < few < many
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0.2, "1 second"),
+        (23.0, "20 seconds"),
+        (180.0, "3 minutes"),
+        (9000.0, "2.5 hours"),
+        (5.4e5, "150 hours"),
+    ],
+)
+def test_a_time_is_told_in_words(seconds, words):
+    assert _about(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -215,17 +220,11 @@ def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
     assert (options.kernel, options.num_burnin_steps) == (HMC(num_leapfrog_steps=3), 77)
     assert options.pretraining is None
     # What is given here stays what it is.
-    given = (
-        plain_spec([2, 4, 1], likelihood=Gaussian(0.1)),
-        FitOptions(kernel="mala", num_burnin_steps=5, pretraining=None, calibrate=True),
-    )
+    options = FitOptions(kernel="mala", num_burnin_steps=5, pretraining=None, calibrate=True)
+    given = plain_spec([2, 4, 1], likelihood=Gaussian(0.1)), options
     assert as_begun(*given, everything) == given
     # What was given there is chosen here, and compared.
     assert as_begun(*asked, begun) == asked
-
-
-def test_a_choice_reads_as_a_sentence():
-    assert str(Choice("kernel", "HMC()", "N P = 3")) == "kernel HMC(): N P = 3"
 
 
 FAILED = np.where(np.arange(60)[:, None] == 7, -1.0, WIDE)
@@ -239,13 +238,6 @@ def test_a_failed_row_does_not_switch_the_scale_of_all():
         chosen(spec, validation=FAILED)
     given = BayesianMLP([2, 50, 1], y_transform="standardize").spec
     assert chosen(given, y=FAILED).spec.y_transform == ("standardize",)
-
-
-@pytest.mark.parametrize(
-    "targets", [np.where(FAILED > 0, 1.0 + X[:, :1] ** 2, 0.0), np.where(FAILED > 0, X[:, :1], 0.0)]
-)
-def test_targets_without_a_logarithm_may_be_zero(targets):
-    assert chosen(BayesianMLP([2, 50, 1]).spec, y=targets).spec.y_transform == ("standardize",)
 
 
 def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):

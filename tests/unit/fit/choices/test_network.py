@@ -93,12 +93,9 @@ def test_the_best_layers_are_taken_and_then_the_best_noise(trials):
 
 
 def test_other_noise_needs_a_gain_and_a_mean_that_is_no_worse(trials):
-    trials.scores = {
-        ("50", HeteroscedasticGaussian): (2.0, 1.5),
-        ("50", StudentT): (0.59, 1.0),
-    }
-    assert chosen()[0].likelihood.noise_scale == "learned"
-    assert isinstance(chosen()[0].likelihood, Gaussian)
+    trials.scores = {("50", HeteroscedasticGaussian): (2.0, 1.5), ("50", StudentT): (0.59, 1.0)}
+    likelihood = chosen()[0].likelihood
+    assert likelihood.noise_scale == "learned" and isinstance(likelihood, Gaussian)
 
 
 @pytest.mark.parametrize("score, is_taken", [(1.6, True), (1.4, False)])

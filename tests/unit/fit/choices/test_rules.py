@@ -45,11 +45,8 @@ def chosen(name):
 def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     kernels = {name: chosen(name)[0] for name in TABLES}
     assert isinstance(kernels["few parameters"], NUTS)
-    lengths = {
-        name: kernel.num_leapfrog_steps
-        for name, kernel in kernels.items()
-        if isinstance(kernel, HMC)
-    }
+    hmc = [name for name, kernel in kernels.items() if isinstance(kernel, HMC)]
+    lengths = {name: kernels[name].num_leapfrog_steps for name in hmc}
     assert lengths["small and noisy"] == lengths["classes"] == 64
     assert lengths["small, without noise"] == 256
     # Much noise on numbers leaves corners far steeper than the middle.
@@ -75,11 +72,8 @@ def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     # There chains are whitened, and where there is no noise to cross on, more starts are tried.
     whitened = [name for name, kernel in kernels.items() if kernel.preconditioner == "auto"]
     assert whitened == ["few parameters", "many rows, little noise"]
-    assert [name for name in TABLES if searches[name].num_starts] == [
-        "small, without noise",
-        "many rows, little noise",
-        "many targets",
-    ]
+    with_more = [name for name in TABLES if searches[name].num_starts]
+    assert with_more == ["small, without noise", "many rows, little noise", "many targets"]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
@@ -151,11 +145,8 @@ def test_adam_has_failed_where_it_misses_by_far_more_than_the_pilot():
 
 def test_each_reason_is_one_line_with_a_number_that_decided():
     for table in TABLES.values():
-        for _, why in (
-            rules.kernel(*table),
-            rules.num_burnin_steps(table[0], 64),
-            rules.pretraining(*table),
-        ):
+        warmup = rules.num_burnin_steps(table[0], 64)
+        for _, why in (rules.kernel(*table), warmup, rules.pretraining(*table)):
             assert "\n" not in why and len(why) < 140 and any(map(str.isdigit, why))
 
 
@@ -163,11 +154,8 @@ def test_starts_of_many_rows_are_sought_on_a_sample_whose_size_is_that_of_the_ne
     def search(num_rows, weights, noise=0.7):
         return rules.pretraining(FitSizes(num_rows, weights), pilot(noise))
 
-    assert [search(n, 351)[0].search_rows for n in (2**16, 2**16 + 1, 10**8)] == [
-        None,
-        2**16,
-        2**16,
-    ]
+    sizes_of_samples = [search(n, 351)[0].search_rows for n in (2**16, 2**16 + 1, 10**8)]
+    assert sizes_of_samples == [None, 2**16, 2**16]
     assert search(10**6, 20_000)[0].search_rows == 200_000
     # The same work for any number of rows, and Levenberg-Marquardt whatever the noise.
     found = [search(n, 351)[0] for n in (10**6, 10**8)]
@@ -194,23 +182,22 @@ def test_no_rule_can_read_a_clock():
 
 
 @pytest.mark.parametrize(
-    "different, has_particles",
+    "different",
     [
-        ({}, True),
-        ({"noise": 0.1}, False),
-        ({"num_rows": 1501}, False),
-        ({"num_rows": 399}, False),
-        ({"can_cool": False}, False),
-        ({"effort": 0.4}, False),
+        {},
+        {"noise": 0.1},
+        {"num_rows": 1501},
+        {"num_rows": 399},
+        {"can_cool": False},
+        {"effort": 0.4},
     ],
+    ids=str,
 )
-def test_a_population_is_cooled_where_rows_with_next_to_no_noise_determine_the_weights(
-    different, has_particles
-):
-    noise = different.pop("noise", 0.01)
-    some = FitSizes(num_rows=400, num_parameters=200)._replace(**different)
+def test_a_population_is_cooled_where_rows_with_next_to_no_noise_determine_the_weights(different):
+    noise, settings = different.get("noise", 0.01), {"num_rows": 400, "num_parameters": 200}
+    some = FitSizes(**settings | {k: v for k, v in different.items() if k != "noise"})
     found, why = rules.pretraining(some, pilot(noise))
-    assert (found.num_particles is not None) == has_particles == ("cooled" in why)
+    assert (found.num_particles is None) == bool(different) == ("cooled" not in why)
     # Beside it stands the search by ADAM, for fits that have no time for particles.
     adam, _ = rules.pretraining(some._replace(can_cool=False), pilot(noise))
     assert found == replace(adam, num_particles=found.num_particles)

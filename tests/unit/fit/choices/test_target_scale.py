@@ -88,9 +88,8 @@ def with_codes(*codes):
 
 @pytest.mark.parametrize("codes", [(-1.0,), (0.0,), (-999.0, 0.0), (-9999.0,) * 4])
 def test_rows_of_a_failed_calculation_are_found(codes):
-    assert (
-        np.flatnonzero(failed_rows(with_codes(*codes))).tolist() == [20, 40, 60, 80][: len(codes)]
-    )
+    found = np.flatnonzero(failed_rows(with_codes(*codes)))
+    assert found.tolist() == [20, 40, 60, 80][: len(codes)]
 
 
 @pytest.mark.parametrize(
