@@ -512,7 +512,9 @@ def check_prior_sizes(spec: NetworkSpec) -> None:
     checked: list[WeightPrior | ScalePrior] = [prior for _, _, prior in spec.variables]
     if spec.noise_prior is not None:
         checked.append(spec.noise_prior)
-    sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior in checked for size in prior.sizes]
+    # A size in float32 could not be compared with the limits of float64.
+    checked_sizes = ((prior, float(size)) for prior in checked for size in prior.sizes)
+    sizes = [(size, 1.0 / limit, limit, repr(prior)) for prior, size in checked_sizes]
     noise = spec.likelihood.noise_scale
     if noise is not None and not isinstance(noise, str):
         # Only targets divided by it are squared.

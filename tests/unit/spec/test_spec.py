@@ -225,13 +225,19 @@ def test_json_round_trip_gives_an_equal_spec(prior, likelihood):
     assert back.layout == spec.layout
 
 
-def test_numpy_scalars_survive_json():
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numpy_scalars_survive_json(dtype):
     scale = priors.LogNormal(np.int64(0), np.float32(1))
     for prior, likelihood in (
         (priors.Uniform(np.float32(-1), np.int64(1)), likelihoods.StudentT(np.int64(4))),
         (priors.HierarchicalNormal(scale), likelihoods.Gaussian(np.float32(0.1))),
     ):
-        settings = {"prior": prior, "likelihood": likelihood, "y_transform": "log10"}
+        settings = {
+            "prior": prior,
+            "likelihood": likelihood,
+            "y_transform": "log10",
+            "dtype": dtype,
+        }
         spec = tfbnn.BayesianMLP(np.array([2, 4, 1]), **settings).spec
         assert through_json(spec) == spec
 
