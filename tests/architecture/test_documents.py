@@ -44,9 +44,17 @@ def test_every_decision_is_in_the_index():
     assert sorted(LINK.findall(index)) == sorted(path.name for path in DECISIONS.glob("0*.md"))
 
 
-def test_the_citation_is_of_this_version():
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [__version__]
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("CITATION.cff", r"^version: (.+)$"),
+        ("codemeta.json", r'^  "version": "(.+)",$'),
+        ("conda/meta.yaml", r'^\{% set version = "(.+)" %\}$'),
+    ],
+)
+def test_metadata_are_of_this_version(path, line):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert re.findall(line, text, re.MULTILINE) == [__version__]
 
 
 def test_the_readme_is_short():

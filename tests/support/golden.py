@@ -7,6 +7,7 @@ again, only read. Every case brings in something that only its file holds.
 """
 
 import json
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -66,6 +67,9 @@ def _arrays(ensemble):
             yield f"readout_{name}", getattr(ensemble.readouts, name)
     if ensemble.mode is not None:
         yield "mode", ensemble.mode
+    for name in schema.GIVEN:
+        if ensemble.given is not None:
+            yield f"given_{name}", getattr(ensemble.given, name)
     if len(ensemble.row_digests):
         yield "row_digests", ensemble.row_digests
     if ensemble.calibration is not None:
@@ -142,6 +146,17 @@ def _cases():
     compressed = tfbnn.BayesianMLP([2, 3, 1], prior=priors.HierarchicalNormal())
     compressed.fit_posterior(x, y, kernel=hmc, calibrate=False, **brief)
     compressed.compress(10)
+    # Functions of infinite width, which hold the rows of the fit.
+    infinite = tfbnn.BayesianMLP([2, math.inf, 1])
+    infinite.fit_posterior(x[:40], y[:40], kernel=hmc, **brief)
+    # Counts, whose dispersion is learned.
+    counts = tfbnn.BayesianMLP([2, 3, 1], likelihood=likelihoods.NegativeBinomial())
+    counts.fit_posterior(x, generator.poisson(np.exp(2.0 + y)), kernel=hmc, **brief)
+    # A column with gaps, which has an indicator.
+    gaps = x.copy()
+    gaps[::5, 1] = np.nan
+    missing = tfbnn.BayesianMLP([3, 3, 1])
+    missing.fit_posterior(gaps, y, kernel=hmc, missing="indicator", **brief)
     return {
         "columns": (columns, frame.iloc[:NUM_POINTS].astype(object).to_dict("list")),
         "regression": (regression, points),
@@ -149,6 +164,9 @@ def _cases():
         "collapsed": (collapsed, points),
         "laplace": (laplace, points),
         "compressed": (compressed, points),
+        "infinite": (infinite, points),
+        "counts": (counts, points),
+        "missing": (missing, gaps[:NUM_POINTS].tolist()),
     }
 
 

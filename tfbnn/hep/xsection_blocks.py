@@ -1,7 +1,7 @@
 """Cross sections as XSECTION blocks of SLHA text.
 
     XSECTION  13000 2212 2212 2 1000022 1000023
-       0 1 0  1  1 0  0.0123 tfbnn 0.2.0 # pb, -0.0004 +0.0004, trust 1, with pdf -2.1 % +2.1 %
+       0 1 0  1  1 0  0.0123 tfbnn 0.3.0 # pb, -0.0004 +0.0004, trust 1, with pdf -2.1 % +2.1 %
 
 The format was proposed at Les Houches in 2013 (see `tfbnn.hep.Calculation`): the order, scales and
 parton densities, followed by the cross section in pb and the code that computed it. The format has

@@ -27,7 +27,7 @@ Description = tuple[tuple[str, ...], tuple[str, ...]]  # dtypes, names of the di
 
 # Every later release reads all versions from 1 on; tests/golden holds files of each released
 # version. FORMAT_VERSION may still change while it is newer than RELEASED_VERSION.
-RELEASED_VERSION, FORMAT_VERSION = 2, 3
+RELEASED_VERSION, FORMAT_VERSION = 3, 3
 
 # Attributes of the root; other objects have none.
 ATTRIBUTES: dict[str, type[str] | type[int]] = {
