@@ -442,5 +442,6 @@ def test_a_run_that_ends_when_it_has_enough_ends_as_in_one_process(client, tmp_p
 
 def test_chains_start_where_they_are_told_to(client, tmp_path):
     theta = np.full((2, 14), 0.1, np.float32)
-    model, run = fit(client, tmp_path / "run", pretraining=None, initial_state=theta)
+    brief = dict(num_results=4, num_burnin_steps=4, pretraining=None)
+    model, run = fit(client, tmp_path / "run", initial_state=theta, **brief)
     np.testing.assert_allclose(run.start_log_prob, model.log_prob(theta, X, Y), rtol=1e-4)

@@ -42,13 +42,6 @@ def test_killed_at_a_named_point(tmp_path, point):
     assert trials(point, 2, tmp_path) == {"killed": 2, "faults": [], "tensorflow": False}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("point", killing.POINTS)
-def test_killed_at_a_named_point_many_times(tmp_path, point):
-    found = trials(point, 20, tmp_path, seed=2)
-    assert found == {"killed": 20, "faults": [], "tensorflow": False}
-
-
 def test_killed_five_times_in_a_row(tmp_path):
     found = trials("five in a row", 3, tmp_path)
     assert found["faults"] == []

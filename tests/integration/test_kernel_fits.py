@@ -9,7 +9,6 @@ from tests.support.linear import (
     RUN,
     START,
     check_moments,
-    closed_form,
     linear_model,
     linear_rows,
     short_fit,
@@ -85,21 +84,6 @@ def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradie
 
 
 @pytest.mark.statistics
-def test_unadjusted_microcanonical_comes_close_to_the_linear_posterior():
-    """Biased, so no closer than the tolerances say."""
-    x, y = linear_rows()
-    model, kernel = linear_model(), Microcanonical(adjusted=False)
-    options = RUN | {"num_burnin_steps": 1000, "num_steps_between_results": 2}
-    run = model.fit_posterior(x, y, kernel=kernel, pretraining=START, **options)
-    mean, covariance = closed_form(x, y)
-    deviation = (model.posterior.draws - mean) / np.sqrt(np.diag(covariance))
-    assert np.all(np.abs(deviation.mean(axis=(0, 1))) < 0.15)
-    np.testing.assert_allclose((deviation**2).mean(axis=(0, 1)), 1.0, atol=0.2)
-    assert np.all((run.acceptance_rate > 0.6) & (run.acceptance_rate < 0.95))
-    assert run.num_divergent.sum() == 0
-
-
-@pytest.mark.statistics
 def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
     x, y = linear_rows()
     model, exact = boxed_model(), boxed_posterior(x, y)
@@ -155,22 +139,6 @@ class TestSettings:
         )
         found = RandomWalkMetropolis().first_step_size(leapfrog, 100)
         assert found.dtype == np.float32
-
-    @pytest.mark.statistics
-    def test_chains_together_and_alone_are_the_same_kernel(self, monkeypatch):
-        """On a GPU all chains advance in one program."""
-        from tfbnn.engine.sampling import program
-
-        monkeypatch.setattr(program, "chain_groups", lambda count, **_: [list(range(count))])
-        x, y = linear_rows()
-        model = linear_model()
-        run = short_fit(
-            model, x, y, kernel=MALA(), num_chains=4, num_results=800, num_burnin_steps=300
-        )
-        assert np.all((run.acceptance_rate > 0.4) & (run.acceptance_rate < 0.85))
-        mean, covariance = closed_form(x, y)
-        found = model.posterior.draws.mean(axis=(0, 1))
-        assert np.all(np.abs(found - mean) < 0.3 * np.sqrt(np.diag(covariance)))
 
 
 @pytest.mark.statistics

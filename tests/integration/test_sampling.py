@@ -44,24 +44,16 @@ def linear_fit(request, tmp_path_factory):
 class TestLinearModel:
     """A network without hidden layer has a closed-form posterior; agreement within 4 MCSE."""
 
-    def test_mean(self, linear_fit):
-        draws = linear_fit[0].posterior.draws.astype(np.float64)
-        mean, _ = closed_form(*linear_rows())
-        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
-
-    def test_covariance(self, linear_fit):
+    def test_moments(self, linear_fit):
         draws = linear_fit[0].posterior.draws.astype(np.float64)
         mean, covariance = closed_form(*linear_rows())
+        error = 4 * mcse_mean(draws)
+        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < error)
+        assert np.all(error < 0.1 * np.sqrt(np.diag(covariance))), "too few draws to notice"
         deviation = draws - mean
         products = deviation[..., :, None] * deviation[..., None, :]
         error = np.abs(products.mean(axis=(0, 1)) - covariance)
         assert np.all(error < 4 * mcse_mean(products))
-
-    def test_error_bars_are_small_enough_to_notice(self, linear_fit):
-        """The power of the two tests above: 4 MCSE are at most a tenth of a posterior spread."""
-        draws = linear_fit[0].posterior.draws.astype(np.float64)
-        spread = np.sqrt(np.diag(closed_form(*linear_rows())[1]))
-        assert np.all(4 * mcse_mean(draws) < 0.1 * spread)
 
     def test_predictive(self, linear_fit):
         model, _ = linear_fit
@@ -152,18 +144,6 @@ class TestBits:
         short_fit(linear_model(), *linear_rows(400), num_chains=8, **brief)
         short_fit(linear_model(), x, y, num_chains=7, **brief)
         assert [len(found) for found in groups] == [1, 1, 8, 7]
-
-    @pytest.mark.statistics
-    def test_block_length_does_not_matter(self, monkeypatch):
-        """Under XLA; tests/durability/fits/test_groups.py has any lengths without it."""
-        from tfbnn.run import plan
-
-        x, y = linear_rows()
-        expected, found = linear_model(), linear_model()
-        short_fit(expected, x, y)
-        monkeypatch.setattr(plan, "block_length", lambda *_: 8)
-        short_fit(found, x, y)
-        np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
 
     @pytest.mark.statistics
     def test_thinning_keeps_every_third_transition(self):

@@ -7,17 +7,13 @@ through is in `tests.support.bugs`.
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_probability as tfp
 from scipy import stats
 
 from tests.support.kernels.cases import CASES, HIERARCHICAL, advance, build, record, target_of
-from tests.support.kernels.checks import GRADIENT_FREE, checks_of, gradient
+from tests.support.kernels.checks import GRADIENT_FREE, checks_of
 from tests.support.kernels.invariance import ALARM, NUM_DRAWS, WINDOW, joint_p, smallest_p
 from tfbnn.engine.kernels import underdamped
-from tfbnn.engine.kernels.mala import LangevinProposal
-from tfbnn.engine.kernels.metropolis import Point
-from tfbnn.engine.kernels.truncated_mala import TruncatedProposal
-from tfbnn.kernels import HMC, MALA, UnderdampedLangevin
+from tfbnn.kernels import MALA, UnderdampedLangevin
 
 tf.get_logger().setLevel("ERROR")  # every case traces the same function of the helper anew
 
@@ -66,45 +62,8 @@ def test_learned_scales_of_noise_and_prior_are_kept():
     assert smallest > ALARM
 
 
-def point_at(target, z):
-    """The Point at z [C, 3]."""
-    return Point(z, tf.constant(gradient(target, np.asarray(z))))
-
-
 class TestIdentities:
     """A10: kernels that must coincide."""
-
-    def test_mala_has_the_step_size_of_tfp(self):
-        """Mean z + (h / 2) grad, variance h; the correction is TFP's on the same pair."""
-        target, h = target_of(CASES["mala"]), CASES["mala"].settings.step_size
-        step = record("mala")[0]
-        theirs = tfp.mcmc.UncalibratedLangevin(target, step_size=tf.constant(h, tf.float64))
-        z = tf.constant(step.start)
-        there, results = theirs.one_step(z, theirs.bootstrap_results(z), seed=[1, 2])
-        ours = LangevinProposal(target, tf.fill([len(z), 1], tf.constant(h, tf.float64)))
-        here, end = point_at(target, z), point_at(target, there)
-        correction = ours.log_ratio(here, end, ours.step_size)
-        np.testing.assert_allclose(correction, results.log_acceptance_correction, atol=1e-10)
-        noise = np.concatenate(
-            [
-                (s.after.proposed_state - s.start - 0.5 * h * gradient(target, s.start)) / h**0.5
-                for s in record("mala")
-            ]
-        )
-        assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-6
-
-    def test_mala_is_hmc_of_one_step(self, monkeypatch):
-        target, epsilon = target_of(CASES["hmc"]), 0.5
-        hmc, _ = build(HMC(num_leapfrog_steps=1, trajectory_jitter=0.0), target, 50, epsilon)
-        z = tf.constant(record("hmc")[0].start)
-        _, expected = hmc.one_step(z, hmc.bootstrap_results(z), seed=[3, 4])
-        (momentum,) = expected.proposed_results.initial_momentum
-        noise = momentum.numpy()
-        monkeypatch.setattr(tf.random, "stateless_normal", lambda *_, **__: tf.constant(noise))
-        mala, _ = build(MALA(), target, 50, epsilon**2)
-        _, found = mala.one_step(z, mala.bootstrap_results(z), seed=[3, 4])
-        np.testing.assert_allclose(found.proposed_state, expected.proposed_state, atol=1e-12)
-        np.testing.assert_allclose(found.log_accept_ratio, expected.log_accept_ratio, atol=1e-10)
 
     def test_underdamped_without_persistence_is_mala(self, monkeypatch):
         target, epsilon = target_of(CASES["mala"]), 0.5
@@ -125,23 +84,6 @@ class TestIdentities:
         again, _ = full.one_step(end, results._replace(momentum=7.0 * results.momentum), [5, 6])
         np.testing.assert_array_equal(once, again)
 
-    def test_truncated_mala_in_an_infinite_box_is_mala(self, monkeypatch):
-        target, h = target_of(CASES["mala"]), CASES["mala"].settings.step_size
-        step = record("mala")[0]
-        z, size = tf.constant(step.start), tf.fill([50, 1], tf.constant(h, tf.float64))
-        wide, plain = TruncatedProposal(target, size), LangevinProposal(target, size)
-        here, there = point_at(target, z), point_at(target, step.after.proposed_state)
-        np.testing.assert_allclose(
-            wide.log_ratio(here, there, size), plain.log_ratio(here, there, size), atol=1e-12
-        )
-        noise = np.random.default_rng(6).normal(size=z.shape)
-        monkeypatch.setattr(tf.random, "stateless_normal", lambda *_, **__: tf.constant(noise))
-        shares = tf.constant(stats.norm.cdf(noise))
-        monkeypatch.setattr(tf.random, "stateless_uniform", lambda *_, **__: shares)
-        np.testing.assert_allclose(
-            wide.draw(here, size, [0, 0]), plain.draw(here, size, [0, 0]), atol=1e-9
-        )
-
 
 class TestUnadjusted:
     """The biased version has a known law on a normal density: leapfrog keeps a shadow energy."""
@@ -158,11 +100,3 @@ class TestUnadjusted:
         _, end = advance(settings, Normal(), start, num_transitions=30)
         assert stats.kstest(end.ravel() / 1.25, "norm").pvalue > 1e-6
         assert stats.kstest(end.ravel(), "norm").pvalue < 1e-12
-
-    def test_overflow_never_enters_the_chain(self):
-        settings = UnderdampedLangevin(step_size=50.0, adjusted=False)
-        target = target_of(CASES["underdamped"])
-        start = target.draw(np.random.default_rng(1), 100)
-        acceptance, end = advance(settings, target, start)
-        np.testing.assert_array_equal(start, end)
-        assert acceptance < 1e-3

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from tests.support.kernels.cases import CASES, SkewedTarget, advance, build, record, tuned
+from tests.support.kernels.cases import CASES, SkewedTarget, advance, build, tuned
 from tests.support.kernels.invariance import NUM_DRAWS
 from tests.support.kernels.trajectory_checks import check_microcanonical_frozen
 from tests.support.linear import linear_model, linear_rows, short_fit
@@ -115,15 +115,6 @@ class TestMap:
         np.testing.assert_allclose(new, expected, atol=1e-12)
         np.testing.assert_allclose(kinetic, 5 * np.log(s[:, 0]), atol=1e-12)
 
-    def test_two_half_kicks_are_one(self):
-        """A10: a kick is the flow of a differential equation."""
-        start = random_flight(50)
-        half, first = kick(start.direction, start.gradient, 0.4)
-        end, second = kick(half, start.gradient, 0.4)
-        whole, kinetic = kick(start.direction, start.gradient, 0.8)
-        np.testing.assert_allclose(end, whole, atol=1e-12)
-        np.testing.assert_allclose(first + second, kinetic, atol=1e-12)
-
     def test_energy_error_is_of_second_order(self):
         """A6."""
         start = random_flight(400)
@@ -151,24 +142,6 @@ class TestMap:
 
 
 class TestKernel:
-    def test_ratio_changes_its_sign_on_the_way_back(self):
-        """A7 with the kernel itself: a direction that is kept, reversed, leads to the start."""
-        for step in record("microcanonical")[::8]:
-            moved = step.after.is_accepted.numpy()
-            kernel, size = build(CASE.settings, TARGET, len(moved))
-            z = tf.constant(step.end)
-            results = kernel.bootstrap_results(z)._replace(
-                direction=-step.after.direction,
-                num_steps=step.after.num_steps,
-                persistence=tf.ones_like(size),
-            )
-            _, results = kernel.one_step(z, results, seed=[0, 0])
-            np.testing.assert_allclose(
-                results.log_accept_ratio.numpy()[moved],
-                -step.after.log_accept_ratio.numpy()[moved],
-                atol=1e-9,
-            )
-
     def test_numbers_of_steps_are_uniform_around_their_mean(self):
         kernel, step = build(CASE.settings, TARGET, 4000)
         results = kernel.bootstrap_results(tf.zeros([4000, 3], tf.float64))

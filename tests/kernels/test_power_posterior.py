@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy import special, stats
+from scipy import stats
 
 import tfbnn
 from tests.support.builders import config_of_run
@@ -19,7 +19,6 @@ from tests.support.kernels.ladder_checks import (
 )
 from tests.support.kernels.ladders import Conjugate, TwoModes, advance, make_target
 from tests.support.linear import (
-    closed_form,
     conjugate_evidence,
     linear_model,
     linear_rows,
@@ -27,7 +26,6 @@ from tests.support.linear import (
 )
 from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
-from tfbnn.diagnostics.statistics import mcse_mean
 from tfbnn.engine.basis.adaptation import find_initial_step_size
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.linear_map import DiagonalMap
@@ -137,32 +135,6 @@ class TestSwaps:
             shares = np.bincount(found, minlength=5) / count
             np.testing.assert_allclose(shares, power_posterior.partner_law(5)[rung], atol=1e-4)
             assert shares[rung] == 0
-
-    def test_ratio_is_that_of_the_ladder_s_densities_and_antisymmetric(self):
-        generator = np.random.default_rng(3)
-        held = tf.constant(generator.normal(-20, 10, size=(50, 5)))
-        partner = tf.constant(generator.integers(0, 5, size=50), tf.int32)
-        temperatures = tf.constant(TEMPERATURES, tf.float64)
-        for rung in range(5):
-            own = np.tile(np.arange(5), (50, 1))
-            order = power_posterior.exchange(tf.constant(own), rung, partner)
-            swapped = tf.gather(held, order, batch_dims=1)
-            ratio = power_posterior.swap_log_ratio(held, temperatures, rung, partner)
-            expected = (swapped - held).numpy() @ np.array(TEMPERATURES)
-            np.testing.assert_allclose(ratio, expected, atol=1e-12)
-            back = power_posterior.swap_log_ratio(swapped, temperatures, rung, partner)
-            np.testing.assert_array_equal(back, -ratio.numpy())
-
-    def test_an_exchange_is_its_own_inverse(self):
-        generator = np.random.default_rng(4)
-        order = np.array([generator.permutation(5) for _ in range(50)], np.int32)
-        partner = tf.constant(generator.integers(0, 5, size=50), tf.int32)
-        once = power_posterior.exchange(tf.constant(order), 2, partner).numpy()
-        rows = np.arange(50)
-        np.testing.assert_array_equal(once[:, 2], order[rows, partner])
-        np.testing.assert_array_equal(once[rows, partner], order[:, 2])
-        assert np.all((once != order).sum(axis=1) == 2 * (partner.numpy() != 2))
-        np.testing.assert_array_equal(power_posterior.exchange(once, 2, partner), order)
 
     def test_sweep_replayed_in_plain_python(self):
         held = np.random.default_rng(5).normal(-5, 4, size=(200, 5))
@@ -291,19 +263,6 @@ class TestEvidence:
 XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 
 
-def xor_evidence(count=200_000):
-    """log p(D) of the XOR network and its error, by averaging the likelihood over the prior."""
-    x, y = XOR
-    generator = np.random.default_rng(17)
-    first, b1, second, b2 = (
-        generator.normal(0, 3.0, size=(count, *shape)) for shape in ((2, 2), (1, 2), (2, 1), (1, 1))
-    )
-    logits = (special.expit(x @ first + b1) @ second + b2)[..., 0]
-    likelihood = np.exp(special.log_expit(np.where(y, logits, -logits)).sum(axis=-1))
-    error = likelihood.std() / likelihood.mean() / count**0.5
-    return np.log(likelihood.mean()), error
-
-
 def fit_xor(**options):
     """(Model, run) of a ladder on the XOR network."""
     model = tfbnn.BayesianMLP(
@@ -331,14 +290,6 @@ def xor_fit(tmp_path_factory):
 
 
 class TestRuns:
-    @pytest.mark.slow
-    def test_evidence_of_a_network(self):
-        exact, error = xor_evidence()
-        _, run = fit_xor(num_results=2000, num_burnin_steps=500)
-        for estimate in (run.log_evidence.thermodynamic, run.log_evidence.stepping_stone):
-            assert abs(estimate.value - exact) < 4 * np.hypot(estimate.stderr, error)
-            assert 0 < estimate.stderr < 0.2
-
     def test_keeps_and_reports_the_last_rung(self, xor_fit):
         model, run, _ = xor_fit
         draws, kept = model.posterior.draws, model.posterior.sample_stats
@@ -374,24 +325,6 @@ class TestRuns:
         run = short_fit(linear_model(), *linear_rows(), jit_compile=False)
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
         assert "Evidence" not in run.report()
-
-    def test_draws_do_not_depend_on_other_chains(self, xor_fit):
-        model, _, _ = xor_fit
-        again, _ = fit_xor(num_chains=1, **XOR_RUN)
-        np.testing.assert_array_equal(again.posterior.draws[0], model.posterior.draws[0])
-
-    @pytest.mark.slow
-    def test_hmc_inside_samples_the_linear_posterior(self):
-        x, y = linear_rows()
-        model = linear_model()
-        kernel = PowerPosterior(HMC(num_leapfrog_steps=4), num_temperatures=4)
-        run = short_fit(model, x, y, kernel=kernel, num_results=1500, num_burnin_steps=300)
-        mean, covariance = closed_form(x, y)
-        draws = model.posterior.draws.astype(np.float64)
-        error = mcse_mean(draws)
-        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4.5 * error)
-        np.testing.assert_allclose(draws.var(axis=(0, 1)), np.diag(covariance), rtol=0.2)
-        assert run.num_gradients["sampling"].tolist() == [1500 * 4 * 5] * 2
 
     @pytest.mark.statistics
     def test_from_the_command_line(self, tmp_path, capsys):

@@ -17,8 +17,7 @@ from tfbnn.engine.basis.compile import compiled, num_traces
 from tfbnn.engine.density.fisher import prior_curvature
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrices, gauss_newton_matrix
 from tfbnn.engine.density.value_and_gradient import Target
-from tfbnn.engine.kernels.mala import LangevinProposal
-from tfbnn.engine.kernels.smmala import ManifoldProposal, cholesky_metric, softabs, softabs_metric
+from tfbnn.engine.kernels.smmala import cholesky_metric, softabs, softabs_metric
 from tfbnn.kernels import SMMALA
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import HierarchicalNormal
@@ -252,26 +251,6 @@ class TestKernel:
         assert np.all(results.log_accept_ratio[behind] == -np.inf)
         accepted = CASES[name].settings.statistics(results).acceptance_rate
         assert np.all(np.isfinite(accepted)) and np.mean(accepted) > 0.4
-
-
-def test_constant_metric_is_preconditioned_mala(monkeypatch):
-    """A10: in coordinates u = root^T z, in which the metric is the identity."""
-    generator, target = np.random.default_rng(8), SkewedTarget()
-    root = np.linalg.cholesky(np.cov(generator.normal(size=(3, 9))))
-    metric = cholesky_metric(tf.constant((root @ root.T)[None]))
-    back = np.linalg.inv(root)  # z = u @ back
-    step = tf.fill([50, 1], tf.constant(0.7, tf.float64))
-    noise = generator.normal(size=(50, 3))
-    monkeypatch.setattr(tf.random, "stateless_normal", lambda *_, **__: tf.constant(noise))
-    manifold = ManifoldProposal(target, step, lambda z: metric)
-    mala = LangevinProposal(lambda u: target(u @ tf.constant(back)), step)
-    z = tf.constant(record(MANIFOLD[0])[0].start)
-    there, found = manifold.one_step(z, manifold.bootstrap_results(z), seed=[0, 0])
-    u = z @ tf.constant(root)
-    end, expected = mala.one_step(u, mala.bootstrap_results(u), seed=[0, 0])
-    np.testing.assert_allclose(there, end @ back, atol=1e-10)
-    ratio = expected.log_acceptance_correction
-    np.testing.assert_allclose(found.log_acceptance_correction, ratio, atol=1e-10)
 
 
 @pytest.mark.statistics

@@ -41,20 +41,21 @@ print(json.dumps({
 """
 
 
-def found(num_devices, at_once):
-    """What a process with so many devices of the CPU found, and so many operations at once."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(num_devices), str(at_once)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+def started(num_devices, at_once):
+    """A process with so many devices of the CPU, and so many operations at once."""
+    command = [sys.executable, "-c", PROGRAM, str(num_devices), str(at_once)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def found(process):
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err[-2000:]
+    return json.loads(out)
 
 
 def test_bits_hang_neither_on_how_many_run_at_once_nor_on_devices():
-    alone, together, apart = found(1, 1), found(1, 2), found(2, 2)
+    processes = [started(*numbers) for numbers in ((1, 1), (1, 2), (2, 2))]
+    alone, together, apart = map(found, processes)
     assert alone["devices"] == ["CPU:0"] * 4
     assert apart["devices"] == ["CPU:0"] * 2 + ["CPU:1"] * 2
     assert alone["bits"] == together["bits"] == apart["bits"]

@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 SCALES = (0.1, 1.0, 5.0)
-PLACE = 0.0
 PRIOR_SCALE, NOISE_SCALE, OBSERVED = 1.0, 0.5, (1.0, -0.5)
 
 
@@ -35,8 +34,3 @@ def posterior_moments():
     variance = PRIOR_SCALE**2 + NOISE_SCALE**2
     evidence = -0.5 * np.sum(observed**2 / variance + np.log(2.0 * np.pi * variance))
     return observed * NOISE_SCALE**-2 / precision, np.full(2, precision**-0.5), evidence
-
-
-def at_place(x):
-    """A normal about PLACE, which a process may set and another does not know of."""
-    return -0.5 * tf.reduce_sum((x - PLACE) ** 2, axis=-1)
