@@ -179,9 +179,9 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     preconditioner. It then offers each rung a swap with another rung. After the swaps the inner
     kernel is restarted: this takes one more gradient, persistent momenta are drawn again, and a
     trajectory length that the inner kernel would learn stays at its first value. A swap of two
-    rungs i and j is accepted with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), ll their log
-    likelihoods, without the ratio of the normalisers of the partner law. The module docstring
-    explains why this is exact.
+    rungs i and j is accepted with probability min(1, exp((t_i - t_j) (ll_j - ll_i))), where ll are
+    their log likelihoods. The ratio of the normalisers of the partner law is left out; the module
+    docstring explains why this is exact.
 
     A chain finds other modes through the rungs near the prior, at m times the cost of the inner
     kernel. The log likelihoods of all rungs give `run.log_evidence`, log p(D) by thermodynamic

@@ -155,11 +155,12 @@ class ManifoldProposal(Proposal):
 
 @dataclass(frozen=True, kw_only=True)
 class SMMALA(MetropolisKernel, name="smmala"):
-    """Simplified manifold MALA: theta' ~ N(theta + (h / 2) G^-1 grad, h G^-1), G the metric at theta.
+    """Simplified manifold MALA: theta' ~ N(theta + (h / 2) G^-1 grad, h G^-1) with the metric G.
 
-    The acceptance ratio contains both full normal densities, with the determinants of G at theta
-    and theta'. `step_size` is h. It is of order 1 for all scales of the parameters: on a normal
-    density G can be its precision, and this is then MALA on a standard normal.
+    G is the metric at theta. The acceptance ratio contains both full normal densities, with the
+    determinants of G at theta and theta'. `step_size` is h. It is of order 1 for all scales of the
+    parameters: on a normal density G can be its precision, and this is then MALA on a standard
+    normal.
 
     A transition costs one gradient, counted by `n_steps`, and one metric. The metric takes second
     derivatives and an eigendecomposition, or the Jacobian and a Cholesky factorisation, and costs
