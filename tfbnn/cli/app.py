@@ -11,8 +11,8 @@ exit codes:
   0   done
   1   a chain failed
   2   bad input
-  3   ended without draws, or with --strict and not usable for error bars
-  85  stopped by SIGINT or SIGTERM, and with a run folder resumable
+  3   no draws; or, with --strict, a verdict other than "usable for error bars"
+  85  stopped by SIGINT or SIGTERM; a run with a folder can be resumed
 """
 
 # The docstrings of this module and of the command modules are the texts of --help.
@@ -36,21 +36,21 @@ from tfbnn.system.version import __version__
 
 # Commands and their descriptions. Each command is in the module of its name.
 _COMMANDS = {
-    "demo": "the whole story in some minutes, on generated data",
-    "fit": "sample a network given a table",
+    "demo": "fit, test and plot generated data, in some minutes",
+    "fit": "fit a network to a table: sample its posterior",
     "predict": "predict with error bars for a table of points",
     "evaluate": "score a saved model on rows with known targets",
-    "calibrate": "make error bars hold as often as they say",
-    "diagnose": "have the chains of a saved model converged?",
+    "calibrate": "calibrate error bars, so that they hold as often as they claim",
+    "diagnose": "check whether the chains of a saved model have converged",
     "plot": "draw figures of a saved model",
     "report": "write a report as one HTML page",
-    "info": "show what a model file holds",
-    "resume": "go on with a run from its folder",
+    "info": "show the contents of a model file",
+    "resume": "continue a run from its folder",
     "compress": "make a smaller model that predicts about the same",
-    "stack": "weigh chains that do not mix by held-out rows",
+    "stack": "weight chains by how well they predict held-out rows",
     "export": "write a saved model as ONNX or SavedModel",
     "completion": "let the shell complete commands and options",
-    "slha": "cross sections of SLHA spectra: make folders of networks, evaluate them",
+    "slha": "predict cross sections of SLHA spectra: make and evaluate folders of networks",
 }
 _MAX_LINES, _MAX_CHARACTERS = 3, 1000
 

@@ -1,7 +1,7 @@
-"""Write a model whose error bars with noise are calibrated.
+"""Write a model with calibrated error bars (those that include the noise).
 
-DATA has 150 or more rows with known targets that the fit has not seen. Without DATA the rows of a run
-folder are left out in turn. Means do not change. 'tfbnn predict --include-noise', 'evaluate' and 'plot'
+DATA needs at least 150 rows with known targets that the fit has not seen. Without DATA, MODEL.h5 must be a
+run folder, and its training rows are used, each left out in turn. Means do not change. 'tfbnn predict --include-noise', 'evaluate' and 'plot'
 use the calibrated error bars of the new model. Needs no TensorFlow.
 """
 
@@ -20,8 +20,8 @@ class Options(SavingOptions, RowOptions):
     Attributes:
         by: Groups of rows that are calibrated separately: with small and large predicted deviations, or
             inside the training inputs and at their edge; default: all rows together.
-        scale: Quantity that bars are proportional to: predicted deviations (default), or these times the
-            misfit of the rows of the fit around each input, for which the model must be a run folder.
+        scale: Quantity that error bars are proportional to: the predicted deviations (default), or these
+            times the misfit of the training rows near each input, which needs a run folder.
     """
 
     by: Annotated[str | None, {"choices": [name for name in BY if name]}] = None

@@ -1,6 +1,7 @@
-"""Fit a small network to cross sections that are computed on the spot, and show the next steps.
+"""Fit a small network to generated cross sections, and show what to do with it.
 
-These are the report, a test, the saved model, one prediction and figures. Takes some minutes on two cores.
+The demo prints the report, tests the network, saves and loads it, predicts one point and draws figures. It
+takes some minutes on two cores.
 """
 
 import argparse

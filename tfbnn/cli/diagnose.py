@@ -1,8 +1,8 @@
 """Diagnose a saved model: give a verdict on its use.
 
-The verdict comes first, with the problems and the next steps. Then come the convergence of the chains,
-of their predictions first, and the agreement with the training rows. For the folder of a run that is
-still going on, the draws that it has committed so far are diagnosed.
+The verdict comes first, with the problems and the next steps. It is followed by the convergence of the
+predictions and of the weights, and by the agreement with the training rows. For the folder of a run that
+has not ended, the draws so far are diagnosed.
 """
 
 import argparse

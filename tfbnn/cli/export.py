@@ -1,9 +1,9 @@
-"""Write mean and standard deviation of the function for programs without this package.
+"""Export a saved model for programs without this package: mean and standard deviation.
 
 The name given with -o selects the format. An ONNX file needs the package onnx (tfbnn[onnx]), a
 TensorFlow SavedModel needs tfbnn[fit]. The input is x [N, D], float64: the network's inputs in their
-order (tfbnn info lists those of text columns). The outputs are mean and stddev [N, K] in original units.
-A calibrated model also has lower, median and upper: the median and the central 68.27 % with noise.
+order; tfbnn info lists them. The outputs are mean and stddev [N, K] of the function, in original units. A
+calibrated model also has median, lower and upper: the median and the central 68.27 % interval with noise.
 
 examples:
   tfbnn export bnn.h5 -o bnn.onnx

@@ -8,7 +8,7 @@ With --likelihood bernoulli or categorical the target holds class labels: intege
 first line of a text table (.csv .tsv .txt .dat, also .gz) names the columns. Lines that begin with # are
 comments, but may name the columns too.
 Ctrl-C or SIGTERM stops the run and saves the draws so far. With --output FOLDER draws are written to
-the folder during the run, and 'tfbnn resume FOLDER' continues it, even after a kill. Otherwise a run
+the folder during the run, and 'tfbnn resume FOLDER' continues it, even after a kill. Without --output a run
 that takes more than a minute keeps such a folder, MODEL.h5.run, until it has saved the model.
 
 examples:

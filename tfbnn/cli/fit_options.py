@@ -102,8 +102,8 @@ class _HeldOut:
     """Rows that are held out of the fit.
 
     Attributes:
-        validation: Table of validation rows.
-        validation_fraction: Share of the rows to hold out.
+        validation: Table of validation rows, for early stopping and the checks of the report.
+        validation_fraction: Share of the rows to hold out as validation rows.
     """
 
     validation: Annotated[str | None, {"metavar": "FILE"}] = None
@@ -167,9 +167,9 @@ class _Network:
             is given.
         prior: Prior of all weights: normal, laplace, hierarchical, or auto (default).
         prior_scale: Scale of a normal (default) or Laplace prior, default 1.
-        likelihood: Noise model; heteroscedastic: the network also predicts the noise; bernoulli,
-            categorical: the target holds two, several class labels; auto (default): gaussian,
-            heteroscedastic or student_t, chosen by held-out rows; gaussian if layers are given.
+        likelihood: Noise model; heteroscedastic: the network also predicts the noise; bernoulli: two class
+            labels; categorical: several class labels; poisson, negative_binomial: counts; auto (default):
+            gaussian, heteroscedastic or student_t, chosen by held-out rows; gaussian if layers are given.
         noise_scale: Standard deviation of the noise on the transformed scale: a number, one per target
             with commas, or learned (default).
         x_transform: log10 and standardize with commas, or none; default standardize.
@@ -215,7 +215,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_fit_arguments(group, FIT_ARGUMENTS)
     add_kernel_options(parser.add_argument_group("kernel"))
     group = parser.add_argument_group(
-        "pretraining with ADAM, of each chain on its own; without any of these chosen by the rows"
+        "pretraining with ADAM, for each chain; chosen automatically if none of these is given"
     )
     settings = [name for name in Pretraining.__dataclass_fields__ if name != "batch_size"]
     add_fields(group, Pretraining, settings)
@@ -241,7 +241,7 @@ def add_kernel_options(group: Group) -> None:
             text if TunedKernel in owners else f"{', '.join(kernels)}: {text}"
             for text, kernels in texts.items()
         )
-        about += "; its options are taken as well" if name == "inner" else ""
+        about += "; its options are accepted too" if name == "inner" else ""
         add_option(group, name, argument_of([*owners], name), about)
 
 

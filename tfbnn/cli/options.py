@@ -184,10 +184,10 @@ class ModelOptions:
     """Model that a command works on.
 
     Attributes:
-        model: File that 'tfbnn fit' or save() wrote, or a run folder, for the draws that it has committed
-            so far.
-        trusted: Read the model file in this process, whatever its size, 0.2 s faster, because it is your
-            own; default: a separate, restricted process parses it; run folders must always be your own.
+        model: File that 'tfbnn fit' or save() wrote; or the folder of a run, whose draws so far are used.
+        trusted: Parse the file without the separate, restricted process that protects from files of
+            strangers; only for your own files; saves 0.2 s and allows any size; run folders must always be
+            your own.
     """
 
     model: Annotated[str, argument("MODEL.h5")]
@@ -231,7 +231,7 @@ class ErrorBarOptions:
     """Choice of error bars.
 
     Attributes:
-        uncalibrated: Use the error bars of the posterior, although the model is calibrated.
+        uncalibrated: Use the posterior's own error bars, also if the model is calibrated.
     """
 
     uncalibrated: bool = False
@@ -251,7 +251,7 @@ class StrictOptions:
     """Condition under which a command fails.
 
     Attributes:
-        strict: Exit with 3 unless the verdict is: usable for error bars.
+        strict: Exit with code 3 unless the verdict is 'usable for error bars'.
     """
 
     strict: bool = False

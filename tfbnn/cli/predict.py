@@ -2,7 +2,7 @@ r"""Predict mean and standard deviation for every row of a table.
 
 The columns are found by the names of the fit. A table without any of these names must have exactly the
 model's columns, in order. A classifier gives the most probable class, then the probability of each class
-with its standard deviation; for two classes, of the second class only. Text tables are read in pieces, so
+with its standard deviation; with two classes, that of the second only. Text tables are read in pieces, so
 they may be of any length. Characters that the encoding of standard output lacks are written as escapes
 (\xe9); files are UTF-8. Needs no TensorFlow.
 """
@@ -56,7 +56,7 @@ class Options(ErrorBarOptions, ModelOptions):
         output: File to write, in the format of its ending: .csv, .tsv (also .gz), .npz, .parquet;
             default: CSV on standard output.
         quantiles: Also write these quantiles, for example 0.16,0.5,0.84.
-        include_noise: Predict the spread of a new observation; without it, that of the function alone.
+        include_noise: Predict the spread of a new observation; default: the spread of the function alone.
         space: Units of the target (default), or the scale the network sees.
         trust: Add a column 'trust': 1 inside the training inputs, 0 at their edge, -1 outside.
         unsampled: Predict with the networks of a run that ended before its first draw; their spread is
@@ -66,9 +66,9 @@ class Options(ErrorBarOptions, ModelOptions):
         offset_column: Column with the logarithm of the exposure of each row of counts; default: the
             name used in the fit, with --include-noise; without offsets the mean is a rate.
         keep: Repeat these columns of POINTS before the others, such as an id.
-        density: Also write the predictive density of the targets in these columns, for --include-noise;
-            for a classifier, the probability of these labels.
-        cdf: Also write the predictive probability of at most the targets in these columns.
+        density: Also write the predictive density at the targets in these columns, which needs
+            --include-noise; for a classifier, the probability of these labels.
+        cdf: Also write the predictive probability of values up to the targets in these columns.
         sample: Also write this number of draws of the target; with --include-noise, of a new observation.
         named: Name columns after the target even if there is only one, such as xsec_fb_mean.
     """

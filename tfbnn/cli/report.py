@@ -1,4 +1,4 @@
-"""Write a report as one HTML page that needs nothing but itself.
+"""Write a report as one self-contained HTML page.
 
 It shows the verdict and the next steps, the model, convergence, relevance of the inputs, calibration,
 basins and settings. With a table of rows with known targets it also shows scores, pulls and coverage, or

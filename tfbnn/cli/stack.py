@@ -1,12 +1,12 @@
-"""Write a model whose chains are weighted to predict held-out rows best together.
+"""Write a model with the weights of its chains that predict held-out rows best.
 
-This is stacking, for chains that do not mix, on rows that the fit has not seen. Every later prediction
+This is stacking, for chains that do not agree. VALIDATION must have rows that the fit has not seen. Every later prediction
 and score uses the weights. The mixture is not the posterior, and reports say so. An earlier calibration
 is dropped; calibrate the stacked model. Needs no TensorFlow.
 
 example:
   tfbnn stack bnn.h5 validation.csv -o stacked.h5
-  tfbnn evaluate stacked.h5 test.csv               # on other rows: the weights are fitted to those
+  tfbnn evaluate stacked.h5 test.csv               # on other rows than those of the weights
 """
 
 import argparse

@@ -148,9 +148,10 @@ class SampledNetwork(SampledModel):
             num_chains: Number of independent chains C, default 4.
             num_results: Draws S to keep per chain; with `until`, the maximum. "auto" (default): as many
                 as a fixed budget of gradients allows, 1000 with until=None.
-            until: Stopping rule: a `tfbnn.Until`; "converged" for tfbnn.Until(); None to stop after
-                num_results draws. "auto" (default): stop when more draws no longer change the
-                predictions, or when the chains agree; None if num_results is given.
+            until: Stopping rule: limits, a `tfbnn.Until`; "converged" for R-hat 1.01 and ESS 400; None
+                ("none" in commands) to stop after num_results draws. "auto" (default): stop when more
+                draws no longer change the predictions, or when the chains agree; None if num_results is
+                given.
             max_seconds: Limit on the wall-clock seconds of the call, default None. Short for
                 until=Until(max_seconds=...).
             num_burnin_steps: Warm-up transitions. The first 80 % adapt step size and preconditioner,

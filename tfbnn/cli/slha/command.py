@@ -1,7 +1,7 @@
 """Make and evaluate folders of networks for the cross sections of new-physics models.
 
-'table' makes the training tables. 'make' packs fitted networks, one per process, into a folder with a
-description. 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of all processes
+'table' makes the training tables, to which 'tfbnn fit' fits networks. 'make' packs these networks, one per
+process, into a folder. 'eval' reads SLHA spectra, or a table of points, and gives the cross sections of all processes
 with errors and trust. 'next' selects the points to compute next. Python and GAMBIT read the same folder
 with tfbnn.hep.CrossSectionPredictor.
 """
@@ -15,11 +15,11 @@ from tfbnn.cli.slha import evaluation, info, make, next, table
 
 # Commands with their descriptions and modules.
 _COMMANDS: dict[str, tuple[str, ModuleType]] = {
-    "table": ("make tables to fit to out of spectra and results", table),
-    "make": ("make a folder of processes out of fitted models", make),
-    "info": ("show the processes of a folder, and what inputs they need", info),
-    "eval": ("cross sections of SLHA spectra, or of a table of points", evaluation),
-    "next": ("points to compute next, of which the networks know least", next),
+    "table": ("make training tables from spectra and calculated cross sections", table),
+    "make": ("make a folder of processes from fitted models", make),
+    "info": ("show the processes of a folder and their inputs", info),
+    "eval": ("predict cross sections of SLHA spectra, or of a table of points", evaluation),
+    "next": ("select points to compute next, where errors are largest", next),
 }
 
 

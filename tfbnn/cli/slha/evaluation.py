@@ -2,8 +2,8 @@
 
 All processes of a folder that 'tfbnn slha make' wrote are predicted: medians in fb, distances to the
 16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. The output has
-one row per point and process, as CSV on standard output unless -o, -w or --json is given. Spectra that
-their own program marks invalid (SPINFO 4) are refused.
+one row per point and process, as CSV on standard output unless -o, -w or --json is given. A spectrum that
+lacks an input or is marked invalid (SPINFO 4) stops the command, unless --skip-bad is given.
 
 examples:
   tfbnn slha eval gauginos/ point.slha
@@ -83,11 +83,12 @@ class PointsOptions:
         folder: Folder of processes.
         spectra: Files in SLHA with one or many spectra, tars, or folders of files that end in .slha,
             .slha1, .slha2, .lha or .spc.
-        table: A table with the inputs in place of spectra.
-        id_column: Column of the table that names its points.
+        table: Table of points with the inputs, in place of spectra.
+        id_column: Column of the table that names its points; default: their numbers, from 0.
         process: Predict this process only; may be repeated.
-        skip_bad: Leave out spectra that lack a value or are marked invalid, and report them.
-        trusted: Read the models of the folder in this process, which is faster, because it is your own.
+        skip_bad: Leave out spectra that lack an input or are marked invalid, and report them.
+        trusted: Parse the models without the separate, restricted process that protects from files of
+            strangers, which is faster; only for folders of your own.
     """
 
     folder: Annotated[str, argument("FOLDER")]
@@ -108,11 +109,11 @@ class Options(JsonOptions, PointsOptions):
         output: Table to write, in the format of its ending.
         write: Write copies of the spectra with XSECTION blocks: to this file if one spectrum is named,
             else to this folder.
-        overwrite: Replace files that -w finds there.
-        add_errors: Add the errors of other origin that the folder has, in quadrature, and show the
-            parts.
-        error: A relative error of other origin to add, in place of one of that name in the folder: a
-            number, two for down and up with a comma, or a column of the table.
+        overwrite: Let -w replace existing files.
+        add_errors: Add the other errors that the folder has, such as those of scale and parton densities, to
+            the network's own in quadrature, and show the parts.
+        error: As --add-errors, with one more relative error, or another value for one of the folder: a
+            number, down and up with a comma, or a column of the table; may be repeated.
     """
 
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None

@@ -1,7 +1,7 @@
 """Show the processes of a folder, and the inputs they need.
 
-For each process this lists energy, inputs with their SLHA places or expressions and the ranges in the fit,
-order, errors of other origin, and citations. No model is read.
+For each process this lists the energy, the inputs with their SLHA places or expressions and their ranges in
+the fit, the order, the errors that can be added, and what to cite. No model is read.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Make a folder of cross-section networks, one per process, out of models that 'tfbnn fit' made.
+"""Make a folder of cross-section networks, one per process, from models that 'tfbnn fit' made.
 
-A description in TOML, below, gives the meaning of their columns. Inputs may also be expressions; see
-'tfbnn slha table --help', which reads the same description.
+A description in TOML, below, names the models and the meaning of their inputs. 'tfbnn slha table' reads the
+same description, and its --help shows inputs that are expressions.
 
 example of a description, gauginos.toml:
-  energy = 13000                     # GeV; what stands before the first process holds for all
+  energy = 13000                     # GeV; keys before the first process hold for all
   unit = "fb"                        # of the targets, or "pb"
   description = "Prospino 2.1, NLO"
   citation = "W. Beenakker et al., Phys. Rev. Lett. 83 (1999) 3780"
@@ -13,9 +13,9 @@ example of a description, gauginos.toml:
 
   [[process]]
   pids = [1000022, 1000022]
-  model = "chi10chi10.h5"            # of tfbnn fit chi10chi10.csv --target nlo_xsec -o chi10chi10.h5
+  model = "chi10chi10.h5"            # made by: tfbnn fit chi10chi10.csv --target NLO -o chi10chi10.h5
   inputs = {m_chi10_GeV = "MASS 1000022", N11 = "NMIX 1 1", N12 = "NMIX 1 2"}
-  errors = {scale = 0.05, pdf = [0.03, 0.02]}   # relative, of other origin: one, or down and up
+  errors = {scale = 0.05, pdf = [0.03, 0.02]}   # further relative errors: one number, or down and up
 
 examples:
   tfbnn slha make gauginos.toml -o gauginos/
@@ -39,9 +39,10 @@ class Options:
     Attributes:
         description: Description of the processes.
         folder: Folder of processes to write.
-        existing: Treatment of processes that FOLDER holds already: refuse (default) to change it; add
-            others to them; update those of the same particles and keep the rest; replace all.
-        trusted: Read the models that the description names in this process, because they are your own.
+        existing: Treatment of a FOLDER that holds processes already: refuse (default) to change it; add
+            processes of other particles; update: also replace those of the same particles; replace all.
+        trusted: Parse the models without the separate, restricted process that protects from files of
+            strangers; only for models of your own.
     """
 
     description: Annotated[str, argument("DESCRIPTION.toml")]

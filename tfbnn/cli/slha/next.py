@@ -2,7 +2,7 @@
 
 Candidates are SLHA spectra, folders or tars of them, or with --table a table of points. They are sorted by
 the largest predicted error of their processes, relative to the cross section. A process whose trust is -1
-is ignored, because its error means little. The output is CSV with one row per point.
+is ignored, because error bars promise nothing there. The output is CSV with one row per point.
 
 examples:
   tfbnn slha next gauginos/ candidates/ -n 300 -o next.csv
@@ -28,7 +28,7 @@ class Options(PointsOptions):
     """Options of the command.
 
     Attributes:
-        num_points: Number of points to select.
+        num_points: Number of points to select; default: 100.
         output: Table to write, in the format of its ending.
     """
 

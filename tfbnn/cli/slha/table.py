@@ -1,7 +1,7 @@
-"""Make training tables from SLHA spectra and the results of their calculations.
+"""Make training tables from SLHA spectra and the cross sections that were calculated for them.
 
 SPECTRA are SLHA files, folders or tars of them; a file may hold many spectra. A description in TOML, below,
-gives the location of the cross sections and the columns of a table. Points are left out and counted if their
+says where the cross sections are and defines the columns of the tables. Points are left out and counted if their
 spectrum is marked invalid (SPINFO 4), if they lack a value, or if their calculation failed. 'tfbnn slha make'
 reads the same description.
 
@@ -10,20 +10,20 @@ example of a description, gauginos.toml:
   unit = "fb"
 
   [results]
-  file = "prospino.dat"              # lines of words, rows in the order of the spectra; or a table with a header
-  columns = ["pid1", "pid2", "LO", "NLO", "pdf"]    # of lines without a header
-  # spectrum = "name"                # where a column names the spectrum of a row
-  # block = "PROSPINO_OUTPUT"        # in place of a file: a block of each spectrum
+  file = "prospino.dat"              # rows in the order of the spectra
+  columns = ["pid1", "pid2", "LO", "NLO", "pdf"]    # leave out if the file has a header
+  # spectrum = "name"                # if the column "name" names the spectrum of each row
+  # block = "PROSPINO_OUTPUT"        # in place of file: results are in this block of each spectrum
 
   [[process]]
   pids = [1000022, 1000023]
-  rows = {pid1 = 1000022, pid2 = 1000023}           # of the results, those of this process
+  rows = {pid1 = 1000022, pid2 = 1000023}           # selects the results of this process
   target = "NLO"                     # or an expression: "log10(NLO)"; "NLO / LO" with an input LO
   inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
   errors = {pdf = {relative = "pdf / NLO", model = "pdf.h5"}}
   model = "chi10chi20.h5"            # for 'tfbnn slha make'
 
-An input that another one uses, N11 above, does not become a column. A cross section that is not a positive
+An input that other inputs use, such as N11 above, does not become a column. A cross section that is not a positive
 number, such as -1, counts as a failed calculation.
 
 examples:
@@ -59,7 +59,7 @@ class Options:
         spectra: Files in SLHA with one or many spectra, tars, or folders of files that end in .slha,
             .slha1, .slha2, .lha or .spc.
         description: Description of the tables.
-        output: Table to write, in the format of its ending; for several processes a folder.
+        output: Table to write, in the format of its ending; a folder if there are several processes.
     """
 
     spectra: Annotated[list[str], argument("SPECTRA", nargs="+")]
