@@ -168,9 +168,12 @@ def _compare(
     rest: list[Trial] = []
     if others:  # they continue from the best trial, so that trial is continued as well
         best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
+        scores = [
+            f"{one.spec.likelihood_name} {one.log_density.mean():.3g}" for one in (best, *rest)
+        ]
+        told.append(f"after more steps {', '.join(scores)}")
     found = best
     for other in rest:
-        told.append(f"{other.spec.likelihood_name} {other.log_density.mean():.3g}")
         least = _LEAST_OF_TAILS if isinstance(other.spec.likelihood, StudentT) else 0.0
         is_no_worse = other.squares.mean() <= _MOST_OF_SQUARES * best.squares.mean()
         if is_no_worse and _is_better(other, found, least):
