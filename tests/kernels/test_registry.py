@@ -129,7 +129,7 @@ class TestOptions:
         assert found["--max-leapfrog-steps"] == (
             "chees_hmc, microcanonical: most leapfrog steps per transition; default 512"
         )
-        assert found["--inner"].endswith("default HMC(); its options are taken as well")
+        assert found["--inner"].endswith("default HMC(); its options are accepted too")
 
     def test_a_type_that_makes_no_option_is_refused(self, registry):
         @dataclasses.dataclass(frozen=True, kw_only=True)

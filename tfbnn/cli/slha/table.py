@@ -19,7 +19,7 @@ example of a description, gauginos.toml:
   pids = [1000022, 1000023]
   rows = {pid1 = 1000022, pid2 = 1000023}           # selects the results of this process
   target = "NLO"                     # or an expression: "log10(NLO)"; "NLO / LO" with an input LO
-  inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
+  inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2"}
   errors = {pdf = {relative = "pdf / NLO", model = "pdf.h5"}}
   model = "chi10chi20.h5"            # for 'tfbnn slha make'
 
