@@ -36,7 +36,7 @@ _NO_NUMBERS: dict[str, tuple[type, ...]] = {
     "time spans": (datetime.timedelta, np.timedelta64),
 }
 _ADVICE = {
-    "strings": "Convert them, or fit to a data frame (pandas, polars), whose columns of text are coded.",
+    "strings": "Convert numbers to float; text in x needs a data frame, labels in y likelihood=Categorical().",
     "booleans": "Convert them with astype(float), or pass a data frame.",
     "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
     "time spans": "Convert them to numbers, such as .dt.total_seconds().",

@@ -102,7 +102,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             "All chains start from one network, or from one population of particles: R-hat cannot see "
             "other modes",
-            Remedy("initial_state=None or several networks, or another seed"),
+            Remedy("another seed, or with initial_state several networks instead of one"),
             why="Chains that share a start agree where it is, whether or not the posterior has more.",
         )
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
@@ -330,8 +330,8 @@ def _go_on(sampled: Sampled, smallest: float, can_weigh: bool = False) -> Remedy
             "model.stack_chains: the chains stay in modes of their own, and more draws will not help"
         )
     return Remedy(
-        "if they stay apart, model.basins() shows the weight each deserves; model.stack_chains "
-        "weights them by held-out scores instead, which is not the posterior",
+        "if the chains still disagree, model.basins() estimates the posterior mass of each; "
+        "model.stack_chains weights them by held-out scores, which is not the posterior",
         num_results=num_results,
         times=times,
     )

@@ -136,7 +136,7 @@ _ON_COMMAND_LINE = {
     r"model\.calibrate (.*), or with method='loo'": r"tfbnn calibrate \1",
     r"model\.stack_chains": "tfbnn stack MODEL.h5 VALIDATION.csv -o STACKED.h5",
     r"model\.predict\(model\.posterior\.x_reference\)": "tfbnn predict",
-    r"if they stay apart, model\.basins.*": "",  # text after a command would become part of it
+    r"if the chains still disagree, model\.basins.*": "",  # text after a command would become part of it
     r"step_size=None": "none",
     r"likelihood=StudentT\(\) or HeteroscedasticGaussian\(\)": "--likelihood student_t or heteroscedastic",
     r"noise_scale: (.*) units of y": r"--noise-column: \1 units of the target",

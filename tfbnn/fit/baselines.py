@@ -84,7 +84,7 @@ class Baseline:
     predictions: ClassVar[Predictions] = Predictions()
 
     def __repr__(self) -> str:
-        return f"Baseline: {self.verdict}, {self.label}\nprint(report()) says more"
+        return f"Baseline: {self.verdict}, {self.label}\nprint(baseline.report()) says more"
 
     def _repr_html_(self) -> str:
         """Return the text of `repr`, and the report as a part to unfold, for a notebook."""
@@ -105,7 +105,7 @@ class Baseline:
         yield "Time", seconds_text(self.seconds)
         if self.rows is not None:
             yield from labelled("Rows", rows_texts(self.rows))
-        yield "Next", "hold evaluate of held-out rows against that of fit_posterior"
+        yield "Next", "compare model.evaluate on held-out rows with that of fit_posterior"
 
 
 def _check(spec: NetworkSpec, name: str, options: FitOptions) -> None:

@@ -529,8 +529,8 @@ class SampledNetwork(SampledModel):
         if self._ensemble is not None:
             has = "keeps its earlier posterior"
             if self._ensemble.provenance.not_sampled is not None:
-                has = "has the networks that its chains started from, which are no draws"
-            warn(f"The run was stopped before its first draw; the model {has}.")
+                has = "holds optimised networks, which are not draws of the posterior"
+            warn(f"The run ended before its first draw; the model {has}.")
         return run
 
     def _fit_baseline(

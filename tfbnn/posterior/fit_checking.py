@@ -42,7 +42,7 @@ _MAX_ROWS = 1000
 _MAX_HELD_OUT = 1000
 # Levels at which the distribution of the noise is tabulated; between them it is interpolated.
 _NUM_LEVELS = 2000
-_OF_CLASSES = Predictions(why="class probabilities are judged by plots of held-out rows")
+_OF_CLASSES = Predictions(why="this check is not for classes; evaluate held-out rows")
 _MAX_DRAWS, _MIN_DRAWS = 400, 50
 # Most draws x rows x parameters, a few seconds: for wide networks fewer draws are taken.
 _MAX_WORK = 1e10
@@ -221,7 +221,7 @@ def _numbers(
     ]
     check = NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
     if has_counts:
-        return check, Predictions(why="counts are judged by held-out rows")
+        return check, Predictions(why="this check is not for counts; evaluate held-out rows")
     if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):
         return check, Predictions(why="most rows decide their own predictions")
     try:

@@ -131,7 +131,7 @@ class OpenSpec:
         """Return the first candidate network for a user's rows, with the others in `others`."""
         coding = learn_coding(x, "x", missing)
         if coding is None:
-            num_inputs = as_rectangle(x, "x", "numbers").shape[-1]
+            num_inputs = (*as_rectangle(x, "x", "numbers").shape, 1, 1)[1]
         else:
             num_inputs = coding.num_inputs
         targets = np.asarray(plain_frame(y, "y"))

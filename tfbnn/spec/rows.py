@@ -225,7 +225,7 @@ def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:
     of_counts = spec.has_counts
     name, value = ("noise_scale", noise_scale) if of_counts else ("offset", offset)
     if value is not None:
-        advice = "pass offset=, the logarithm of the exposure" if of_counts else "it is of counts"
+        advice = "pass offset=, the logarithm of the exposure" if of_counts else "it is for counts"
         raise ValueError(f"{name} does not go with {spec.likelihood_name}: {advice}.")
     return offset if of_counts else noise_scale
 

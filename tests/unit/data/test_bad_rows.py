@@ -55,7 +55,7 @@ BAD_X = {
     "dates": (DATES, TypeError, ["dates"]),
     "time spans": (X.astype("m8[D]"), TypeError, ["time spans"]),
     "dates in objects": (objects(pd.Timestamp("2024-01-01")), TypeError, ["numbers"]),
-    "strings": (X.astype(str), TypeError, ["real numbers", "strings", "fit to a data frame"]),
+    "strings": (X.astype(str), TypeError, ["real numbers", "strings", "data frame"]),
     "bytes": (X.astype("S8"), TypeError, ["real numbers", "strings"]),
     "strings in objects": (objects("1.0"), TypeError, ["strings in row", "column 1"]),
     "ragged": (at.ragged(), TypeError, ["rectangular", "different lengths"]),

@@ -88,7 +88,7 @@ def test_a_run_stopped_before_the_first_draw_leaves_the_first_posterior(fitted, 
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("num_kept, told", [(0, "stopped before"), (40, "Verdict on these")])
+@pytest.mark.parametrize("num_kept, told", [(0, "ended before"), (40, "Verdict on these")])
 def test_warnings_are_about_the_line_that_fits(fitted, engine, num_kept, told):
     engine.num_kept = num_kept
     with pytest.warns(UserWarning, match=told) as caught:

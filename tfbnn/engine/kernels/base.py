@@ -314,7 +314,7 @@ class TunedKernel(Kernel):
     def accept_target(self, spec: Sampled) -> tuple[float, str]:
         """Return `target_accept_prob`, or the kernel's target for the activations, and the reason."""
         if self.target_accept_prob is not None:
-            return self.target_accept_prob, "as asked"
+            return self.target_accept_prob, "set in the kernel"
         smooth, kinked = self.accept_targets
         if smooth == kinked:
             return smooth, "default"

@@ -124,7 +124,7 @@ def plan_by_clock(
     warmup = deadline.for_warmup(left)
     if left < _LEAST_LEFT:  # no plan fits, but a resumed run needs one
         left, warmup, search = _PLANNED
-        limit = f"{limit} too little time; the smallest plan has"
+        limit = f"{limit} too little time for any plan; the smallest has"
     settled: dict[str, Any] = {}
 
     def settle(what: str, setting: Any, why: str) -> None:

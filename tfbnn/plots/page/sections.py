@@ -142,7 +142,7 @@ def pulls(subject: Subject) -> Parts:
 def calibration(subject: Subject) -> Parts:
     """Yield facts on the calibration of the error bars."""
     lines: list[Part] = [*known.calibration_facts(subject.ensemble)]
-    yield from lines or ["The error bars are those of the posterior: nothing calibrated them."]
+    yield from lines or ["The error bars are not calibrated."]
 
 
 @section("slices", "Predictions along the inputs")

@@ -108,7 +108,7 @@ def check_seal(file: BinaryIO, title: str = "tfbnn model") -> bytes:
     if not _has_mark(file):
         raise ModelFileError(
             f"this is not a readable {title} file: expected a seal (SHA-256) at its end, found none. "
-            "Copy it completely; after a deliberate edit call tfbnn.storage.seal."
+            "Pass a complete file that tfbnn wrote; after a deliberate edit call tfbnn.storage.seal."
         )
     expected = file.read()
     if _digest(file, content_size(file)) != expected:

@@ -99,8 +99,8 @@ class RunFolder:
             content, arrays = read_record(os.path.join(path, _RUN), schema.RUN)
         except (FileNotFoundError, NotADirectoryError):
             raise RunFolderError(
-                f"{path!r} is not a run folder: expected {_RUN} in it. Pass the folder that was "
-                "the output of a run."
+                f"{path!r} is not a run folder: expected {_RUN} in it. Pass the folder of a run, or for "
+                "a new run a path where nothing is yet."
             ) from None
         kinds = {"run": str, "num_lanes": int, "description": dict}
         if {name: type(value) for name, value in content.items()} != kinds:

@@ -88,4 +88,4 @@ def test_accept_target_depends_on_smoothness():
     smooth, kinked = plain_spec([2, 4, 1]), plain_spec([2, 4, 1], activation="relu")
     for kernel in (HMC(), NUTS()):
         assert kernel.accept_target(kinked)[0] < kernel.accept_target(smooth)[0]
-    assert HMC(target_accept_prob=0.9).accept_target(kinked) == (0.9, "as asked")
+    assert HMC(target_accept_prob=0.9).accept_target(kinked) == (0.9, "set in the kernel")
