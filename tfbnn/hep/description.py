@@ -13,7 +13,7 @@ pids = [1000022, 1000023]
 model = "chi10chi20.h5"             # a fitted model, for slha make
 target = "NLO"                      # target of the fit: a column of the results, or an expression
 rows = {pid1 = 1000022, pid2 = 1000023}
-inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2 - N12**2"}
+inputs = {N11 = "NMIX 1 1", N12 = "NMIX 1 2", log_m = "log10(abs(MASS:1000022))", bino = "N11**2"}
 xsection = {qcd_order = 1, pdf_id = 90400}
 errors = {scale = 0.05, pdf = {relative = "pdf / NLO", model = "chi10chi20_pdf.h5"}}
 """
