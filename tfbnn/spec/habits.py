@@ -30,8 +30,7 @@ FORMER = {
     "were tried again.",
     "restart": "Fit again with another seed, or pass initial_state=; model.basins() says which chains share a basin.",
     "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
-    "networks": "Build the network with Keras and pass it to tfbnn.BayesianModel; benchmarks/lib/paper_networks.py of the "
-    "repository builds those of papers.",
+    "networks": "Build the network with Keras, as benchmarks/lib/paper_networks.py does, for tfbnn.BayesianModel.",
     "read_cifar10 read_utkface": "Read the images with NumPy, and pass them to fit_posterior of a tfbnn.BayesianModel.",
     "plot_weight_planes": "ArviZ draws pairs of weights: az.plot_pair(model.posterior.to_arviz()).",
     "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",

@@ -162,11 +162,8 @@ def plan_by_clock(
         expected = (left - warmup) / transition
         stride = int(np.ceil(expected / _MOST_DRAWS))
         if stride > 1:
-            settle(
-                "num_steps_between_results",
-                stride - 1,
-                f"{limit} time for {expected:.2g} transitions",
-            )
+            why = f"{limit} time for {expected:.2g} transitions"
+            settle("num_steps_between_results", stride - 1, why)
     return replace(options, **settled), tuple(chosen.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,6 +30,9 @@ _MOST_ROWS, _FEWEST_ROWS, _NUM_FOLDS = 5000, 20, 5
 _NUM_STEPS, _FEWEST_STEPS = 4000, 400
 # Seconds of a fit above which trials have all their steps, and below which there are no trials.
 _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
+# Share of a time limit after which no trial begins. On two free cores nine trials end within a third of 60 s; beside
+# other programs they took all of it, and left no time for a draw.
+_SHARE_OF_LIMIT = 0.5
 # Least gain in log density per row for Student-t noise. Errors of a brief fit have heavy tails, too, which
 # disappear with more steps: on concrete and airfoil Student-t noise gained .08 and .07 per row in trials,
 # and lost .2 and .06 when sampled.
@@ -67,13 +71,15 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     try:
         with single_threaded_blas():
             best, told = _compare(candidates, part, folds, steps, options)
-            for one in infinite:
+            for one in [] if _is_late(options) else infinite:
                 other = infinite_trial(one, part, folds)
                 told.append(f"infinite width {other.log_density.mean():.3g}")
                 if _is_better(other, best, _LEAST_OF_INFINITE):
                     best = other
     finally:
         progress.close()
+    if _is_late(options):
+        told.append(f"the comparison reached half of max_seconds={options.limit:g}")
     why = f"held-out log density per row {best.log_density.mean():.3g}; {', '.join(told)}"
     return _chosen(best.spec, why)
 
@@ -138,6 +144,12 @@ def _num_steps(sizes: FitSizes, options: FitOptions) -> int:
     return 8 * int(max(_FEWEST_STEPS, share * _NUM_STEPS) // 8)
 
 
+def _is_late(options: FitOptions) -> bool:
+    """Return whether too much of a time limit is used for another trial."""
+    used = time.perf_counter() - options.began
+    return options.limit is not None and used > _SHARE_OF_LIMIT * options.limit
+
+
 def _compare(
     candidates: Sequence[ModelSpec],
     rows: NetworkRows,
@@ -149,9 +161,12 @@ def _compare(
 
     def trials_of(specs: list[ModelSpec], steps: int, before: Trial | None = None) -> list[Trial]:
         # Most of the time is spent on compilation, which uses one thread each.
-        return on_all_cores(
-            lambda spec: fit_trial(spec, rows, folds, steps, options.jit_compile, before), specs
-        )
+        def trial(spec: ModelSpec) -> list[Trial]:
+            is_skipped = spec is not specs[0] and _is_late(options)
+            given = rows, folds, steps, options.jit_compile, before
+            return [] if is_skipped else [fit_trial(spec, *given)]
+
+        return sum(on_all_cores(trial, specs), [])
 
     first = candidates[0].likelihood
     trials = trials_of([spec for spec in candidates if spec.likelihood == first], num_steps)
@@ -166,7 +181,9 @@ def _compare(
         if spec.likelihood != first and _hidden(spec) == _hidden(best.spec)
     ]
     rest: list[Trial] = []
-    if others:  # they continue from the best trial, so that trial is continued as well
+    if others and not _is_late(
+        options
+    ):  # they continue from the best trial, so that trial is continued as well
         best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
         scores = [
             f"{one.spec.likelihood_name} {one.log_density.mean():.3g}" for one in (best, *rest)

@@ -85,19 +85,12 @@ def fit_trial(
     steps = make_adam_steps(spec, _LEARNING_RATE, "cosine", int(batch), _NUM_LOOKS, jit_compile)
     control = tf.constant([0, _NUM_LOOKS, num_steps // _NUM_LOOKS, num_steps])
     _, seen = awaited(steps, start_adam(theta), data, tf.constant(indices), control)
-    return max(
-        (
-            judged(
-                spec,
-                theta,
-                _outputs(spec, theta, rows.x)[folds, np.arange(len(folds))],
-                rows,
-                folds,
-            )
-            for theta in seen.numpy()
-        ),
-        key=lambda trial: trial.log_density.mean(),
-    )
+    held_out = folds, np.arange(len(folds))
+    trials = [
+        judged(spec, theta, _outputs(spec, theta, rows.x)[held_out], rows, folds)
+        for theta in seen.numpy()
+    ]
+    return max(trials, key=lambda trial: trial.log_density.mean())
 
 
 def judged(
