@@ -32,7 +32,7 @@ _NUM_STEPS, _FEWEST_STEPS = 4000, 400
 _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
 # Share of a time limit after which no trial begins. On two free cores nine trials end within a third of 60 s; beside
 # other programs they took all of it, and left no time for a draw.
-_SHARE_OF_LIMIT = 0.5
+_SHARE_OF_LIMIT = 1 / 3
 # Least gain in log density per row for Student-t noise. Errors of a brief fit have heavy tails, too, which
 # disappear with more steps: on concrete and airfoil Student-t noise gained .08 and .07 per row in trials,
 # and lost .2 and .06 when sampled.
@@ -79,7 +79,7 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     finally:
         progress.close()
     if _is_late(options):
-        told.append(f"the comparison reached half of max_seconds={options.limit:g}")
+        told.append(f"the comparison reached a third of max_seconds={options.limit:g}")
     why = f"held-out log density per row {best.log_density.mean():.3g}; {', '.join(told)}"
     return _chosen(best.spec, why)
 

@@ -99,12 +99,12 @@ def test_other_noise_needs_a_gain_and_a_mean_that_is_no_worse(trials):
     assert likelihood.noise_scale == "learned" and isinstance(likelihood, Gaussian)
 
 
-def test_no_trial_begins_after_half_of_a_time_limit(trials):
+def test_no_trial_begins_after_a_third_of_a_time_limit(trials):
     late = FitOptions(verbose=0, until=Until(max_seconds=60.0), began=-1e9)
     spec, choice = chosen(options=late)
     assert [name for name, *_ in trials.tried] == ["50"] and not trials.tried_infinite
     assert spec.layer_sizes == (2, 50, 1)
-    assert choice.why.endswith("50 0.5, the comparison reached half of max_seconds=60")
+    assert choice.why.endswith("50 0.5, the comparison reached a third of max_seconds=60")
 
 
 @pytest.mark.parametrize("score, is_taken", [(1.6, True), (1.4, False)])
