@@ -3,6 +3,7 @@
 Tutorials are MyST notebooks, executed by every build, and a cell that fails fails the build.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -64,6 +65,12 @@ html_css_files = ["site.css"]
 html_extra_path = ["llms.txt"]
 # So small that the lines of a report, of 100 columns, fit.
 html_theme_options = {"light_css_variables": {"code-font-size": "0.72rem"}}
+# Every page links to its source where the address of the repository is given.
+if repository := os.environ.get("TFBNN_REPOSITORY"):
+    html_theme_options |= {
+        "source_edit_link": f"{repository}/edit/main/docs/{{filename}}",
+        "source_view_link": f"{repository}/blob/main/docs/{{filename}}",
+    }
 
 
 def inline_formula(translator: HTMLTranslator, node: math) -> None:
