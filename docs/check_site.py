@@ -22,7 +22,7 @@ BACKGROUNDS = ("background-primary", "background-secondary")
 
 
 class Page(HTMLParser):
-    """What a page loads, links to, and can be linked to by."""
+    """A page: the files it loads, its links, its anchors and its classes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -95,9 +95,15 @@ def contrasts(site: Path, classes: set[str]) -> dict[str, float]:
     for mode, start in (("light", ".highlight"), ("dark", 'body[data-theme="dark"] .highlight')):
         start = re.escape(start)
         behind = re.search(rf"^{start} {{ background: (#\w+)", code, re.MULTILINE)[1]
-        for name, colour in re.findall(rf"^{start} \.(\w+) {{ color: (#\w+)", code, re.MULTILINE):
-            if name in classes - {"w"}:  # white space
-                found[f"{mode} code {name}"] = contrast(colour, behind)
+        tokens = re.findall(rf"^{start} \.(\w+) {{ color: (#\w+)", code, re.MULTILINE)
+        shown = {
+            f"{mode} code {name}": colour for name, colour in tokens if name in classes - {"w"}
+        }
+        if not shown:
+            sys.exit(
+                f"_static/pygments.css has no colours of {mode} code as this script reads them."
+            )
+        found |= {name: contrast(colour, behind) for name, colour in shown.items()}
     return found
 
 

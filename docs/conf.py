@@ -10,7 +10,7 @@ from pathlib import Path
 from docutils.nodes import SkipNode, math, math_block
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
-from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
+from sphinx.writers.html5 import HTML5Translator
 
 from tfbnn import __version__
 
@@ -73,13 +73,13 @@ if repository := os.environ.get("TFBNN_REPOSITORY"):
     }
 
 
-def inline_formula(translator: HTMLTranslator, node: math) -> None:
+def inline_formula(translator: HTML5Translator, node: math) -> None:
     """Write a formula as MathML, which browsers show without a script from elsewhere."""
     translator.body.append(tex2mathml(node.astext()))
     raise SkipNode
 
 
-def displayed_formula(translator: HTMLTranslator, node: math_block) -> None:
+def displayed_formula(translator: HTML5Translator, node: math_block) -> None:
     """Write a displayed formula as MathML."""
     translator.body.append(tex2mathml(node.astext(), as_block=True))
     raise SkipNode

@@ -7,8 +7,8 @@ changed; else its outputs are kept and only the text is written anew. `--fresh` 
 tests/architecture/test_notebooks.py fails if a notebook has other cells.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +67,9 @@ def notebook_of(path: Path, earlier: Path | None = None) -> "nbformat.NotebookNo
     Raises:
         nbclient.exceptions.CellExecutionError: If a cell fails.
     """
+    import nbformat  # a test reads the cells of pages in an environment without it
+    from nbclient import NotebookClient
+
     notebook = nbformat.from_dict(
         {"cells": cells(path), "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     )
@@ -87,12 +90,20 @@ def notebook_of(path: Path, earlier: Path | None = None) -> "nbformat.NotebookNo
     return notebook
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Write the notebooks of these pages, or of all."""
-    fresh, found = "--fresh" in arguments, pages()
-    for name in [one for one in arguments if one != "--fresh"] or found:
+    import nbformat
+
+    found = pages()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "names", nargs="*", choices=[*found, []], help="such as tutorials/first_fit"
+    )
+    parser.add_argument("--fresh", action="store_true", help="run all of them")
+    options = parser.parse_args(arguments)
+    for name in options.names or found:
         path = NOTEBOOKS / f"{name}.ipynb"
-        notebook = notebook_of(found[name], None if fresh or not path.exists() else path)
+        notebook = notebook_of(found[name], None if options.fresh or not path.exists() else path)
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
         kilobytes = path.stat().st_size / 1e3
@@ -100,8 +111,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The cells of a page are read by a test too, in an environment without these.
-    import nbformat
-    from nbclient import NotebookClient
-
-    main(sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""What the pages of the Python reference are made of: the public methods of a class, in order."""
+"""Public methods of a class in order, for the pages of the Python reference."""
 
 import importlib
 import inspect
@@ -9,7 +9,7 @@ __all__ = ["methods_of"]
 def methods_of(module: str, name: str) -> dict[str, str]:
     """Return the public methods and properties of a class as name -> directive, in the order of the source.
 
-    Those that a library's class brings, such as `get_params` of scikit-learn, are left to its documentation.
+    Methods of classes of other libraries, such as `get_params` of scikit-learn, are left out.
     """
     cls = getattr(importlib.import_module(module), name)
     found = {}

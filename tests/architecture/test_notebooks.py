@@ -1,10 +1,12 @@
-"""The notebooks are what docs/notebooks.py makes of the pages, with the outputs of every cell."""
+"""Notebooks have the cells of their pages, in this version, and all cells were run."""
 
 import json
+import re
 
 import pytest
 
 from docs.notebooks import NOTEBOOKS, cells, pages
+from tfbnn import __version__
 
 pytestmark = pytest.mark.fast
 
@@ -26,4 +28,5 @@ def test_cells_are_those_of_the_page(name):
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     assert any(cell["outputs"] for cell in code)
+    assert set(re.findall(r"library_version: +([\d.]+)", json.dumps(code))) <= {__version__}
     assert not any(one["output_type"] == "error" for cell in code for one in cell["outputs"])

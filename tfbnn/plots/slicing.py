@@ -170,9 +170,9 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
             x[place], rows[:, place] = codes[np.argmax(counts[column.name])], codes[nearest]
     held = "at their medians" + ", text and flags at their most frequent values" * bool(counts)
     if _outside(ensemble, x[None])[0]:
-        held = "as in the row nearest to their medians, which are far from all rows"
-        away = (seen - median) / np.where(np.ptp(seen, axis=0) > 0, seen.std(axis=0), 1.0)
-        x = rows[np.argmin(np.linalg.norm(away, axis=1))]
+        held = "as in the row nearest to their medians, which are outside the training inputs"
+        steps = (seen - median) / np.where(np.ptp(seen, axis=0) > 0, seen.std(axis=0), 1.0)
+        x = rows[np.argmin(np.linalg.norm(steps, axis=1))]
     return median, x, counts, held
 
 

@@ -131,7 +131,8 @@ class OpenSpec:
         """Return the first candidate network for a user's rows, with the others in `others`."""
         coding = learn_coding(x, "x", missing)
         if coding is None:
-            num_inputs = (*as_rectangle(x, "x", "numbers").shape, 1, 1)[1]
+            shape = as_rectangle(x, "x", "numbers").shape
+            num_inputs = shape[1] if len(shape) > 1 else 1
         else:
             num_inputs = coding.num_inputs
         targets = np.asarray(plain_frame(y, "y"))

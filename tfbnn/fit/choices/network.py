@@ -33,6 +33,7 @@ _SECONDS, _FEWEST_SECONDS = 60.0, 20.0
 # Share of a time limit after which no trial begins. On two free cores nine trials end within a third of 60 s; beside
 # other programs they took all of it, and left no time for a draw.
 _SHARE_OF_LIMIT = 1 / 3
+_LEFT_OUT = "others left out, as a third of the time limit is for comparisons"
 # Least gain in log density per row for Student-t noise. Errors of a brief fit have heavy tails, too, which
 # disappear with more steps: on concrete and airfoil Student-t noise gained .08 and .07 per row in trials,
 # and lost .2 and .06 when sampled.
@@ -71,16 +72,17 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     try:
         with single_threaded_blas():
             best, told = _compare(candidates, part, folds, steps, options)
-            for one in [] if _is_late(options) else infinite:
+            if infinite and _is_late(options):
+                told.append(_LEFT_OUT)
+                infinite = []
+            for one in infinite:
                 other = infinite_trial(one, part, folds)
-                told.append(f"infinite width {other.log_density.mean():.3g}")
+                told.append(_scored("infinite width", other))
                 if _is_better(other, best, _LEAST_OF_INFINITE):
                     best = other
     finally:
         progress.close()
-    if _is_late(options):
-        told.append(f"the comparison reached a third of max_seconds={options.limit:g}")
-    why = f"held-out log density per row {best.log_density.mean():.3g}; {', '.join(told)}"
+    why = f"{_scored('held-out log density per row', best)}; {', '.join(dict.fromkeys(told))}"
     return _chosen(best.spec, why)
 
 
@@ -144,6 +146,10 @@ def _num_steps(sizes: FitSizes, options: FitOptions) -> int:
     return 8 * int(max(_FEWEST_STEPS, share * _NUM_STEPS) // 8)
 
 
+def _scored(name: str, trial: Trial) -> str:
+    return f"{name} {trial.log_density.mean():.3g}"
+
+
 def _is_late(options: FitOptions) -> bool:
     """Return whether too much of a time limit is used for another trial."""
     used = time.perf_counter() - options.began
@@ -161,12 +167,12 @@ def _compare(
 
     def trials_of(specs: list[ModelSpec], steps: int, before: Trial | None = None) -> list[Trial]:
         # Most of the time is spent on compilation, which uses one thread each.
-        def trial(spec: ModelSpec) -> list[Trial]:
-            is_skipped = spec is not specs[0] and _is_late(options)
-            given = rows, folds, steps, options.jit_compile, before
-            return [] if is_skipped else [fit_trial(spec, *given)]
+        def trial(spec: ModelSpec) -> Trial | None:
+            if spec is not specs[0] and _is_late(options):
+                return None
+            return fit_trial(spec, rows, folds, steps, options.jit_compile, before)
 
-        return sum(on_all_cores(trial, specs), [])
+        return [one for one in on_all_cores(trial, specs) if one is not None]
 
     first = candidates[0].likelihood
     trials = trials_of([spec for spec in candidates if spec.likelihood == first], num_steps)
@@ -174,21 +180,17 @@ def _compare(
     # One-standard-error rule (Breiman et al. 1984): with fewer units, starts and chains get further.
     level = [one for one in trials if _gain(one.log_density - best.log_density) > -1.0]
     best = min(level, key=lambda one: sum(one.spec.layer_sizes[1:-1]))
-    told = [f"{_hidden(one.spec)} {one.log_density.mean():.3g}" for one in trials]
-    others = [
-        spec
-        for spec in candidates
-        if spec.likelihood != first and _hidden(spec) == _hidden(best.spec)
-    ]
+    told = [_scored(_hidden(one.spec), one) for one in trials]
+    with_layers = [spec for spec in candidates if _hidden(spec) == _hidden(best.spec)]
+    others = [spec for spec in with_layers if spec.likelihood != first]
     rest: list[Trial] = []
-    if others and not _is_late(
-        options
-    ):  # they continue from the best trial, so that trial is continued as well
+    # They continue from the best trial, so that trial is continued as well.
+    if others and not _is_late(options):
         best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
-        scores = [
-            f"{one.spec.likelihood_name} {one.log_density.mean():.3g}" for one in (best, *rest)
-        ]
+        scores = [_scored(one.spec.likelihood_name, one) for one in (best, *rest)]
         told.append(f"after more steps {', '.join(scores)}")
+    if len(trials) < len({_hidden(spec) for spec in candidates}) or len(rest) < len(others):
+        told.append(_LEFT_OUT)
     found = best
     for other in rest:
         least = _LEAST_OF_TAILS if isinstance(other.spec.likelihood, StudentT) else 0.0

@@ -104,7 +104,9 @@ def test_no_trial_begins_after_a_third_of_a_time_limit(trials):
     spec, choice = chosen(options=late)
     assert [name for name, *_ in trials.tried] == ["50"] and not trials.tried_infinite
     assert spec.layer_sizes == (2, 50, 1)
-    assert choice.why.endswith("50 0.5, the comparison reached a third of max_seconds=60")
+    assert choice.why.endswith(
+        "50 0.5, others left out, as a third of the time limit is for comparisons"
+    )
 
 
 @pytest.mark.parametrize("score, is_taken", [(1.6, True), (1.4, False)])
@@ -144,6 +146,7 @@ def test_infinite_width_is_tried_with_no_more_rows_than_weights(trials, num_rows
     assert len(trials.tried_infinite) == is_tried
 
 
+@pytest.mark.statistics
 @pytest.mark.tensorflow
 def test_the_trial_of_infinite_width_scores_rows_that_it_has_not_seen():
     spec, rows = asked(tfbnn.BayesianMLP(x_transform=None, y_transform=None), y=np.sin(X[:, 0]))
