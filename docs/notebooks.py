@@ -10,6 +10,7 @@ tests/architecture/test_notebooks.py fails if a notebook has other cells.
 import argparse
 import re
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -61,7 +62,7 @@ def _linked(page: Path, text: str, link: str, anchor: str | None) -> str:
     return f"[{text}](../../{target.relative_to(ROOT)}{anchor or ''})"
 
 
-def notebook_of(path: Path, earlier: Path | None = None) -> "nbformat.NotebookNode":
+def notebook_of(path: Path, earlier: Path | None = None) -> Any:
     """Return the notebook of a page with outputs: those of an earlier one with the same code, or by running it.
 
     Raises:
@@ -96,11 +97,11 @@ def main(arguments: list[str] | None = None) -> None:
 
     found = pages()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "names", nargs="*", choices=[*found, []], help="such as tutorials/first_fit"
-    )
+    parser.add_argument("names", nargs="*", metavar="name", help="such as tutorials/first_fit")
     parser.add_argument("--fresh", action="store_true", help="run all of them")
     options = parser.parse_args(arguments)
+    if unknown := set(options.names) - set(found):
+        parser.error(f"no pages {sorted(unknown)}; there are {', '.join(found)}")
     for name in options.names or found:
         path = NOTEBOOKS / f"{name}.ipynb"
         notebook = notebook_of(found[name], None if options.fresh or not path.exists() else path)
