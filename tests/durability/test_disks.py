@@ -31,13 +31,13 @@ def trials(what, count, folder):
 
 
 def test_limit_on_the_size_of_files(tmp_path):
-    assert trials(filling.SIZE_LIMIT, 3, tmp_path) == []
+    assert trials(filling.SIZE_LIMIT, 2, tmp_path) == []
 
 
 def test_full_disk(tmp_path):
     if not filling.may_mount(tmp_path / "probe"):
         pytest.skip("needs the right to mount a small file system")
-    assert trials(filling.FULL_DISK, 3, tmp_path) == []
+    assert trials(filling.FULL_DISK, 2, tmp_path) == []
 
 
 def fail(number):

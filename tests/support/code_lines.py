@@ -4,6 +4,7 @@ python tests/support/code_lines.py prints a table of the rooms of the package.
 """
 
 import ast
+import gc
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,11 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 @cache
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
     """Return all nodes of a module, which is parsed once for all rules about the code."""
-    return tuple(ast.walk(ast.parse(source)))
+    gc.disable()  # which would look at every node again and again, for as long as parsing takes
+    try:
+        return tuple(ast.walk(ast.parse(source)))
+    finally:
+        gc.enable()
 
 
 def num_code_lines(source: str) -> int:

@@ -71,6 +71,11 @@ def peak(folder, monkeypatch, num_rows):
     return most, lines.behind
 
 
+def test_rows_are_written_while_others_are_read(folder, monkeypatch):
+    assert peak(folder, monkeypatch, 1_500)[1] <= 1000
+
+
+@pytest.mark.statistics
 def test_memory_does_not_grow_with_the_length_of_the_input(folder, monkeypatch):
     peak(folder, monkeypatch, 2_000)  # imports, caches
     short, _ = peak(folder, monkeypatch, 2_000)

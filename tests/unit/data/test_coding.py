@@ -229,7 +229,7 @@ def frames(draw):
     return pd.DataFrame({name: pd.Categorical(entries), f"{name}!": np.arange(len(entries)) / 3})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(frames())
 def test_a_code_comes_back_out_of_json_and_gives_the_same_numbers(frame):
     coding = learn_coding(frame, "x")

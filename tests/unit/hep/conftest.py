@@ -1,5 +1,7 @@
 """Two made-up processes, in a folder."""
 
+import shutil
+
 import pytest
 
 from tests.support.cross_sections import made_up_processes
@@ -11,12 +13,19 @@ def processes():
     return made_up_processes()
 
 
-@pytest.fixture
-def folder(tmp_path, processes):
-    write_processes(tmp_path / "gauginos", processes)
-    return tmp_path / "gauginos"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, processes):
+    """What `folder` is a copy of, which nobody may change."""
+    folder = tmp_path_factory.mktemp("written") / "gauginos"
+    write_processes(folder, processes)
+    return folder
 
 
 @pytest.fixture
-def predictor(folder):
-    return CrossSectionPredictor(folder)
+def folder(tmp_path, written):
+    return shutil.copytree(written, tmp_path / "gauginos")
+
+
+@pytest.fixture
+def predictor(written):
+    return CrossSectionPredictor(written)

@@ -318,15 +318,24 @@ def test_slices_through_what_the_rows_cannot_be_say_so():
     assert figure.legends[0].get_title().get_text() == "other inputs at their medians"
 
 
-def test_no_label_is_cut():
+@pytest.fixture(scope="module")
+def long_names():
     names = ("m_chi10_GeV", "m_chi20_GeV", "N11", "N12", "N13", "a_long_name_of_a_column_" * 3)
     named = {"feature_names": names, "provenance": {"target_names": [names[-1]]}}
-    model = noiseless(layer_sizes=(6, 5, 1), prior=[ARD_FIRST, Normal(0.7)], **named)
-    for plot in (plots.plot_slices, plots.plot_relevance):
-        check_labels_are_whole(plot(model))
+    return noiseless(layer_sizes=(6, 5, 1), prior=[ARD_FIRST, Normal(0.7)], **named)
+
+
+@pytest.mark.statistics
+def test_no_label_is_cut(long_names):
     rows, known = make_rows(30, 6, 1), {"noise_scale": np.full(30, 0.1)}
+    for plot in (plots.plot_slices, plots.plot_relevance):
+        check_labels_are_whole(plot(long_names))
     for plot in (plots.plot_truth, plots.plot_pulls, plots.plot_coverage):
-        check_labels_are_whole(plot(model, *rows, **known))
+        check_labels_are_whole(plot(long_names, *rows, **known))
+
+
+def test_no_label_of_a_page_is_cut(long_names):
+    model, rows = long_names, make_rows(30, 6, 1)
     (truth,) = find_truths(model, *rows, np.full((30, 1), 0.1))
     piece = find_slices(model, None, None, None)[0][-1]
     for draw_it, content in (

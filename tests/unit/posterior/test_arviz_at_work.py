@@ -11,13 +11,16 @@ from tests.support.builders import synthetic_ensemble
 from tests.support.predictions import rows_for
 from tfbnn.spec.rows import prepare_rows, row_digests
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # ArviZ tells of its next version
-    az = pytest.importorskip("arviz")
+
+@pytest.fixture(scope="module")
+def az():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ tells of its next version
+        return pytest.importorskip("arviz")
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(az):
     """(ensemble, data, x, y): draws that scatter a little around one network, and its rows."""
     ensemble = synthetic_ensemble(
         (2, 3, 1), num_chains=4, num_results=100, feature_names=("mass", "mix")
@@ -33,7 +36,7 @@ def fitted():
     return ensemble, ensemble.to_arviz(x, y), x, y
 
 
-def test_leave_one_out_is_what_it_should_be(fitted):
+def test_leave_one_out_is_what_it_should_be(az, fitted):
     """Against the harmonic mean of densities, which these calm draws allow."""
     _, data, _, _ = fitted
     found = az.loo(data)
@@ -43,7 +46,7 @@ def test_leave_one_out_is_what_it_should_be(fitted):
     assert float(elpd) == pytest.approx(exact.sum(), abs=0.02)
 
 
-def test_a_summary_shows_scales_as_they_are_and_the_function(fitted):
+def test_a_summary_shows_scales_as_they_are_and_the_function(az, fitted):
     ensemble, data, _, _ = fitted
     table = az.summary(data, var_names=["noise_scale", "f"])
     assert list(table.index[:2]) == ["noise_scale[y]", "f[0]"] and len(table) == 41
@@ -52,7 +55,7 @@ def test_a_summary_shows_scales_as_they_are_and_the_function(fitted):
     assert "r_hat" in table
 
 
-def test_it_goes_to_a_file_and_back(fitted, tmp_path):
+def test_it_goes_to_a_file_and_back(az, fitted, tmp_path):
     _, data, _, _ = fitted
     data.to_netcdf(str(tmp_path / "draws.nc"))
     again = az.from_netcdf(str(tmp_path / "draws.nc"))
@@ -60,7 +63,7 @@ def test_it_goes_to_a_file_and_back(fitted, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The 'phony_dims' kwarg")
-def test_a_model_file_opens_as_it_is(fitted, tmp_path):
+def test_a_model_file_opens_as_it_is(az, fitted, tmp_path):
     """All that it lacks are the names of dimensions, which the fence of the format keeps out."""
     ensemble = fitted[0]
     tfbnn.BayesianMLP.from_ensemble(ensemble).save(tmp_path / "model.h5")

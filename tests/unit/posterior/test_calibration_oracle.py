@@ -1,10 +1,6 @@
 """Calibration against the packages crepes and MAPIE, on the same scores."""
 
 import numpy as np
-from crepes import ConformalPredictiveSystem
-from mapie.conformity_scores import AbsoluteConformityScore
-from mapie.regression import SplitConformalRegressor
-from sklearn.dummy import DummyRegressor
 
 from tests.support.builders import synthetic_ensemble
 from tfbnn import BayesianMLP
@@ -19,6 +15,8 @@ def residuals(count, seed=0):
 
 
 def oracle(residual, stddev, **settings):
+    from crepes import ConformalPredictiveSystem
+
     system = ConformalPredictiveSystem()
     system.fit(residual, sigmas=stddev, **settings)
     return system
@@ -66,6 +64,10 @@ def test_predictions_in_groups_are_those_of_its_mondrian_bins():
 
 def test_central_intervals_are_the_split_conformal_ones_of_mapie():
     """With half of the error allowed on either side; its levels are rounded up by a little."""
+    from mapie.conformity_scores import AbsoluteConformityScore
+    from mapie.regression import SplitConformalRegressor
+    from sklearn.dummy import DummyRegressor
+
     (residual, stddev), row = residuals(199), np.zeros((1, 1))
     scores, ranks = residual / stddev, np.array([2, 5, 16, 40])
     system = SplitConformalRegressor(

@@ -106,7 +106,7 @@ def test_other_rows_are_not_left_out():
 def test_functions_are_drawn_together():
     found = ensemble(num_draws=1)
     (mean, covariance), _ = by_draw(found)[0]
-    drawn = np.array([sampled_outputs(found, NEW, seed)[0, 0] for seed in range(500)])
+    drawn = np.array([sampled_outputs(found, NEW, seed)[0, 0] for seed in range(150)])
     error = np.sqrt(np.diagonal(covariance) / len(drawn))
     assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * error)
     scale = np.sqrt(np.outer(np.diagonal(covariance), np.diagonal(covariance)))

@@ -16,8 +16,6 @@ from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HierarchicalNormal
 from tfbnn.spec.rows import prepare_rows, row_digests
 
-pytest.importorskip("arviz")
-
 ARD = {"prior": [ARD_FIRST, HierarchicalNormal()], "parameterization": "ntk"}
 NAMED = {
     "feature_names": ("mass", "mix"),
@@ -36,6 +34,11 @@ REGRESSIONS = {
     name: CONFIGURATIONS[name]
     for name in ("plain", "two targets", "logarithm", "fixed noise", "Student-t", "heteroscedastic")
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def arviz():
+    return pytest.importorskip("arviz")
 
 
 def rows_of(ensemble, num_rows=12):

@@ -6,9 +6,6 @@ import pytest
 
 pytest.importorskip("skpro")
 
-from skpro.metrics import CRPS
-from skpro.utils import check_estimator
-
 from tfbnn.sklearn import BayesianMLPRegressor
 from tfbnn.sklearn.skpro import BayesianMLPProbaRegressor
 
@@ -18,13 +15,18 @@ X = pd.DataFrame(GENERATOR.normal(size=(40, 2)), columns=["a", "b"]).set_index(n
 Y = pd.DataFrame({"y": X["a"], "z": X["b"] ** 2}, index=X.index)
 
 
+@pytest.mark.statistics
 def test_it_passes_the_checks_of_skpro():
+    from skpro.utils import check_estimator
+
     found = check_estimator(BayesianMLPProbaRegressor, raise_exceptions=False, verbose=False)
     failed = {name: result for name, result in found.items() if result != "PASSED"}
     assert len(found) > 30 and not failed
 
 
 def test_the_distribution_is_that_of_the_model():
+    from skpro.metrics import CRPS
+
     regressor = BayesianMLPProbaRegressor(BayesianMLPRegressor(random_state=1)).fit(X, Y)
     found, d = regressor.predict_proba(X), regressor.regressor_.model_.predict_distribution(X)
     given = Y + 0.1
