@@ -49,17 +49,19 @@ def test_mapie_puts_conformal_intervals_around_it(tiny_regressor):
     assert abs(covered - 0.8) < 4 * np.sqrt(2 * 0.8 * 0.2 / 400)
 
 
-def checks():
-    """Those of scikit-learn, of a network that is given, with all else as it is by default.
+HARDEST = {"readonly_memmap": True, "X_dtype": "float32"}
 
-    By default the hardest runs that asks for good predictions. The others are around a fit, and
-    tests/unit/sklearn/test_checks.py has them of fits that sample nothing.
+
+def checks():
+    """The checks of scikit-learn, for a network with given layers and defaults for all else.
+
+    Only the hardest check of good predictions is not slow. tests/unit/sklearn/test_checks.py runs all of
+    them on fits that sample nothing.
     """
     for estimator in (BayesianMLPRegressor(20), BayesianMLPClassifier(20)):
         for _, check in estimator_checks_generator(estimator):
             name, options = check.func.__name__, check.keywords
-            hardest = options == {"readonly_memmap": True, "X_dtype": "float32"}
-            marks = [] if hardest else [pytest.mark.slow]
+            marks = [] if options == HARDEST else [pytest.mark.slow]
             if name == "check_sample_weight_equivalence_on_dense_data":  # whose rows are shuffled
                 marks.append(pytest.mark.xfail(reason="draws depend on the order of the rows"))
             name = f"{type(estimator).__name__}-{name}-{options or ''}"
@@ -70,3 +72,7 @@ def checks():
 @pytest.mark.parametrize(("estimator", "check"), [*checks()])
 def test_fits_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_scikit_learn_has_the_hardest_check():
+    assert [check.values[1].keywords for check in checks()].count(HARDEST) == 2

@@ -261,6 +261,12 @@ def test_loading_leaves_the_file_as_it_is(saved):
     assert saved.read_bytes() == before and saved.stat().st_mtime_ns == modified
 
 
+def test_arrays_of_a_loaded_model_are_read_only(saved):
+    ensemble = read_model(saved)
+    arrays = ensemble.draws, ensemble.chain_weights, ensemble.sample_stats["lp"]
+    assert not any(array.flags.writeable for array in arrays)
+
+
 @pytest.mark.parametrize("name", ["m.keras", "M.ONNX", "m.pkl"])
 def test_endings_of_other_formats_are_refused(synthetic_ensemble, tmp_path, name):
     model = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble())
