@@ -142,6 +142,11 @@ ENGINE_BUGS = {
         scale_log_prior_with(-1.0),
         checks=HIERARCHY | DENSITY,
     ),
+    "Jacobian of a scale doubled": Bug(
+        "the density of log(s) has the factor s twice",
+        scale_log_prior_with(1.0),
+        checks=HIERARCHY | DENSITY,
+    ),
     "prior variance for standard deviation": Bug(
         "weights have the prior N(0, scale^4)",
         around(potential, "weight_log_prior", variance_for_deviation),

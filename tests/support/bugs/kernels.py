@@ -40,8 +40,16 @@ def no_kinetic_energy(momentums, *_, **__):
     return tf.zeros_like(tf.reduce_sum(momentums[0], axis=-1))
 
 
+def nothing_rejected(momentums, *_, **__):
+    return tf.fill(momentums[0].shape[:1], tf.constant(1e9, momentums[0].dtype))
+
+
 def no_correction(self, here, there, step_size):
     return tf.zeros_like(tf.reduce_sum(here.z, axis=-1))
+
+
+def accept_all(self, here, there, step_size):
+    return tf.fill(here.z.shape[:1], tf.constant(1e9, here.z.dtype))
 
 
 def lopsided(self, here, step_size, seed):
@@ -125,6 +133,15 @@ def one_number_for_all_levels(original):
     return draw_randomness
 
 
+def levels_in_pairs(original):
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        levels = tf.repeat(random.levels[::2], 2, axis=0)
+        return random._replace(levels=levels[: random.levels.shape[0]])
+
+    return draw_randomness
+
+
 def one_coin_for_all_doublings(original):
     def draw_randomness(*arguments):
         random = original(*arguments)
@@ -141,6 +158,14 @@ def second_half_twice(original):
         return draw._replace(numbers=weights)
 
     return either
+
+
+def always_to_the_right(original):
+    def draw_randomness(*arguments):
+        random = original(*arguments)
+        return random._replace(directions=tf.ones_like(random.directions))
+
+    return draw_randomness
 
 
 TREE = {"A tree by recursion": check_tree}
@@ -162,9 +187,19 @@ KERNEL_BUGS = {
         without(LangevinCrankNicolsonProposal, "log_ratio", CrankNicolsonProposal.log_ratio),
         case="pcnl",
     ),
+    "MALA without accept step": Bug(
+        "every proposal is accepted",
+        without(LangevinProposal, "log_ratio", accept_all),
+        case="mala",
+    ),
     "MALA without proposal ratio": Bug(
         "the ratio has the densities only",
         without(LangevinProposal, "log_ratio", no_correction),
+        case="mala",
+    ),
+    "MALA with the proposal ratio upside down": Bug(
+        "q(new | old) / q(old | new) for its inverse",
+        around(LangevinProposal, "log_ratio", lambda right: lambda *a: -right(*a)),
         case="mala",
     ),
     "MALA with variance h^2": Bug(
@@ -183,6 +218,11 @@ KERNEL_BUGS = {
         without(TruncatedProposal, "log_ratio", LangevinProposal.log_ratio),
         case="truncated mala",
     ),
+    "truncation with the mass upside down": Bug(
+        "Z(new) / Z(old) for its inverse",
+        around(TruncatedProposal, "_log_mass", lambda right: lambda *a: -right(*a)),
+        case="truncated mala",
+    ),
     "proposals clipped to the box": Bug(
         "what falls outside is moved to the wall",
         without(TruncatedProposal, "draw", clipped),
@@ -191,6 +231,11 @@ KERNEL_BUGS = {
     "momentum not reversed by a rejection": Bug(
         "a rejected chain goes on in its direction",
         altered(UnderdampedKernel, momentum_not_reversed),
+        case="underdamped",
+    ),
+    "underdamped without accept step": Bug(
+        "every step is accepted",
+        without(underdamped, "accepts", lambda ratio, seed, adjusted: ratio > -1e9),
         case="underdamped",
     ),
     "refreshment that loses energy": Bug(
@@ -207,6 +252,17 @@ KERNEL_BUGS = {
         "the ratio has the densities only",
         without(HMC, "_compute_log_acceptance_correction", no_kinetic_energy),
         case="hmc",
+    ),
+    "HMC without accept step": Bug(
+        "every trajectory is accepted",
+        without(HMC, "_compute_log_acceptance_correction", nothing_rejected),
+        case="hmc",
+    ),
+    "HMC with a full first kick": Bug(
+        "the first half step of the momentum is a whole one",
+        first_kick_times(2.0),
+        case="hmc",
+        seen_by=TRAJECTORY,
     ),
     "asymmetric gradient": Bug(
         "the gradient is 5 % too large in the first kick only",
@@ -243,6 +299,12 @@ KERNEL_BUGS = {
         case="nuts",
         checks=RANDOMNESS,
     ),
+    "NUTS with levels in pairs": Bug(
+        "every second level is decided by the number of the one before",
+        around(nuts, "draw_randomness", levels_in_pairs),
+        case="nuts",
+        checks=RANDOMNESS,
+    ),
     "NUTS with one coin for all doublings": Bug(
         "a trajectory only grows to one side, whichever that is",
         around(nuts, "draw_randomness", one_coin_for_all_doublings),
@@ -254,6 +316,12 @@ KERNEL_BUGS = {
         around(nuts, "_either", second_half_twice),
         case="nuts",
         checks=TREE,
+    ),
+    "NUTS that knows one direction": Bug(
+        "every doubling goes along the momentum",
+        around(nuts, "draw_randomness", always_to_the_right),
+        case="nuts",
+        checks=RANDOMNESS,
     ),
     "NUTS with the gradient of the start": Bug(
         "the next trajectory begins with the force at the old point",

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.support.bugs.bug import Bug
 from tests.support.kernels.cases import CASES
+from tests.support.kernels.checks import MANIFOLD
 from tfbnn.engine.kernels.smmala import ManifoldProposal
 
 __all__ = ["MANIFOLD_BUGS"]
@@ -58,9 +59,8 @@ FAULTS = {
     ),
 }
 
-# Both metrics share the code that is wrong here.
-CASE = "smmala gauss_newton"
 MANIFOLD_BUGS = {
-    f"{CASE}, {what}": Bug(changes, at_step(CASE, step_size, *fault), case=CASE)
+    f"{name}, {what}": Bug(changes, at_step(name, step_size, *fault), case=name)
     for what, (changes, fault, step_size) in FAULTS.items()
+    for name in MANIFOLD
 }

@@ -86,6 +86,11 @@ READOUT_BUGS = {
         scaled_log_det(0.0),
         checks=law("regularised"),
     ),
+    "repriorised, log-det doubled": Bug(
+        "the determinant of the map is counted twice",
+        scaled_log_det(2.0),
+        checks=law("regularised"),
+    ),
     "collapsed, without log-det": Bug(
         "the determinant of the readout's covariance is missing from the marginal density",
         without(

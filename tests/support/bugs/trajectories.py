@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tests.support.bugs.bug import Bug, around
+from tests.support.bugs.bug import Bug, around, without
 from tests.support.kernels.trajectory_checks import (
     check_chees_frozen,
     check_chees_length,
@@ -70,6 +70,11 @@ TRAJECTORY_BUGS = {
     "volume of one dimension too many": Bug(
         "kicks in three dimensions lose the volume of four",
         with_kinetic_energy(lambda kinetic: 1.5 * kinetic),
+        case="microcanonical",
+    ),
+    "microcanonical without accept step": Bug(
+        "every trajectory is accepted",
+        without(microcanonical, "accepts", lambda ratio, seed, adjusted: ratio > -1e9),
         case="microcanonical",
     ),
     "number of steps that follows the state": Bug(
