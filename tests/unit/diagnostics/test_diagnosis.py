@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -187,6 +188,15 @@ def test_a_kernel_of_the_users_own_is_not_told_of_a_step_size_that_it_has_not(ru
     run.stats["step_size"][:] = np.nan
     first = run.diagnose(adapts=False).warnings[0]
     assert first.endswith("Next: smaller steps of your own kernel") and "step_size" not in first
+
+
+@pytest.mark.parametrize(
+    ("still", "word"), [([3], "calibrated predictions"), ([0, 1, 2, 3], "not yet")]
+)
+def test_error_bars_of_chains_that_never_moved_are_no_calibrated_predictions(run, still, word):
+    stand_still(run, still)
+    good = SimpleNamespace(predictions=SimpleNamespace(ok=True))
+    assert replace(run.diagnose(), fit=good).verdict == word
 
 
 def test_a_chain_that_stands_still_comes_before_a_prior(run):

@@ -87,8 +87,7 @@ def choose(
         options = options_of_infinite(spec, options, len(rows.x))
     sizes = sizes_of(spec, len(rows.x), options)
     sizes = sizes._replace(can_cool=is_sampled and sizes.can_cool)
-    pilot = partial(pilot_of, spec, transformed.train)
-    options, choices = settle_options(options, sizes, pilot)
+    options, choices = settle_options(options, sizes, partial(pilot_of, spec, transformed.train))
     options, of_bars = settle_calibration(options, spec, len(rows.x))
     if begun is None:
         choices = (*spec.choices, *choices, *of_bars)

@@ -152,8 +152,7 @@ def _scored(name: str, trial: Trial) -> str:
 
 def _is_late(options: FitOptions) -> bool:
     """Return whether too much of a time limit is used for another trial."""
-    used = time.perf_counter() - options.began
-    return options.limit is not None and used > _SHARE_OF_LIMIT * options.limit
+    return time.perf_counter() - options.began > _SHARE_OF_LIMIT * (options.limit or np.inf)
 
 
 def _compare(
