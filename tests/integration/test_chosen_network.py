@@ -16,6 +16,8 @@ Y = X[:, 0] + 0.1 * GENERATOR.normal(size=40)
 FEW = dict(num_chains=2, num_burnin_steps=20, pretraining=None, effort=0.1, verbose=0)
 FEW |= {"jit_compile": False}
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.fixture(autouse=True, scope="module")
 def narrow():
@@ -59,7 +61,6 @@ def test_it_goes_on_by_either_call_and_is_kept(fitted, tmp_path):
     )
 
 
-@pytest.mark.statistics
 def test_the_command_chooses_the_same(fitted, tmp_path, capsys):
     _, run, _ = fitted
     table, path = tmp_path / "rows.csv", str(tmp_path / "m.h5")
@@ -72,7 +73,6 @@ def test_the_command_chooses_the_same(fitted, tmp_path, capsys):
     assert told["chosen"] == run.choices[0].chosen
 
 
-@pytest.mark.statistics
 def test_an_estimator_chooses_the_same_whatever_the_seed(fitted):
     pytest.importorskip("sklearn")
     from tfbnn.sklearn import BayesianMLPRegressor

@@ -9,6 +9,7 @@ from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.priors import Normal
 
+pytestmark = pytest.mark.statistics
 SPECIES = ("setosa", "versicolor", "virginica")
 
 
@@ -21,7 +22,6 @@ def fit(model, x, y, **settings):
     return model.fit_posterior(x, y, **settings)
 
 
-@pytest.mark.statistics
 def test_logistic_regression_against_quadrature():
     """Posterior means of probabilities on three weights, by a sum over a grid."""
     generator = np.random.default_rng(3)

@@ -79,6 +79,7 @@ def test_fitted_model_in_every_command(fitted, run):
     assert re.search("Diagnosis  +not yet, ", out)
 
 
+@pytest.mark.statistics
 def test_fit_json_strict_with_row_noise(run, folder):
     options = "--noise-column sd --likelihood student_t --noise-scale 0.5 --prior-scale 0.7"
     options += " --kernel mala --target-accept-prob 0.6 --no-pretraining --no-jit-compile --seed 3"

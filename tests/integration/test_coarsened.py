@@ -43,6 +43,7 @@ def test_draws_are_of_the_coarsened_posterior(coarsened):
     assert np.all(np.diag(covariance) > 4.0 * np.diag(closed_form(*linear_rows())[1]))
 
 
+@pytest.mark.statistics
 def test_stored_log_densities_are_those_sampled(coarsened):
     model, _ = coarsened
     draws, rows = model.posterior.draws[:, ::10], linear_rows()
@@ -54,6 +55,7 @@ def test_stored_log_densities_are_those_sampled(coarsened):
     assert terms["log_prior"] == whole["log_prior"]
 
 
+@pytest.mark.statistics
 def test_scores_have_the_noise_as_it_is(coarsened):
     model, run = coarsened
     x, y = linear_rows()

@@ -5,6 +5,7 @@ import pytest
 
 import tfbnn
 from tests.support import keras_models
+from tests.support.marks import statistics_but
 from tfbnn import likelihoods, priors
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.engine.sampling import program
@@ -40,7 +41,7 @@ def first():
     return model
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=statistics_but([], ["second"]))
 def second(first):
     model = build(priors.FromPosterior(first))
     run = model.fit_posterior(*rows(2), kernel=KERNEL, pretraining=SEARCH, **SHORT)
@@ -84,7 +85,6 @@ def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):
     np.testing.assert_allclose(terms - alone, added, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.statistics
 def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
     model, _ = second
     model.save(tmp_path / "model.h5")
@@ -103,7 +103,6 @@ def test_it_is_saved_and_loaded_with_its_prior(first, second, tmp_path):
     assert loaded.posterior.x_pipeline == model.posterior.x_pipeline
 
 
-@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore:The run was stopped")
 def test_a_run_folder_goes_on_to_the_bit(first, second, tmp_path):
     def stop(event):

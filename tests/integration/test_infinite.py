@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 import tfbnn
-from tests.support.infinite import SCALES, model, rows
+from tests.support.infinite import SCALES, ensemble, model, rows
+from tests.support.marks import statistics_but
 from tfbnn.likelihoods import Gaussian, StudentT
 from tfbnn.posterior.process import GivenRows
 from tfbnn.priors import Laplace, Normal
@@ -17,7 +18,7 @@ from tfbnn.priors import Laplace, Normal
 RUN = dict(num_results=40, num_burnin_steps=40, verbose=0, seed=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=statistics_but([], ["fitted"]))
 def fitted():
     x, y = rows(60)
     network = model(activation="tanh", x_transform="standardize", y_transform="standardize")
@@ -35,8 +36,8 @@ def test_a_fit_says_what_it_is(fitted):
     assert "Gaussian" in repr(network)
 
 
-def test_a_file_has_draws_and_rows_and_predicts_the_same(fitted, tmp_path):
-    network, _ = fitted
+def test_a_file_has_draws_and_rows_and_predicts_the_same(tmp_path):
+    network = tfbnn.BayesianMLP.from_ensemble(ensemble(num_draws=40, num_rows=60))
     network.save(tmp_path / "infinite.h5")
     loaded = tfbnn.load(tmp_path / "infinite.h5")
     x, _ = rows(30, seed=3)
@@ -69,19 +70,16 @@ def test_what_holds_of_networks_holds(fitted):
     assert again.spec.architecture_text == "2-inf-1, tanh"
     variables = network.posterior.to_arviz().posterior
     assert variables["dense_1_kernel_scale"].shape == (4, 40, 2)
-    terms = network.log_prob(network.posterior.draws[0, :3], *_as_fitted())
+    x, y = rows(60)
+    terms = network.log_prob(network.posterior.draws[0, :3], x, y[:, 0])
     np.testing.assert_allclose(terms, network.posterior.sample_stats["lp"][0, :3], rtol=1e-9)
 
 
-def _as_fitted():
-    x, y = rows(60)
-    return x, y[:, 0]
-
-
 @pytest.mark.parametrize("wanted", ["to_onnx", "to_savedmodel"])
-def test_exports_are_refused_in_words(fitted, tmp_path, wanted):
+def test_exports_are_refused_in_words(tmp_path, wanted):
+    network = tfbnn.BayesianMLP.from_ensemble(ensemble())
     with pytest.raises(ValueError, match=f"{wanted} needs networks with weights.*predict"):
-        getattr(fitted[0], wanted)(tmp_path / "export")
+        getattr(network, wanted)(tmp_path / "export")
 
 
 REFUSED = {
@@ -109,7 +107,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("case", OPTIONS)
+@pytest.mark.parametrize("case", statistics_but({*OPTIONS} - {"curvature"}, OPTIONS))
 def test_what_a_fit_cannot_do_is_refused(case):
     options, message = OPTIONS[case]
     with pytest.raises(ValueError, match=message):
@@ -129,6 +127,7 @@ def test_theta_is_sampled_on_400_rows_and_all_condition():
     assert spec.places_of_chains(400) is None
 
 
+@pytest.mark.statistics
 def test_wide_networks_have_the_covariance_of_the_limit():
     """Of the layers, that is; tests/unit/spec/test_limit_kernels.py has each activation."""
     name, depth = "relu", 2
@@ -176,6 +175,7 @@ def test_ranks_of_the_truth_among_draws_are_uniform():
         assert stats.chisquare(counts).pvalue > 1e-3 / len(ranks[0])
 
 
+@pytest.mark.statistics
 def test_a_run_goes_on_where_it_was(tmp_path):
     settings = dict(num_chains=2, num_burnin_steps=10, calibrate=False, verbose=0)
     short, long = (model() for _ in range(2))

@@ -8,6 +8,7 @@ import pytest
 from keras import layers
 
 import tfbnn
+from tests.support.builders import make_ensemble, random_statistics
 from tests.support.keras_models import KINDS, RUN
 from tests.support.small_runs import assert_same_draws
 from tfbnn.fit.keras_model import BayesianModel
@@ -19,7 +20,7 @@ from tfbnn.priors import Normal
 pytestmark = pytest.mark.filterwarnings("ignore::tfbnn.exceptions.VerdictWarning")
 
 
-FITTED = ["residual convolutional", "recurrent"]
+FITTED = ["subclassed", "residual convolutional", "recurrent"]
 
 
 def fitted(name, **options):
@@ -37,7 +38,6 @@ def short(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "subclassed",
         *(pytest.param(name, marks=pytest.mark.statistics) for name in FITTED),
         *(
             pytest.param(name, marks=pytest.mark.slow)
@@ -67,20 +67,25 @@ def test_a_fit_goes_on_with_the_same_bits_and_is_kept(name, tmp_path):
     np.testing.assert_array_equal(loaded.predict(flat).stddev, expected.stddev)
     assert loaded.evaluate(x, y)["num_rows"] == len(x)
     assert len(whole.predict_draws(x)) == 20
+    if name == "subclassed":
+        assert "Residual" in run.report()
     if name != "dense":
         assert any("keep their values" in note or "are sampled" in note for note in run.notes)
 
 
 @pytest.fixture(scope="module")
 def small():
-    """(model that tests may weigh and calibrate, run)."""
-    model, run = short("subclassed")
-    return BayesianModel.from_ensemble(model.posterior), run
+    """A model of random networks, which tests may weigh and calibrate."""
+    kind, generator = KINDS["subclassed"], np.random.default_rng(0)
+    spec, (x, y) = kind.model(y_transform="standardize").spec, kind.rows()
+    draws = generator.normal(size=(2, 10, spec.num_parameters)).astype(spec.dtype)
+    fields = dict(statistics=random_statistics((2, 10), generator), vector_target=True)
+    return BayesianModel.from_ensemble(make_ensemble(spec, draws, x, y[:, None], **fields))
 
 
 class TestUse:
     def test_a_draw_is_a_keras_model_of_its_own(self, small):
-        model, x = small[0], KINDS["subclassed"].rows()[0]
+        model, x = small, KINDS["subclassed"].rows()[0]
         ensemble = model.posterior
         network = model.to_keras(7)
         given = network(ensemble.x_pipeline.forward(x).astype("float32")).numpy()[:, 0]
@@ -90,7 +95,7 @@ class TestUse:
             model.to_keras(20)
 
     def test_scores_and_records_are_those_of_any_model(self, small, tmp_path):
-        model, run = small
+        model = small
         x, y = KINDS["subclassed"].rows()
         model.stack_chains(x, y)
         model.calibrate(*KINDS["subclassed"].rows(400))
@@ -105,10 +110,10 @@ class TestUse:
         ahead, behind = (model.predict(x[:2] + step * np.eye(3)[0]).mean for step in (1e-2, -1e-2))
         np.testing.assert_allclose(slope[:, 0], (ahead - behind) / 2e-2, rtol=2e-2, atol=2e-3)
         assert len(model.sample_prior(x, num_results=3).f) == 3
-        assert "Residual" in repr(model) and "Residual" in run.report()
+        assert "Residual" in repr(model)
 
     def test_what_needs_layers_says_so(self, small, tmp_path):
-        model = small[0]
+        model = small
         x, y = KINDS["subclassed"].rows()
         for what, call in {
             "to_onnx": lambda: model.to_onnx(tmp_path / "m.onnx"),
@@ -123,7 +128,7 @@ class TestUse:
         from tfbnn.spec import own_classes
 
         path = tmp_path / "model.h5"
-        small[0].save(path)
+        small.save(path)
         monkeypatch.setattr(own_classes, "_known", {})
         network.built.cache_clear()
         with pytest.raises(tfbnn.ModelFileError, match="Residual.*custom="):
@@ -132,7 +137,7 @@ class TestUse:
 
         x = KINDS["subclassed"].rows()[0]
         loaded = tfbnn.load(path, custom=[Residual])
-        np.testing.assert_array_equal(loaded.predict(x).mean, small[0].predict(x).mean)
+        np.testing.assert_array_equal(loaded.predict(x).mean, small.predict(x).mean)
 
     def test_a_file_of_a_stranger_gets_no_class_that_is_known(self, small, tmp_path, monkeypatch):
         from tfbnn.engine.keras import network
@@ -140,7 +145,7 @@ class TestUse:
         from tfbnn.storage.model.contents import to_arrays
 
         path = tmp_path / "model.h5"
-        small[0].save(path)
+        small.save(path)
         assert tfbnn.load(path).posterior.num_draws == 20
 
         def build(*arguments):
@@ -151,7 +156,7 @@ class TestUse:
         with pytest.raises(tfbnn.ModelFileError, match="Files hold no code: import or define"):
             tfbnn.load(path, untrusted=True)
         # Nor where the process that parses the file is in the hands of its author.
-        arrays = to_arrays(small[0].posterior)
+        arrays = to_arrays(small.posterior)
         monkeypatch.setattr(file, "read_foreign", lambda *_: arrays)
         with pytest.raises(tfbnn.ModelFileError, match="Residual, which untrusted=True"):
             tfbnn.load(path, untrusted=True)
@@ -175,7 +180,7 @@ def test_the_readout_is_collapsed(name):
 @pytest.mark.statistics
 def test_an_earlier_posterior_is_a_prior(small, tmp_path):
     kind = KINDS["subclassed"]
-    earlier = tfbnn.BayesianModel.from_ensemble(small[0].posterior.with_chain_weights([0.5, 0.5]))
+    earlier = tfbnn.BayesianModel.from_ensemble(small.posterior.with_chain_weights([0.5, 0.5]))
     prior = tfbnn.priors.FromPosterior(earlier, *kind.rows())
     model = tfbnn.BayesianModel(kind.make(), prior=prior)
     model.fit_posterior(*kind.rows(30), **{key: RUN[key] for key in RUN if key != "pretraining"})

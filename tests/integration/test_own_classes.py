@@ -147,6 +147,7 @@ def test_a_run_does_not_go_on_with_another_density(model, folder):
         tfbnn.resume(copy, custom=[edited, AsymmetricLaplace], num_results=40, verbose=0)
 
 
+@pytest.mark.statistics
 def test_a_run_is_loaded_and_goes_on(model, folder):
     with pytest.raises(tfbnn.RunFolderError, match=r"custom=\[StudentTPrior\]"):
         tfbnn.load(folder / "run")
@@ -194,6 +195,7 @@ def test_what_is_no_class_of_ones_own_is_refused(folder, model, custom, options,
         tfbnn.load(folder / "model.h5", custom=custom, **options)
 
 
+@pytest.mark.statistics
 def test_exports_do_not_need_the_classes(model, folder):
     onnxruntime = pytest.importorskip("onnxruntime")
     model.to_onnx(folder / "model.onnx")

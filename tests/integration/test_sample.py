@@ -108,6 +108,7 @@ def test_chains_of_a_group_and_groups_have_random_numbers_of_their_own(monkeypat
     assert len(np.unique(samples.draws[:, -1, 0])) == 5
 
 
+@pytest.mark.statistics
 def test_a_function_is_compiled_anew_with_what_it_has_captured():
     place = 0.0
 
@@ -191,6 +192,7 @@ def test_a_run_in_a_folder_goes_on_as_if_nothing_had_been(tmp_path, brief):
     assert finished.draws.tobytes() == brief.draws.tobytes()
 
 
+@pytest.mark.statistics
 def test_a_density_that_is_alike_at_the_starts_alone_is_refused(tmp_path):
     width = tf.Variable(1.0)
 

@@ -1,5 +1,9 @@
 """Sampling through the public API: closed-form posteriors, bits, thinning, stops, user kernels."""
 
+import os
+import signal
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -115,6 +119,16 @@ class TestBits:
         assert not np.any(np.all(short_draws == model.posterior.draws, axis=-1))
 
     @pytest.mark.statistics
+    def test_block_length_does_not_matter(self, monkeypatch):
+        """Under XLA; tests/durability/fits/test_groups.py has any lengths without it."""
+        x, y = linear_rows()
+        expected, found = linear_model(), linear_model()
+        short_fit(expected, x, y)
+        monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+        short_fit(found, x, y)
+        np.testing.assert_array_equal(found.posterior.draws, expected.posterior.draws)
+
+    @pytest.mark.statistics
     def test_chains_have_numbers_of_their_own(self):
         check_chains_have_numbers_of_their_own()
 
@@ -212,17 +226,15 @@ class TestUserKernel:
 
 class TestStops:
     LONG = dict(num_results=20_000, jit_compile=False)
+    ENDS = [*product(["pretraining", "newton", "warmup"], ["callback", "interrupt"])]
 
     @pytest.fixture(autouse=True)
     def short_blocks(self, monkeypatch):
         """Those of a short fit, whose program serves for LONG, too."""
         monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
 
-    @pytest.mark.parametrize("number", STOP_SIGNALS)
+    @pytest.mark.parametrize("number", statistics_but([signal.SIGTERM], STOP_SIGNALS))
     def test_signals_keep_the_draws(self, number):
-        import os
-        import signal
-
         before = signal.getsignal(number)
 
         def callback(event):
@@ -260,12 +272,11 @@ class TestStops:
 
         settings = tfbnn.Pretraining(epochs=5, batch_size=None, newton_iterations=5)
         model, options = linear_model(), dict(callbacks=[callback], jit_compile=False)
-        with pytest.warns(UserWarning, match="before its first draw; the model has the networks"):
+        with pytest.warns(UserWarning, match="before its first draw; the model holds optimised"):
             run = short_fit(model, *linear_rows(), pretraining=settings, **options)
         assert phases == ["pretraining"] and run.num_results == 0
 
-    @pytest.mark.parametrize("phase", ["pretraining", "newton", "warmup"])
-    @pytest.mark.parametrize("ends", ["callback", "interrupt"])
+    @pytest.mark.parametrize(("phase", "ends"), statistics_but(ENDS[::3], ENDS))
     def test_a_stop_before_the_first_draw_leaves_the_pretrained_networks(
         self, tmp_path, phase, ends
     ):

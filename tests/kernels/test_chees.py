@@ -124,6 +124,7 @@ class TestChainsTogether:
         first = ChEESHMC().first_step_size(np.array([0.3, 0.2, 0.7], np.float32), 10)
         np.testing.assert_array_equal(first, np.full(3, 0.2, np.float32))
 
+    @pytest.mark.statistics
     def test_a_run_shares_program_step_size_length_and_coordinates(self, groups):
         model = linear_model()
         options = dict(kernel=ChEESHMC(), num_chains=3, num_burnin_steps=100, jit_compile=False)

@@ -12,20 +12,25 @@ from scipy import stats
 from tests.support.kernels.cases import CASES, HIERARCHICAL, advance, build, record, target_of
 from tests.support.kernels.checks import GRADIENT_FREE, checks_of
 from tests.support.kernels.invariance import ALARM, NUM_DRAWS, WINDOW, joint_p, smallest_p
+from tests.support.marks import statistics_but
 from tfbnn.engine.kernels import underdamped
 from tfbnn.kernels import MALA, UnderdampedLangevin
 
 tf.get_logger().setLevel("ERROR")  # every case traces the same function of the helper anew
 
-CHECKS = [(name, what) for name in CASES for what in checks_of(name)]
+# Of the others every transition is slow to trace.
+QUICK = [name for name in CASES if name not in ("truncated mala", "smmala softabs")]
+QUICK_CHECKS, CHECKS = (
+    [(name, w) for name in some for w in checks_of(name)] for some in (QUICK, CASES)
+)
 
 
-@pytest.mark.parametrize("name, what", CHECKS)
+@pytest.mark.parametrize("name, what", statistics_but(QUICK_CHECKS, CHECKS))
 def test_layer_a(name, what):
     checks_of(name)[what](name)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", statistics_but(QUICK, CASES))
 def test_statistics_are_complete(name):
     settings = CASES[name].settings
     found = settings.statistics(record(name)[3].after)
@@ -46,7 +51,7 @@ def test_statistics_are_complete(name):
     ],
 )
 @pytest.mark.parametrize("count", [NUM_DRAWS, pytest.param(20_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", statistics_but(["hmc", "mala"], CASES))
 def test_layer_b(name, count, test):
     """Transitions from exact draws leave exact draws; false alarms at most once in 1e5 seeds."""
     smallest, acceptance = test(CASES[name], count)

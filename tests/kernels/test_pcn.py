@@ -38,7 +38,7 @@ def prior_target(width, prior, dtype="float32"):
 
 
 class TestUnderThePrior:
-    @pytest.mark.parametrize("kernel", [PCN, PCNL])
+    @pytest.mark.parametrize("kernel", statistics_but([PCNL], [PCN, PCNL]))
     def test_everything_is_accepted_at_any_width(self, kernel):
         """66 000 weights in float32: the log ratio is rounding, and takes no 1e-3 of proposals."""
         target, start = prior_target(256, Normal(0.3))
@@ -90,7 +90,8 @@ class TestFits:
             < 0.1
         )
 
-    @pytest.mark.parametrize("kernel", statistics_but([PCN], [PCN, PCNL]))
+    @pytest.mark.statistics
+    @pytest.mark.parametrize("kernel", [PCN, PCNL])
     def test_a_repriorised_line_is_drawn_exactly(self, kernel):
         """All is readout, and N(0, I): draws are independent; false alarms in 3e-5 of seeds."""
         x, y = linear_rows()

@@ -18,12 +18,7 @@ from tests.support.kernels.ladder_checks import (
     sweep_p_value,
 )
 from tests.support.kernels.ladders import Conjugate, TwoModes, advance, make_target
-from tests.support.linear import (
-    conjugate_evidence,
-    linear_model,
-    linear_rows,
-    short_fit,
-)
+from tests.support.linear import conjugate_evidence, linear_model, linear_rows, short_fit
 from tests.support.specs import build, random_rows
 from tfbnn.cli.app import main
 from tfbnn.engine.basis.adaptation import find_initial_step_size
@@ -36,12 +31,7 @@ from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.engine.running import driver
 from tfbnn.engine.sampling import program
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.kernels import (
-    HMC,
-    MALA,
-    PowerPosterior,
-    UnderdampedLangevin,
-)
+from tfbnn.kernels import HMC, MALA, PowerPosterior, UnderdampedLangevin
 from tfbnn.run.config import Starts
 from tfbnn.run.evidence import log_evidence, swap_acceptance
 from tfbnn.run.progress import Notifier
@@ -289,6 +279,7 @@ def xor_fit(tmp_path_factory):
     return model, run, path
 
 
+@pytest.mark.statistics
 class TestRuns:
     def test_keeps_and_reports_the_last_rung(self, xor_fit):
         model, run, _ = xor_fit
@@ -300,6 +291,10 @@ class TestRuns:
         # Ten rungs, a gradient for the move and one after the power_posterior.
         assert run.num_gradients["sampling"].tolist() == [200 * 10 * 2] * 2
         assert np.isnan(kept["energy"]).all()
+
+    def test_draws_do_not_depend_on_other_chains(self, xor_fit):
+        again, _ = fit_xor(num_chains=1, **XOR_RUN)
+        np.testing.assert_array_equal(again.posterior.draws[0], xor_fit[0].posterior.draws[0])
 
     def test_reports(self, xor_fit, capsys):
         _, run, path = xor_fit
@@ -320,13 +315,11 @@ class TestRuns:
         assert main(["info", str(path)]) == 0
         assert f"stepping_stone value {stones.value:.6g}" in capsys.readouterr().out
 
-    @pytest.mark.statistics
     def test_other_kernels_have_no_evidence(self):
         run = short_fit(linear_model(), *linear_rows(), jit_compile=False)
         assert run.log_evidence is None and run.to_dict()["log_evidence"] is None
         assert "Evidence" not in run.report()
 
-    @pytest.mark.statistics
     def test_from_the_command_line(self, tmp_path, capsys):
         table = tmp_path / "rows.csv"
         x, y = linear_rows()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import tfbnn
+from tests.support.builders import random_statistics
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.posterior.ensemble import Ensemble
@@ -52,7 +53,7 @@ def ensemble(num_draws=3, num_rows=25, **settings):
         x_pipeline=Pipeline(),
         y_pipeline=Pipeline(),
         draws=draws,
-        sample_stats={"lp": np.zeros((2, num_draws))},
+        sample_stats=random_statistics((2, num_draws), np.random.default_rng(3)),
         chain_weights=np.full(2, 0.5),
         x_reference=x,
         training_inputs=summarise_inputs(x),

@@ -29,10 +29,8 @@ SETTINGS = {
 PRIOR_OF = {"truncated_mala": "uniform"}
 FAMILIES = {"normal": priors.Normal(1.0), "uniform": priors.Uniform(-2.0, 2.0)}
 LIMIT = 4.0
-# Those that tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
-HERE_ALONE = ["nuts", "power_posterior", "collapsed"]
-HERE_ALONE += ["truncated_mala"]
-HERE = ["hmc", *HERE_ALONE]
+# HMC, and those that tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
+HERE = ["hmc", "nuts", "power_posterior", "collapsed", "truncated_mala"]
 
 
 def settings_of(name):
@@ -87,8 +85,7 @@ def largest_deviation(f, truth):
 @pytest.mark.parametrize(
     "name",
     [
-        "hmc",
-        *(pytest.param(name, marks=pytest.mark.statistics) for name in HERE_ALONE),
+        *(pytest.param(name, marks=pytest.mark.statistics) for name in HERE),
         *(pytest.param(name, marks=pytest.mark.slow) for name in available() if name not in HERE),
     ],
 )

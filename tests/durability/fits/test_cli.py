@@ -89,6 +89,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(run, folder, begun, stopped, w
     assert code == 3 and "2 chains x 50 kept" in out
 
 
+@pytest.mark.statistics
 def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, whole, monkeypatch):
     """With the draws of a run that keeps none, whether it is stopped or not."""
     assert not (folder / "whole.h5.run").exists()
@@ -120,6 +121,7 @@ def test_commands_take_a_run_folder_for_a_model_file(run, stopped):
         assert err.startswith("Warning: The run was stopped early") and err.count("\n") == 1
 
 
+@pytest.mark.statistics
 def test_a_stop_during_pretraining_saves_its_networks_and_the_same_command_begins_anew(
     run, folder, monkeypatch, tmp_path
 ):

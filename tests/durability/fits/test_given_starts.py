@@ -8,7 +8,7 @@ from tests.support.small_runs import BRIEF, X, Y, assert_same_draws, small_fit, 
 from tfbnn.exceptions import RunFolderError
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
+    "ignore::tfbnn.ConvergenceWarning", "ignore:The run (was stopped|ended before)"
 )
 THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
 GIVEN = BRIEF | {"pretraining": "auto", "initial_state": THETA}
@@ -59,6 +59,7 @@ def test_it_does_not_go_on_from_other_starts(tmp_path):
             small_fit(**changed, output=tmp_path / "run", resume=True)
 
 
+@pytest.mark.statistics
 def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path):
     """By its folder, and by the same call with more draws."""
     options = BRIEF | dict(pretraining=None, initial_state=0.5, output=tmp_path / "run")
@@ -74,17 +75,13 @@ def test_a_number_is_the_same_start_when_the_run_goes_on(tmp_path):
 
 def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
     model = small_model()
-    model.fit_posterior(
-        X,
-        Y,
-        **GIVEN,
-        until=tfbnn.Until(max_seconds=1e-3),
-    )
+    model.fit_posterior(X, Y, **GIVEN, until=tfbnn.Until(max_seconds=1e-3))
     with pytest.warns(UserWarning, match="where the chains started: max_seconds"):
         posterior = model.posterior
     np.testing.assert_array_equal(posterior.draws[:, 0], THETA)
 
 
+@pytest.mark.statistics
 def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
     """Those of rows elsewhere, which its folder holds."""
     model, data = small_model(), (X + 1.0, 3.0 * Y)

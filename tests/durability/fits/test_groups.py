@@ -25,15 +25,7 @@ from tfbnn.engine.sampling.program import make_program
 from tfbnn.engine.sampling.work import Work
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.exceptions import RunFolderError
-from tfbnn.kernels import (
-    HMC,
-    NUTS,
-    SMMALA,
-    ChEESHMC,
-    Microcanonical,
-    PowerPosterior,
-    Repriorised,
-)
+from tfbnn.kernels import HMC, NUTS, SMMALA, ChEESHMC, Microcanonical, PowerPosterior, Repriorised
 from tfbnn.run.counters import Counters
 from tfbnn.run.plan import make_plan
 
@@ -52,7 +44,6 @@ BLOCK = 5
 WITH_XLA = [("hmc", True)]
 # Those of one proposal and one step of acceptance have one state.
 ALIKE = {"hmc", "mala", "pcn", "pcnl"}
-KEPT = [("power_posterior", False)]
 
 
 class Draws:
@@ -125,11 +116,9 @@ def assert_goes_on(snapshots, index, whole, fresh):
         np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
-    "name, jit_compile",
-    statistics_but(
-        KEPT, [*WITH_XLA, *((name, False) for name in available() if name not in ALIKE)]
-    ),
+    "name, jit_compile", [*WITH_XLA, *((name, False) for name in available() if name not in ALIKE)]
 )
 def test_every_kernel_goes_on_bitwise(name, jit_compile):
     """From within the window of warm-up that renews the preconditioner, and from sampling.

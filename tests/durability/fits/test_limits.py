@@ -23,10 +23,7 @@ pytestmark = [
 ]
 
 LIMITED = RUN | dict(
-    jit_compile=False,
-    seed=3,
-    num_results=60,
-    until=tfbnn.Until(ess=10_000, max_seconds=600),
+    jit_compile=False, seed=3, num_results=60, until=tfbnn.Until(ess=10_000, max_seconds=600)
 )
 
 
@@ -70,6 +67,7 @@ def test_a_warmup_that_is_cut_short_is_followed_by_draws(whole):
     assert np.isfinite(model.posterior.draws).all() and model.posterior.draws.std() > 0
 
 
+@pytest.mark.statistics
 def test_a_run_goes_on_with_the_warmup_that_was_cut(
     tmp_path, whole, no_time_to_warm_up, monkeypatch
 ):
@@ -134,11 +132,19 @@ def test_the_plan_is_stored_and_a_resume_repeats_it(tmp_path, monkeypatch):
     assert_same_draws(by_arguments, resumed)
 
 
+MEASURED = (
+    tfbnn.BayesianMLP([2, 3, 1], y_transform=None).spec,
+    NetworkRows(X[:10], Y[:10, None], None),
+    FitOptions(kernel=tfbnn.kernels.HMC(), num_chains=6, jit_compile=False),
+)
+
+
+@pytest.mark.statistics
+def test_a_gradient_takes_time():
+    assert by_clock.measured_seconds(*MEASURED) > 0
+
+
 def test_seconds_of_all_chains_are_those_of_a_chain_by_the_turns_that_cores_take(monkeypatch):
-    spec = tfbnn.BayesianMLP([2, 3, 1], y_transform=None).spec
-    options = FitOptions(kernel=tfbnn.kernels.HMC(), num_chains=6, jit_compile=False)
-    rows = NetworkRows(X[:10], Y[:10, None], None)
-    assert by_clock.measured_seconds(spec, rows, options) > 0
     measured = []
 
     def seconds_per_gradient(potential, theta, data, num_threads, jit_compile):
@@ -147,7 +153,7 @@ def test_seconds_of_all_chains_are_those_of_a_chain_by_the_turns_that_cores_take
 
     monkeypatch.setattr(by_clock, "seconds_per_gradient", seconds_per_gradient)
     monkeypatch.setattr(by_clock, "num_cores", lambda: 2)
-    assert by_clock.measured_seconds(spec, rows, options) == 3 * 0.5
+    assert by_clock.measured_seconds(*MEASURED) == 3 * 0.5
     assert measured == [(1, 2)]
 
 

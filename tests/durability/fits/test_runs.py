@@ -10,6 +10,7 @@ import pytest
 
 import tfbnn
 from tests.support import small_runs
+from tests.support.marks import statistics_but
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.engine.running.advance import advance_group
 from tfbnn.engine.sampling.chain_group import ChainGroup
@@ -19,7 +20,7 @@ from tfbnn.kernels import HMC, RandomWalkMetropolis
 from tfbnn.storage.run.folder import RunFolder
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"
+    "ignore::tfbnn.ConvergenceWarning", "ignore:The run (was stopped|ended before)"
 )
 
 # Without XLA, whose programs go on bitwise in test_groups.py and in the tests of processes.
@@ -120,10 +121,9 @@ def test_a_run_is_held_against_its_rows_while_it_goes_on_and_after(folder, whole
     )
 
 
-# Resuming.
-
-
-@pytest.mark.parametrize("phase, count", [("warmup", 2), ("sampling", 3)])
+@pytest.mark.parametrize(
+    "phase, count", statistics_but([("warmup", 2)], [("warmup", 2), ("sampling", 3)])
+)
 def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
     stopped, run = small_fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
     assert run.num_results < 40
@@ -338,6 +338,7 @@ def test_another_environment_is_refused(folder, monkeypatch, entry, words):
             go_on()
 
 
+@pytest.mark.statistics
 def test_labels_of_another_name_are_refused(tmp_path):
     model = tfbnn.BayesianMLP(
         [2, 1], prior=tfbnn.priors.Normal(1.0), likelihood=tfbnn.likelihoods.Bernoulli()
@@ -387,10 +388,7 @@ def test_groups_are_cut_to_what_all_have(folder):
     assert tfbnn.load(folder)._ensemble.num_results == 40
 
 
-# Failures and signals.
-
-
-@pytest.mark.parametrize("to_folder", [False, True])
+@pytest.mark.parametrize("to_folder", statistics_but([True], [False, True]))
 def test_a_chain_that_fails_does_not_take_the_others_with_it(
     tmp_path, whole, monkeypatch, to_folder
 ):
@@ -432,6 +430,7 @@ def test_an_interrupt_commits_and_keeps_the_draws(tmp_path, whole):
     assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], whole[0])
 
 
+@pytest.mark.statistics
 def test_a_chain_that_fails_while_an_interrupt_is_handled_keeps_its_last_commit(
     tmp_path, whole, monkeypatch
 ):
@@ -484,6 +483,7 @@ def test_a_chain_that_accepts_nothing_is_named_however_close_it_came(monkeypatch
     assert events[-1]["standing_still"] == [0, 1]
 
 
+@pytest.mark.statistics
 def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
     events = []

@@ -89,7 +89,7 @@ def test_matrix_free_forms_agree_with_the_matrix(name, with_row_noise):
 
 
 @pytest.mark.parametrize(
-    "name, with_row_noise", statistics_but(FEW, [*FEW, ("hierarchical_ntk", False), *MORE[:2]])
+    "name, with_row_noise", statistics_but(FEW[1:2], [*FEW, ("hierarchical_ntk", False), *MORE[:2]])
 )
 def test_the_bend_is_that_of_the_outputs_along_the_step(name, with_row_noise):
     """Against autodiff; and a step twice as long has four times the bend."""
@@ -112,8 +112,7 @@ def test_the_bend_is_that_of_the_outputs_along_the_step(name, with_row_noise):
 
 
 @pytest.mark.parametrize(
-    "name",
-    statistics_but(["ard_ntk", "categorical_ntk"], ["hierarchical", "ard_ntk", "categorical_ntk"]),
+    "name", statistics_but(["ard_ntk"], ["hierarchical", "ard_ntk", "categorical_ntk"])
 )
 def test_matrices_inside_programs_are_the_same(name):
     spec, data, theta = setting(name)

@@ -72,7 +72,7 @@ def theta_of(spec, model):
 
 
 @pytest.mark.parametrize("name", statistics_but(CHEAP, KERAS_ONLY))
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", statistics_but(["float32"], ["float32", "float64"]))
 def test_it_gives_what_the_model_gives(name, dtype):
     kind = KINDS[name]
     model, spec = kind.make(), kind.model(prior=Normal(1.0), dtype=dtype).spec
@@ -128,6 +128,7 @@ def test_derivatives_of_rows_are_those_of_a_tape(name):
     np.testing.assert_allclose(found, tf.transpose(slopes, [0, 2, 1]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.statistics
 def test_tensorflow_logs_nothing_of_the_derivatives_of_convolutions():
     spec = spec_of(layers.Conv2D(2, 2), layers.Flatten(), layers.Dense(1), shape=(3, 3, 1))
     with tensorflow_log() as records:
@@ -180,6 +181,7 @@ def test_without_a_linear_last_layer_there_is_no_readout():
     assert tfbnn.BayesianModel(frozen).spec.readout is None
 
 
+@pytest.mark.statistics
 def test_a_layer_in_a_model_of_its_own_is_what_it_is_without():
     """The head of a network whose base is given; scales and shifts; units that a kernel adds up."""
     base = stacked(layers.Dense(4, "tanh"), shape=(6,))

@@ -98,6 +98,7 @@ def test_log_evidence_of_a_linear_model_is_that_in_closed_form():
     np.testing.assert_allclose(population.log_evidence, truth, atol=1.5)
 
 
+@pytest.mark.statistics
 def test_particles_end_in_the_posterior():
     found = starts(KNOWN, CURVE, num_chains=8)
     assert found.theta.shape == (8, KNOWN.num_parameters)
@@ -199,6 +200,7 @@ def test_a_model_without_independent_draws_is_refused():
         starts(KNOWN.after(kept), CURVE)
 
 
+@pytest.mark.statistics
 def test_a_search_cools_in_place_of_adam_and_polishes_what_gains():
     table = NetworkRows(X2, CURVE, None)
     spec = plain_spec([2, 3, 1], prior=Normal(1.0), likelihood=Gaussian(0.05))

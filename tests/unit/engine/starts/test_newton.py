@@ -36,7 +36,7 @@ def problem(weights=None, seed=27):
 
 
 @pytest.mark.parametrize(
-    "name", statistics_but(["hierarchical_ntk"], ["gaussian_learned", "hierarchical_ntk"])
+    "name", statistics_but(["gaussian_learned"], ["gaussian_learned", "hierarchical_ntk"])
 )
 def test_approaches_a_stationary_point_of_the_weights(name):
     """The gradient, in units of the curvature, shrinks at least twentyfold."""
@@ -70,6 +70,7 @@ def test_noise_scale_survives_more_parameters_than_rows(wide):
     assert 1e-3 < np.exp(result.theta[-1]) < 0.5
 
 
+@pytest.mark.statistics
 def test_accelerated_steps_follow_a_ravine(monkeypatch):
     """On rows next to no noise, from a draw of the prior, they are hundreds of nats ahead of plain ones."""
     spec = plain_spec([2, 8, 8, 1], prior=tfbnn.priors.Normal(1.0))
@@ -99,7 +100,7 @@ def test_a_step_that_cannot_be_computed_ends_the_polish(monkeypatch):
     assert 3 <= len(states) < 10 and np.isfinite(states[-1].theta).all()
 
 
-@pytest.mark.parametrize("weight", [1.0, 1e8])
+@pytest.mark.parametrize("weight", statistics_but([1e8], [1.0, 1e8]))
 def test_a_step_uphill_is_found_however_stiff_the_curvature(weight):
     """Of as many rows: damping that is little beside their curvature leaves a step as long as it was."""
     spec, theta, data = problem(np.full(80, weight))
