@@ -203,6 +203,7 @@ def test_one_transition_is_always_made():
     assert group.counters.transition == 2
 
 
+@pytest.mark.statistics
 def test_rows_that_move_together_count_once():
     """For the time that a block takes; the counters have the gradients of all rungs."""
     (group,) = make_groups("power_posterior", 1, jit_compile=False)

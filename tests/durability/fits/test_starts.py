@@ -36,10 +36,10 @@ def whole():
     return small_fit(**OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("phase", "resume"),
-    statistics_but([("newton", True)], [("pretraining", False), ("newton", True)]),
-)
+STOPS = [("newton", True), ("pretraining", False)]
+
+
+@pytest.mark.parametrize(("phase", "resume"), statistics_but(STOPS[:1], STOPS))
 def test_a_stopped_search_begins_again(tmp_path, whole, phase, resume):
     """Also where an earlier release has left how far its search was.
 
