@@ -81,6 +81,21 @@ def test_a_run_goes_on_with_the_warmup_that_was_cut(
     assert_same_draws(model, whole[0])
 
 
+def test_a_warmup_without_time_for_a_draw_goes_on_when_the_run_does(tmp_path, monkeypatch):
+    def none_left(self, left=None):
+        self.max_seconds = 0.0
+        return 0.0
+
+    monkeypatch.setattr(Deadline, "for_warmup", none_left)
+    folder = tmp_path / "run"
+    with pytest.warns(UserWarning, match="before its first draw"):
+        assert fit(output=folder)[1].num_results == 0
+    monkeypatch.undo()
+    model, run = tfbnn.resume(folder, verbose=0)
+    assert run.num_results == 60 and run.num_burnin_steps == RUN["num_burnin_steps"]
+    assert_same_draws(model, fit()[0])
+
+
 def test_without_time_for_a_draw_a_model_refuses_to_predict_and_the_same_call_ends(
     tmp_path, monkeypatch
 ):

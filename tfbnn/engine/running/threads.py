@@ -68,7 +68,8 @@ class Threads(Executor):
             self.pauses_at = time.perf_counter() + self._deadline.for_warmup()
         stops = self.go_to(0, notify)
         self.pauses_at = math.inf
-        if not stops and self.warms_up():
+        # Without time for a draw, warm-up is left as it is, for a resumed run to go on with.
+        if not stops and self.warms_up() and not (stops := self._deadline.is_over()):
             self._cut_warmup()
             for group in self.healthy:
                 self._groups[group].sink.commit(self._groups[group])
