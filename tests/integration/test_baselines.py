@@ -79,6 +79,7 @@ def test_laplace_predicts_what_a_linear_posterior_does(exact):
     np.testing.assert_allclose(noisy, np.hypot(found.stddev, NOISE), rtol=1e-6)
 
 
+@pytest.mark.statistics
 def test_laplace_draws_the_noise_scale_by_its_information():
     model, _ = shared("fit_laplace")
     ensemble = model._ensemble

@@ -40,6 +40,7 @@ def test_rows_of_the_fit_left_out_calibrate(fitted):
     assert abs(coverage[1] - 0.683) < 0.13 and abs(coverage[2] - 0.954) < 0.05
 
 
+@pytest.mark.statistics
 def test_in_memory_and_from_the_folder_it_is_the_same(fitted):
     model, folder = fitted
     records = [one.calibrate(method="loo") for one in (model, tfbnn.load(folder))]

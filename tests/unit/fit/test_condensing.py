@@ -95,6 +95,7 @@ def test_all_rows_are_kept_where_there_is_room():
     assert_the_likelihood(after, spec, *batches, rtol=1e-12)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "likelihood", [likelihoods.Gaussian("learned"), likelihoods.StudentT(5.0)], ids=type
 )
@@ -113,6 +114,7 @@ def test_other_networks_are_told_apart_as_by_all_rows(likelihood):
     assert np.std(found - exact) < 0.1 * np.std(exact)
 
 
+@pytest.mark.statistics
 def test_noise_that_is_known_row_by_row_is_kept():
     """Over two orders of magnitude, so that few rows say most; beside rows without it."""
     spec = plain_spec([3, 2], dtype="float64", **KNOWN)
@@ -120,6 +122,7 @@ def test_noise_that_is_known_row_by_row_is_kept():
     assert_the_likelihood(after_all(spec, *batches), spec, *batches)
 
 
+@pytest.mark.statistics
 def test_a_powered_likelihood_stays_one():
     spec = replace(plain_spec([3, 2], dtype="float64", **KNOWN), likelihood_power=0.25)
     batches = make_rows(400), make_rows(200, seed=2)

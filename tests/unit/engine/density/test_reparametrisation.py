@@ -232,6 +232,7 @@ def leapfrog_acceptance(target, z, momentum, step, num_steps):
     return np.exp(np.minimum(change.numpy().astype(np.float64), 0.0))
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("collapse", statistics_but([True], [False, True]))
 def test_float32_loses_no_acceptance_to_rounding(collapse):
     """The same trajectories in float32 and float64: mean acceptance within 0.02."""
