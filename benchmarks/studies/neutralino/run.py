@@ -162,14 +162,14 @@ def measure(name, row, seed):
 
 def score(model, test):
     """Scores on the test rows under the chain weights that the model has now."""
-    from tfbnn.plots.page.sections import pulls
     from tfbnn.posterior.checks import checked_rows
+    from tfbnn.posterior.metrics import row_scores
 
     x, y = test
     scores = model.evaluate(x, y)
     relative = np.abs(model.predict(x).mean / y - 1.0)
     rows, transformed = checked_rows(model.posterior, x, y, None, "pulls")
-    pull = pulls(model.posterior, rows.y, transformed)
+    pull = row_scores(model.posterior, rows.y, transformed).pull
     names = ("rmse_log10", "r2_log10", "r2", "log_predictive_density_transformed", "pull_width")
     return {name: scores[name] for name in names} | {
         "coverage": [scores["coverage"][k] for k in (1, 2, 3)],
