@@ -107,12 +107,14 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
         )
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
     small, stuck = np.flatnonzero(still & accepted), np.flatnonzero(still & ~accepted)
+    # If none moved, there are a few networks and no draws, whatever their error bars.
+    severity = Severity.DRAWS if still.all() else Severity.MEANS
     if small.size:
         yield Problem(
             f"{named('Chain', small)} never moved though {percent(sampled.acceptance[small].mean())} "
             "of the proposals were accepted: the step is too small",
             other_step(sampled, "larger"),
-            Severity.MEANS,
+            severity,
             why="Steps below the resolution of the numbers leave every weight as it is, and such "
             "proposals are always accepted. With a fixed step size a diagonal preconditioner makes "
             "small steps smaller still: it scales the weights by how far they came.",
@@ -121,7 +123,7 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
         yield Problem(
             f"{named('Chain', stuck)} never moved: no proposal was accepted, the step is too large",
             other_step(sampled, "smaller"),
-            Severity.MEANS,
+            severity,
             why="All their draws are the same point.",
         )
     if not sampled.is_adjusted:

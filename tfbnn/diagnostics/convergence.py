@@ -97,7 +97,7 @@ def _problems(of_chains: Sequence[Problem], fit: FitCheck | None) -> tuple[Probl
     # An effect that is no worse than the misfits follows from them.
     effects = _about(About.MODEL, find_effects(fit) if fit else ())
     effects = [one for one in effects if not spoiled or one.severity > spoiled]
-    if verdict_of(causes) == Severity.MEANS:  # nothing is known of chains that do not move
+    if verdict_of(causes) >= Severity.MEANS:  # nothing is known of chains that do not move
         misfits, chains, effects = map(_advised_above, (misfits, chains, effects))
     elif spoiled == Severity.MEANS:  # more draws of such a model are of no use
         chains = _advised_above(chains)

@@ -109,10 +109,7 @@ class Diagnosis:
         """The verdict on the draws: one of `tfbnn.diagnostics.verdict.VERDICTS`."""
         of_model = [one for one in self.problems if one.about == About.MODEL]
         of_chains = [one for one in self.problems if one.about != About.MODEL]
-        # Chains of which none has moved are a few networks, whatever their error bars.
-        stuck = self.rhat_function.size and np.isinf(self.rhat_function).all()
-        ok = None if stuck else self.predictions.ok
-        return verdict_on(verdict_of(of_chains), verdict_of(of_model), ok)
+        return verdict_on(verdict_of(of_chains), verdict_of(of_model), self.predictions.ok)
 
     @property
     def headline(self) -> str:

@@ -15,11 +15,12 @@ from tfbnn.diagnostics.wording import wrapped
 
 
 class Severity(IntEnum):
-    """Severity of a problem: it makes nothing, the error bars, or means and error bars unusable."""
+    """Severity of a problem: it makes nothing, the error bars, means and error bars, or all unusable."""
 
     NOTHING = 0
     ERROR_BARS = 1
     MEANS = 2
+    DRAWS = 3
 
 
 class About(Enum):

@@ -244,6 +244,6 @@ def verdict_on(chains: Severity, model: Severity, predictions_ok: bool | None) -
     worst = max(chains, model, error_bars)
     if worst == Severity.NOTHING:
         return USABLE
-    if predictions_ok and model != Severity.MEANS:
+    if predictions_ok and model != Severity.MEANS and chains != Severity.DRAWS:
         return CALIBRATED
     return FOR_MEANS if worst == Severity.ERROR_BARS else NOT_YET

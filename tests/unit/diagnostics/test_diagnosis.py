@@ -191,10 +191,18 @@ def test_a_kernel_of_the_users_own_is_not_told_of_a_step_size_that_it_has_not(ru
 
 
 @pytest.mark.parametrize(
-    ("still", "word"), [([3], "calibrated predictions"), ([0, 1, 2, 3], "not yet")]
+    ("still", "starts", "word"),
+    [
+        ([3], slice(None), "calibrated predictions"),
+        ([0, 1, 2, 3], slice(None), "not yet"),
+        ([0, 1, 2, 3], [0, 0, 0, 0], "not yet"),
+    ],
 )
-def test_error_bars_of_chains_that_never_moved_are_no_calibrated_predictions(run, still, word):
+def test_error_bars_of_chains_that_never_moved_are_no_calibrated_predictions(
+    run, still, starts, word
+):
     stand_still(run, still)
+    run.draws, run.function = run.draws[starts], run.function[starts]
     good = SimpleNamespace(predictions=SimpleNamespace(ok=True))
     assert replace(run.diagnose(), fit=good).verdict == word
 

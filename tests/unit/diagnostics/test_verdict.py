@@ -102,7 +102,7 @@ def test_files_that_say_nothing_or_nonsense():
         Chains.from_json({"ok": "yes", "text": ""})
 
 
-NONE, BARS, MEANS = Severity
+NONE, BARS, MEANS, DRAWS = Severity
 WORDS = [
     ((NONE, NONE, True), "usable for error bars"),
     ((NONE, NONE, None), "usable for error bars"),
@@ -115,6 +115,7 @@ WORDS = [
     ((MEANS, NONE, None), "not yet"),
     ((MEANS, NONE, False), "not yet"),
     ((NONE, MEANS, True), "not yet"),
+    ((DRAWS, NONE, True), "not yet"),
 ]
 
 

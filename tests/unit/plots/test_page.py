@@ -213,7 +213,7 @@ def test_the_verdict_comes_first_with_what_to_do(severity, monkeypatch):
     page = Page("bnn", "", sections.verdict(subject), [sections.fitted(subject)])
     text = page_text(page)
     found = check_page(text)
-    tone = {0: "good", 1: "fair", 2: "poor"}[severity]
+    tone = {0: "good", 1: "fair", 2: "poor", 3: "poor"}[severity]
     assert found.named("section")[0]["class"] == f"verdict {tone}"
     assert problem.remedy.words(subject.interface) in found.words()
     assert text.index("Chains differ") < text.index("What was fitted</h2>")

@@ -49,9 +49,9 @@ def fitted(subject: Subject) -> Parts:
     if provenance.num_training_rows is not None:
         yield "Rows of the fit", str(provenance.num_training_rows)
     # The verdict gives the reason why there are no draws.
-    told_apart = ("Transforms", "Draws") if provenance.is_unfinished else ("Transforms",)
+    left_out = ("Transforms", "Draws") if provenance.is_unfinished else ("Transforms",)
     lines = (*known.draw_facts(ensemble), *spec_facts(ensemble.spec))
-    yield from (line for line in lines if line[0] not in told_apart)
+    yield from (line for line in lines if line[0] not in left_out)
     yield from known.column_facts(ensemble)
     yield PageTable("Layers", *weight_table(ensemble.spec))
     chosen = [(choice.what, choice.chosen, choice.why) for choice in provenance.choices or ()]
