@@ -1,6 +1,8 @@
 """Documents name what is there: files that they link to, paths in code spans, imports."""
 
+import json
 import re
+from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,6 +54,21 @@ def test_every_decision_is_in_the_index():
 def test_metadata_are_of_this_version(path, line):
     text = (ROOT / path).read_text(encoding="utf-8")
     assert re.findall(line, text, re.MULTILINE) == [__version__]
+
+
+def test_other_packagings_need_what_setup_cfg_says():
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    needed = set(setup["options"]["install_requires"].split())
+    of_fits = {
+        line for line in setup["options.extras_require"]["fit"].split("\n") if line[:1] != "#"
+    }
+    recipe = (ROOT / "conda/meta.yaml").read_text(encoding="utf-8").replace(" >=", ">=")
+    packages = set(re.findall(r"^    - (\S+[>=]\S+)$", recipe, re.MULTILINE))
+    assert packages - {"python>=3.11", "setuptools>=77"} == needed | (of_fits - {""})
+    meta = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
+    listed = {entry["name"].lower() + entry["version"] for entry in meta["softwareRequirements"]}
+    assert listed == needed | {f"python{setup['options']['python_requires']}"}
 
 
 def test_the_readme_is_short():
