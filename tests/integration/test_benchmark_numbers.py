@@ -255,7 +255,7 @@ def test_the_gradient_and_the_copies_of_xor():
 
 
 def test_the_wrapper_of_scoringbench_hands_over_quantiles(monkeypatch):
-    """Of a stand-in for its base class, as a checkout of ScoringBench is nothing to install."""
+    """A stand-in for its base class is used, because ScoringBench cannot be installed."""
     base = types.ModuleType("scoringbench.univariate.wrappers.base")
 
     class ProbabilisticWrapper:

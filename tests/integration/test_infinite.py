@@ -129,7 +129,7 @@ def test_theta_is_sampled_on_400_rows_and_all_condition():
 
 @pytest.mark.statistics
 def test_wide_networks_have_the_covariance_of_the_limit():
-    """Of the layers, that is; tests/unit/spec/test_limit_kernels.py has each activation."""
+    """Two layers of one activation; tests/unit/spec/test_limit_kernels.py has all activations."""
     name, depth = "relu", 2
     x = np.random.default_rng(1).normal(size=(4, 2))
     wide = tfbnn.BayesianMLP(

@@ -29,7 +29,7 @@ def folder(tmp_path_factory, synthetic_ensemble):
     [("10 1_0 1_1", ["10", "1_0", "1_1"]), ("9007199254740993 1", [2**53 + 1, 1])],
 )
 def test_labels_are_exact_and_numbers_only_where_all_are(tmp_path, cells, labels):
-    """What numbers are is tested in tests/unit/data/test_numbers.py."""
+    """tests/unit/data/test_numbers.py tests which texts are numbers."""
     path = tmp_path / "labels.csv"
     path.write_text("\n".join(["label,a", *(f"{cell},1.5" for cell in cells.split())]))
     found = read_labels(read_table(path, labels=["label"]), ["label"])

@@ -184,7 +184,7 @@ def test_a_fit_keeps_the_code_with_the_model(engine, tmp_path):
 
 
 def test_a_code_of_any_text_comes_back_out_of_a_file_and_gives_the_same_numbers(tmp_path):
-    """Of JSON alone, test_coding.py has random text."""
+    """test_coding.py tests JSON alone with random text."""
     name, values = "\x00\n\"λ'\\", ["\x00", "質\u2028量", "\x1b[2J", "a=b", "'"]
     frame = pd.DataFrame({name: pd.Categorical(values * 3), f"{name}.": np.arange(15) / 7})
     ensemble = coded_ensemble(frame, np.arange(15.0))

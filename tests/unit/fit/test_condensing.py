@@ -67,7 +67,7 @@ def after_all(spec, *batches):
 
 
 def assert_the_likelihood(after, spec, *batches, power=1.0, rtol=1e-9):
-    """What is kept says as much as these rows, wherever the network is."""
+    """The kept rows say as much as these rows, wherever the network is."""
     theta = np.random.default_rng(9).normal(size=(4, spec.num_parameters))
     found = Potential(after).earlier_log_prob(tf.constant(theta)).numpy()
     np.testing.assert_allclose(found, power * log_likelihood(spec, theta, *batches), rtol=rtol)

@@ -15,7 +15,7 @@ def processes():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, processes):
-    """What `folder` is a copy of, which nobody may change."""
+    """The original of `folder`, which no test may change."""
     folder = tmp_path_factory.mktemp("written") / "gauginos"
     write_processes(folder, processes)
     return folder

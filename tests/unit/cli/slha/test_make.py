@@ -48,7 +48,7 @@ def test_models_become_processes(run, folder):
 
 
 def test_a_folder_is_touched_only_as_asked(run, folder):
-    """What else there is to ask is in tests/unit/hep/test_process_folder.py."""
+    """tests/unit/hep/test_process_folder.py has the other checks."""
     run("slha make model.toml -o made")
     check_refusal(run("slha make other.toml -o made"), "holds processes already", "'add'")
     assert pids_in(folder / "made") == [NEUTRALINOS]

@@ -17,7 +17,7 @@ from tfbnn.kernels import HMC
 
 
 def told(jit_compile, inner=tf.identity):
-    """What `xla_compiles` says while a function is traced that calls another one."""
+    """`xla_compiles` while a function is traced that calls another one."""
     said = []
     function = compiled(lambda x: said.append(xla_compiles()) or inner(x), jit_compile=jit_compile)
     function(tf.zeros(()))

@@ -213,7 +213,7 @@ def test_a_program_of_xla_has_none():
 
 
 def draws(**settings):
-    """Of a short run in float64."""
+    """The draws of a short run in float64."""
     generator = np.random.default_rng(2)
     x = generator.normal(size=(NUM_ROWS, 2))
     model = tfbnn.BayesianMLP([2, 3, 1], dtype="float64")
