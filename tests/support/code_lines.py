@@ -4,7 +4,6 @@ python tests/support/code_lines.py prints a table of the rooms of the package.
 """
 
 import ast
-import gc
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -18,11 +17,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 @cache
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
     """Return all nodes of a module, which is parsed once for all rules about the code."""
-    gc.disable()  # which would look at every node again and again, for as long as parsing takes
-    try:
-        return tuple(ast.walk(ast.parse(source)))
-    finally:
-        gc.enable()
+    return tuple(ast.walk(ast.parse(source)))
 
 
 def num_code_lines(source: str) -> int:
