@@ -3,7 +3,7 @@
 import time
 
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.running.threads import compile_block
+from tfbnn.engine.running.thread_executor import compile_block
 from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.program import make_program
 from tfbnn.posterior.provenance import Provenance

@@ -151,7 +151,7 @@ def test_every_room_stands_on_those_below():
         ("run.stores", "from tfbnn.engine.kernels.hmc import HMC"),
         ("cli.fit", "from tfbnn import kernels"),
         ("cli.fit", "import tfbnn"),
-        ("cli.fit", "from tfbnn.cluster.fitting import Cluster"),
+        ("cli.fit", "from tfbnn.cluster.cluster_fit import Cluster"),
         ("cli.plot", "importlib.import_module('matplotlib')"),
         ("engine.density.potential", "from tfbnn.engine.sampling.chain_group import ChainGroup"),
     ],

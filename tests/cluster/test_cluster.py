@@ -18,7 +18,7 @@ from tests.support.busy_workers import kill_one
 from tests.support.run_folders import created_run
 from tests.support.small_runs import X, Y, assert_same_draws, small_model
 from tfbnn.cluster import tasks
-from tfbnn.cluster.executor import Tasks
+from tfbnn.cluster.dask_executor import Tasks
 from tfbnn.engine.basis import compile
 from tfbnn.exceptions import ChainError, RunFolderError, RunLockedError
 from tfbnn.run.counters import Clock
@@ -66,8 +66,8 @@ def client():
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Looks at the folder often, and pauses briefly before another attempt."""
-    monkeypatch.setattr("tfbnn.cluster.executor._LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("tfbnn.cluster.executor._LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("tfbnn.cluster.dask_executor._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("tfbnn.cluster.dask_executor._LONGEST_PAUSE_SECONDS", 0.2)
 
 
 def fit(client, output, **options):
@@ -348,8 +348,8 @@ def executor_of(folder, *results, kind=Tasks, **options):
 class TestTasks:
     @pytest.fixture(autouse=True)
     def hurried(self, monkeypatch):
-        monkeypatch.setattr("tfbnn.cluster.executor._POLL_SECONDS", 0.0)
-        monkeypatch.setattr("tfbnn.cluster.executor._LONGEST_PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.dask_executor._POLL_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.dask_executor._LONGEST_PAUSE_SECONDS", 0.0)
 
     def test_a_stop_is_not_another_attempt(self, tmp_path):
         wrong = ValueError("wrong")

@@ -74,7 +74,7 @@ def test_a_checkpoint_that_fails_after_its_segment_can_be_repeated(tmp_path, mon
     with folder.writer(0) as writer:
         commit(writer, 1.0)
         with monkeypatch.context() as patched:
-            patched.setattr("tfbnn.storage.run.chain_group.write_checkpoint", fail(errno.ENOSPC))
+            patched.setattr("tfbnn.storage.run.group_files.write_checkpoint", fail(errno.ENOSPC))
             with pytest.raises(OSError):
                 commit(writer, 2.0)
         assert len(folder.read(0).draws) == 2

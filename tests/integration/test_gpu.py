@@ -73,14 +73,16 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def test_large_batches_are_predicted_there_and_a_file_anywhere(tmp_path, monkeypatch):
-    from tfbnn.engine.export import forward
+    from tfbnn.engine.export import tensorflow_forward
 
     x, y = linear_rows(200)
     model = tfbnn.BayesianMLP([2, 16, 1])
     short_fit(model, x, y)
     many = np.random.default_rng(1).normal(size=(30_000, 2))
-    used, make = [], forward.make_forward
-    monkeypatch.setattr(forward, "make_forward", lambda one: used.append(one) or make(one))
+    used, make = [], tensorflow_forward.make_forward
+    monkeypatch.setattr(
+        tensorflow_forward, "make_forward", lambda one: used.append(one) or make(one)
+    )
     found = model.predict(many)
     assert used
     model.save(tmp_path / "model.h5")

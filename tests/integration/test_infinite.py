@@ -12,7 +12,7 @@ import tfbnn
 from tests.support.infinite import SCALES, ensemble, model, rows
 from tests.support.marks import statistics_but
 from tfbnn.likelihoods import Gaussian, StudentT
-from tfbnn.posterior.process import GivenRows
+from tfbnn.posterior.conditioned import GivenRows
 from tfbnn.priors import Laplace, Normal
 
 RUN = dict(num_results=40, num_burnin_steps=40, verbose=0, seed=1)

@@ -123,13 +123,13 @@ class TestUse:
                 call()
 
     def test_a_model_of_a_class_that_nobody_brings_is_refused(self, small, tmp_path, monkeypatch):
-        from tfbnn.engine.keras import network
+        from tfbnn.engine.keras import keras_network
         from tfbnn.spec import own_classes
 
         path = tmp_path / "model.h5"
         small.save(path)
         monkeypatch.setattr(own_classes, "_known", {})
-        network.built.cache_clear()
+        keras_network.built.cache_clear()
         with pytest.raises(tfbnn.ModelFileError, match="Residual.*custom="):
             tfbnn.load(path)
         from tests.support.keras_models import Residual
@@ -139,7 +139,7 @@ class TestUse:
         np.testing.assert_array_equal(loaded.predict(x).mean, small.predict(x).mean)
 
     def test_a_file_of_a_stranger_gets_no_class_that_is_known(self, small, tmp_path, monkeypatch):
-        from tfbnn.engine.keras import network
+        from tfbnn.engine.keras import keras_network
         from tfbnn.storage.model import file
         from tfbnn.storage.model.contents import to_arrays
 
@@ -150,8 +150,8 @@ class TestUse:
         def build(*arguments):
             raise AssertionError("it is built")
 
-        network.built.cache_clear()
-        monkeypatch.setattr(network, "build", build)
+        keras_network.built.cache_clear()
+        monkeypatch.setattr(keras_network, "build", build)
         with pytest.raises(tfbnn.ModelFileError, match="Files hold no code: import or define"):
             tfbnn.load(path, untrusted=True)
         # Nor where the process that parses the file is in the hands of its author.

@@ -8,8 +8,8 @@ import tfbnn
 from tests.support.builders import random_statistics
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline
+from tfbnn.posterior.conditioned import GivenRows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.process import GivenRows
 from tfbnn.priors import HalfNormal, HierarchicalNormal
 
 FLOOR = 1e-4

@@ -129,7 +129,7 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
         if argv is None or name == named:
             place = "slha.command" if name == "slha" else name
             module = importlib.import_module(f"tfbnn.cli.{place}")
-            from tfbnn.cli.options import add_options  # keeps --help fast
+            from tfbnn.cli.arguments import add_options  # keeps --help fast
 
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
             add_options(command, module)

@@ -8,10 +8,10 @@ use the calibrated error bars of the new model. Needs no TensorFlow.
 import argparse
 from typing import Annotated
 
+from tfbnn.cli.arguments import RowOptions, SavingOptions, load_model
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.options import RowOptions, SavingOptions, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
-from tfbnn.posterior.calibration.record import BY, SCALES
+from tfbnn.posterior.calibration.calibration import BY, SCALES
 
 
 class Options(SavingOptions, RowOptions):

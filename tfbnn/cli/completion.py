@@ -13,8 +13,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Annotated
 
+from tfbnn.cli.arguments import Words
 from tfbnn.cli.console import DONE
-from tfbnn.cli.options import Words
 from tfbnn.cli.parsing import Parser
 from tfbnn.system.words import required
 

@@ -12,8 +12,8 @@ import argparse
 from dataclasses import asdict
 from typing import Annotated, cast
 
+from tfbnn.cli.arguments import ModelOptions, SavingOptions, load_model
 from tfbnn.cli.columns import read_inputs
-from tfbnn.cli.options import ModelOptions, SavingOptions, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 from tfbnn.posterior.provenance import Compression
 

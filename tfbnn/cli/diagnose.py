@@ -8,8 +8,8 @@ has not ended, the draws so far are diagnosed.
 import argparse
 import os
 
+from tfbnn.cli.arguments import JsonOptions, ModelOptions, StrictOptions, load_model
 from tfbnn.cli.console import DIAGNOSTICS_FAILED, DONE, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, StrictOptions, load_model
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.verdict import USABLE

@@ -9,9 +9,9 @@ import argparse
 from collections.abc import Sequence
 from typing import Annotated
 
+from tfbnn.cli.arguments import ErrorBarOptions, JsonOptions, RoleOptions, argument, load_model
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import ErrorBarOptions, JsonOptions, RoleOptions, argument, load_model
 from tfbnn.posterior.facts import score_rows
 from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.rows import as_argument

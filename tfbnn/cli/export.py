@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+from tfbnn.cli.arguments import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.console import DONE, import_tensorflow, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.outputs import FOLDER, ONNX, check_output
 from tfbnn.data.tables import ending_of
 from tfbnn.diagnostics.wording import megabytes

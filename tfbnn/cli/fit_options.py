@@ -12,7 +12,7 @@ from collections import ChainMap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from tfbnn.cli.options import (
+from tfbnn.cli.arguments import (
     ARGUMENTS,
     Group,
     ResultOptions,

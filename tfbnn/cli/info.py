@@ -5,8 +5,8 @@ import os
 from dataclasses import asdict
 from typing import Any
 
+from tfbnn.cli.arguments import JsonOptions, ModelOptions, load_model
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import JsonOptions, ModelOptions, load_model
 from tfbnn.diagnostics.verdict import EARLIER, VERDICTS, Chains, Predictions, answer_lines
 from tfbnn.diagnostics.wording import Facts, counted, megabytes
 from tfbnn.posterior import facts

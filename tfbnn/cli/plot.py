@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from tfbnn.cli.arguments import RowOptions, load_model
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import FOLDER, check_output
 from tfbnn.posterior.facts import known_relevance
 from tfbnn.posterior.sampled_model import SampledModel

@@ -16,9 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from tfbnn.cli.columns import ModelInputs, as_noise, known_columns, read_labels
-from tfbnn.cli.console import DONE
-from tfbnn.cli.options import (
+from tfbnn.cli.arguments import (
     ErrorBarOptions,
     ModelOptions,
     argument,
@@ -26,6 +24,8 @@ from tfbnn.cli.options import (
     load_model,
     number,
 )
+from tfbnn.cli.columns import ModelInputs, as_noise, known_columns, read_labels
+from tfbnn.cli.console import DONE
 from tfbnn.cli.outputs import STREAM, TABLE, check_output, written_table
 from tfbnn.data.csv_tables import open_csv
 from tfbnn.data.table import Table

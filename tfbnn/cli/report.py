@@ -14,9 +14,9 @@ import os
 import shlex
 from typing import Annotated
 
+from tfbnn.cli.arguments import RowOptions, load_model
 from tfbnn.cli.columns import read_rows
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import RowOptions, load_model
 from tfbnn.cli.outputs import PAGE, STREAM, check_output
 from tfbnn.diagnostics.problem import Interface
 from tfbnn.diagnostics.wording import megabytes
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the page."""
     check_output(args.output, PAGE, [args.model, args.data])
     # Imported here, so that other commands do not wait for the plotting modules.
-    from tfbnn.plots.page.making import write_report
     from tfbnn.plots.page.subject import KnownRows, Subject
+    from tfbnn.plots.page.writing import write_report
 
     model, rows = load_model(args), None
     if args.data is not None:

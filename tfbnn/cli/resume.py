@@ -14,9 +14,9 @@ example:
 import argparse
 import inspect
 
+from tfbnn.cli.arguments import ResultOptions, add_fields, add_option, argument_of, described, given
 from tfbnn.cli.console import import_tensorflow, say
 from tfbnn.cli.fit_options import FIT_ARGUMENTS, add_fit_arguments
-from tfbnn.cli.options import ResultOptions, add_fields, add_option, argument_of, described, given
 from tfbnn.cli.outputs import MODEL, check_output
 from tfbnn.cli.runs import run_to_the_end
 from tfbnn.fit.loading import prepare_resume, resume

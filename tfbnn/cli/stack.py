@@ -12,8 +12,8 @@ example:
 import argparse
 from typing import Annotated
 
+from tfbnn.cli.arguments import RoleOptions, SavingOptions, argument, load_model
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.options import RoleOptions, SavingOptions, argument, load_model
 from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
 from tfbnn.spec.rows import as_argument
 

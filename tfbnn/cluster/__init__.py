@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tfbnn.cluster.fitting import fit
+from tfbnn.cluster.cluster_fit import fit
 from tfbnn.spec.habits import FORMER
 
 __all__ = ["fit"]

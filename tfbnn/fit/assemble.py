@@ -14,8 +14,8 @@ import numpy as np
 from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.exceptions import NotFittedError, RunFolderError
+from tfbnn.posterior.conditioned import GivenRows
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.process import GivenRows
 from tfbnn.posterior.provenance import GIVEN_STARTS, PRETRAINED, Provenance
 from tfbnn.run.config import FitConfig
 from tfbnn.run.description import read_fit_config

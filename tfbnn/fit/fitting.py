@@ -207,7 +207,7 @@ def _settle(
     asked.check_model(chosen.spec, row_noise=rows.noise is not None)
     asked.check_chains(options.num_chains)
     if isinstance(chosen.spec, KerasSpec):
-        from tfbnn.engine.export.forward import check_keras_forward
+        from tfbnn.engine.export.tensorflow_forward import check_keras_forward
 
         check_keras_forward(chosen.spec)
     chosen = plan(chosen, has_clock=backend is None)

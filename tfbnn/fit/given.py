@@ -12,7 +12,7 @@ from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.keras.describing import describe
-from tfbnn.engine.keras.making import check_keras_model, plain_stack
+from tfbnn.engine.keras.spec_of_model import check_keras_model, plain_stack
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.config import Starts
 from tfbnn.run.options import Sampling

@@ -89,7 +89,7 @@ class BayesianModel(SampledNetwork):
         dtype: Any = "float32",
         input_shape: Sequence[int] | None = None,
     ) -> None:
-        from tfbnn.engine.keras.making import spec_of_keras_model
+        from tfbnn.engine.keras.spec_of_model import spec_of_keras_model
 
         settings = {
             "likelihood": likelihood,
@@ -108,8 +108,8 @@ class BayesianModel(SampledNetwork):
         Keras builds the network at once, so that errors are raised here.
         """
         if isinstance(spec, KerasSpec):
-            from tfbnn.engine.export.forward import check_keras_forward
-            from tfbnn.engine.keras.network import network_of
+            from tfbnn.engine.export.tensorflow_forward import check_keras_forward
+            from tfbnn.engine.keras.keras_network import network_of
             from tfbnn.engine.keras.trial import check_words
 
             check_words(network_of(spec, spec.dtype), spec.facts.num_words)

@@ -20,7 +20,7 @@ from tfbnn.data.transforms import Pipeline, unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
-from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
@@ -362,7 +362,7 @@ class SampledNetwork(SampledModel):
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.making import save_report
+        from tfbnn.plots.page.writing import save_report
 
         save_report(self, path, x, y, known_of_rows(self.spec, noise_scale, offset))
 

@@ -19,8 +19,8 @@ from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
 from tfbnn.posterior.averages import crps
+from tfbnn.posterior.calibration.calibration import Calibrated, Calibration
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibrated, Calibration
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.mixture import LEVELS, Mixture, uniform

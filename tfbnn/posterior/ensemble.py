@@ -14,9 +14,9 @@ from tfbnn.data.coding import Coding
 from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
-from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.record import Calibration
-from tfbnn.posterior.process import Conditioned, GivenRows, condition_all, num_averaged
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.calibration.calibration import Calibration
+from tfbnn.posterior.conditioned import Conditioned, GivenRows, condition_all, num_averaged
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron

@@ -22,7 +22,7 @@ from tfbnn.diagnostics.fit_check import (
     rows_check_from_json,
 )
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.posterior.basins.evidence import group_chains
+from tfbnn.posterior.basins.bridge import group_chains
 from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,

@@ -49,7 +49,7 @@ def forward_pass(ensemble: Ensemble, num_rows: int) -> Callable[[Array], Array]:
 
 
 def _forward_of_tensorflow(ensemble: Ensemble) -> Callable[[Array], Array]:
-    from tfbnn.engine.export.forward import make_forward
+    from tfbnn.engine.export.tensorflow_forward import make_forward
 
     return make_forward(ensemble)
 

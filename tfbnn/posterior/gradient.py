@@ -88,7 +88,7 @@ def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
     The pass runs backwards from the outputs, of which there are fewer than inputs, in float64.
     """
     if not isinstance(ensemble.spec, ModelSpec):
-        from tfbnn.engine.export.forward import input_gradients
+        from tfbnn.engine.export.tensorflow_forward import input_gradients
 
         return input_gradients(ensemble, x)
     spec, weights = ensemble.spec, ensemble.effective_weights

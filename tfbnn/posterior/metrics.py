@@ -12,8 +12,8 @@ from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
+from tfbnn.posterior.calibration.calibration import Calibrated, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibrated, central_levels
 from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import mean_of_target

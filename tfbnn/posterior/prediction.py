@@ -10,8 +10,8 @@ import numpy as np
 
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import moments, weighted_quantiles
+from tfbnn.posterior.calibration.calibration import Calibration, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
-from tfbnn.posterior.calibration.record import Calibration, central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import mean_of_target, moment_networks

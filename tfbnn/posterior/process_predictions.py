@@ -9,8 +9,8 @@ from typing import cast
 
 import numpy as np
 
+from tfbnn.posterior.conditioned import MOST_AVERAGED, Conditioned, GivenRows, conditioned, moments
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.process import MOST_AVERAGED, Conditioned, GivenRows, conditioned, moments
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, input_slopes
 from tfbnn.system.arrays import Array, read_only

@@ -44,8 +44,8 @@ from tfbnn.system.words import folded, warn
 
 if TYPE_CHECKING:
     from tfbnn.diagnostics.diagnosis import Diagnosis
-    from tfbnn.posterior.basins.record import Basins
-    from tfbnn.posterior.calibration.record import Calibration
+    from tfbnn.posterior.basins.basins import Basins
+    from tfbnn.posterior.calibration.calibration import Calibration
     from tfbnn.posterior.distribution import ClassDistribution, PredictiveDistribution
     from tfbnn.posterior.gradient import Gradient
     from tfbnn.posterior.prior_predictive import PriorDraws

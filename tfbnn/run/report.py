@@ -20,8 +20,8 @@ from tfbnn.diagnostics.verdict import (
 )
 from tfbnn.diagnostics.wording import LABEL_WIDTH, label_lines, labelled, percent, span, text_width
 from tfbnn.exceptions import NotFittedError
-from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.calibration.calibration import Calibration
 from tfbnn.run.events import Columns
 from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.spec.choices import Choice, choices_to_json

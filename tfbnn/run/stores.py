@@ -35,9 +35,9 @@ from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
 
 if TYPE_CHECKING:
-    from tfbnn.storage.run.chain_group import GroupWriter
     from tfbnn.storage.run.checkpoint import Checkpoint
     from tfbnn.storage.run.folder import RunFolder
+    from tfbnn.storage.run.group_files import GroupWriter
 
 # A commit is made when more bytes than this wait, to limit memory. It takes no longer than a block.
 _MOST_WAITING_BYTES = 64e6

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tfbnn.data.validation import check_number
 from tfbnn.posterior.distribution import PredictiveDistribution
-from tfbnn.sklearn.base import SampledEstimator, explains_settings, named
+from tfbnn.sklearn.estimator import SampledEstimator, explains_settings, named
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.likelihoods import Bernoulli, Categorical, ClassLikelihood, Gaussian, Regression
 from tfbnn.spec.rows import as_argument

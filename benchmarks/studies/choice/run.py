@@ -49,12 +49,12 @@ def measure(table, candidate, quick):
 def trials(x, y, effort):
     """What the choice of the network sees, and what it comes to."""
     import tfbnn
-    from tfbnn.fit.choices import network
+    from tfbnn.fit.choices import compare_networks
     from tfbnn.fit.choices.choose import close_spec
     from tfbnn.run.options import FitOptions
     from tfbnn.spec.rows import learn_transforms, rows_to_fit
 
-    seen, fit_trial = [], network.fit_trial
+    seen, fit_trial = [], compare_networks.fit_trial
 
     def told(*arguments, **options):
         began = time.perf_counter()
@@ -67,11 +67,11 @@ def trials(x, y, effort):
     spec = tfbnn.BayesianMLP().asked.for_rows(x, y, "refuse")
     rows, _ = rows_to_fit(spec, x, y, None, None)
     spec = close_spec(spec, rows, None)
-    network.fit_trial, options = told, FitOptions(verbose=0, effort=effort)
+    compare_networks.fit_trial, options = told, FitOptions(verbose=0, effort=effort)
     try:
-        chosen = network.choose_network(spec, learn_transforms(spec, rows, None), options)
+        chosen = compare_networks.choose_network(spec, learn_transforms(spec, rows, None), options)
     finally:
-        network.fit_trial = fit_trial
+        compare_networks.fit_trial = fit_trial
     return {"trials": seen, "chosen": chosen.choices[0].chosen}
 
 

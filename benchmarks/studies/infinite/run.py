@@ -76,8 +76,8 @@ def time_predictions(quick):
     import tfbnn
     from tfbnn.data.training_inputs import summarise_inputs
     from tfbnn.data.transforms import Pipeline
+    from tfbnn.posterior.conditioned import GivenRows
     from tfbnn.posterior.ensemble import Ensemble
-    from tfbnn.posterior.process import GivenRows
 
     num_rows = 100 if quick else NUM_ROWS
     generator = np.random.default_rng(0)

@@ -86,7 +86,7 @@ def of_scale(factors, new_factors, own, new, count):
 
 def judged(distribution, scores, bars):
     """Coverage of one and two deviations, that of one by thirds of the bars, and the density."""
-    from tfbnn.posterior.calibration.record import central_levels
+    from tfbnn.posterior.calibration.calibration import central_levels
 
     inside = []
     for k in (1, 2):

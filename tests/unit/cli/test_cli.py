@@ -197,7 +197,7 @@ def test_model_files_are_foreign_unless_trusted(run, monkeypatch, command):
         calls.append(settings)
         raise tfbnn.ModelFileError("seen")
 
-    monkeypatch.setattr("tfbnn.cli.options.load", load)
+    monkeypatch.setattr("tfbnn.cli.arguments.load", load)
     more = {"predict": "points.csv", "evaluate": "rows.csv", "plot": "-o figures"}.get(command, "")
     for option in ("", "--trusted"):
         assert run(f"{command} named.h5 {more} {option}")[0] == 2

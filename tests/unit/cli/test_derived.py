@@ -116,7 +116,7 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
 )
 def test_refused_before_any_work(run, folder, monkeypatch, command, words):
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    monkeypatch.setattr("tfbnn.cli.options.load", None)
+    monkeypatch.setattr("tfbnn.cli.arguments.load", None)
     check_refusal(run(command), words)
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert after == before and (folder / "full" / "mine.txt").read_text() == "mine"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import check_refusal, write_tables_and_models
 from tests.support.pages import check_page
-from tfbnn.plots.page import making, sections
+from tfbnn.plots.page import sections, writing
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -16,7 +16,7 @@ pytest.importorskip("jinja2")
 def folder(tmp_path, monkeypatch):
     """Tables and models; pages have no figures, which have tests of their own."""
     write_tables_and_models(tmp_path)
-    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(writing, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     return tmp_path
 
@@ -46,6 +46,6 @@ def test_rows_are_refused_as_elsewhere(run, folder):
 @pytest.mark.parametrize("library, told", [("matplotlib", "Matplotlib"), ("jinja2", "Jinja2")])
 def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(making, "SECTIONS", (sections.slices,))
+    monkeypatch.setattr(writing, "SECTIONS", (sections.slices,))
     check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")
     assert not (folder / "new.html").exists()

@@ -127,7 +127,7 @@ def test_a_second_interrupt_while_the_first_ends_the_command(run, monkeypatch, n
         interrupt()
         say(text)
 
-    monkeypatch.setattr("tfbnn.cli.options.load", interrupt)
+    monkeypatch.setattr("tfbnn.cli.arguments.load", interrupt)
     monkeypatch.setattr("tfbnn.cli.app.say", say_and_be_interrupted)
     assert run("predict named.h5 points.csv") == (85, "", "Stopped.\n")
     assert signal.getsignal(number) is handler

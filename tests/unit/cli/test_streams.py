@@ -92,7 +92,7 @@ def test_warnings_show_no_control_character(run, monkeypatch):
         warnings.warn(EVIL, UserWarning, stacklevel=1)
         raise tfbnn.ModelFileError(EVIL)
 
-    monkeypatch.setattr("tfbnn.cli.options.load", load)
+    monkeypatch.setattr("tfbnn.cli.arguments.load", load)
     result = run("info evil.h5")
     check_refusal(result, "Warning: ", r"\x1b]0;owned\x07")
     assert "\x1b" not in result[2] and "\x07" not in result[2]

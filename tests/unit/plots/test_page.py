@@ -19,11 +19,11 @@ from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.problem import About, Interface, Severity
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
-from tfbnn.plots.page import making, sections
+from tfbnn.plots.page import sections, writing
 from tfbnn.plots.page.content import Page
-from tfbnn.plots.page.making import page_of_model, page_text
 from tfbnn.plots.page.subject import KnownRows, Subject
-from tfbnn.posterior.basins.record import Basins
+from tfbnn.plots.page.writing import page_of_model, page_text
+from tfbnn.posterior.basins.basins import Basins
 from tfbnn.priors import Normal
 from tfbnn.spec.rows import Rows, row_digests
 
@@ -115,7 +115,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", ["light", "dark", "paper"])
 def test_text_and_lines_can_be_seen(theme):
-    style = (Path(making.__file__).parent / "page.css").read_text(encoding="utf-8")
+    style = (Path(writing.__file__).parent / "page.css").read_text(encoding="utf-8")
     blocks = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in style.split(":root {")[1:]]
     colors = dict(zip(("light", "dark", "paper"), blocks))[theme]
     for name in ("ink", "soft", "link", "good", "fair", "poor", "open"):
@@ -127,7 +127,7 @@ def test_text_and_lines_can_be_seen(theme):
 def test_the_same_figure_is_the_same_text_whatever_the_style_of_the_reader(regression, monkeypatch):
     from matplotlib import rc_context
 
-    monkeypatch.setattr(making, "SECTIONS", (sections.convergence, sections.slices))
+    monkeypatch.setattr(writing, "SECTIONS", (sections.convergence, sections.slices))
     with rc_context({"text.usetex": True, "font.size": 20, "axes.facecolor": "red"}):
         _, found = made(model_of(**REGRESSION), make_rows(80, 2, 1))
     figures = [image["src"] for image in found.named("img")]
@@ -292,7 +292,7 @@ def test_slices_of_text_say_where_the_others_are():
 
 def test_a_model_saves_its_report(tmp_path, monkeypatch):
     # Two sections without figures: those have tests of their own.
-    monkeypatch.setattr(making, "SECTIONS", (sections.fitted, sections.predictions))
+    monkeypatch.setattr(writing, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
     model, path = model_of(**NAMES), tmp_path / "report.html"
     model.save_report(path)

@@ -73,19 +73,19 @@ def test_tensorflow_agrees_with_numpy(synthetic_ensemble, configuration, with_gp
 
 
 def test_few_programs_are_compiled_and_draws_are_tiled(single, monkeypatch, with_gpu):
-    from tfbnn.engine.export import forward
+    from tfbnn.engine.export import tensorflow_forward
 
     model, x = single
     expected = model.predict(x)
     monkeypatch.setattr(
         "tfbnn.engine.density.network._HIDDEN_VALUES", 8 * 64 * 30
     )  # 30 draws of 80, then 20
-    forward._compiled_outputs.cache_clear()
+    tensorflow_forward._compiled_outputs.cache_clear()
     with_gpu()
     for num_rows in (60, 33, 40, 64, 50):
         found = model.predict(x[:num_rows])
         assert_same(found, pick(expected, slice(num_rows)), rtol=1e-5)
-    function = forward._compiled_outputs(model.posterior.spec)
+    function = tensorflow_forward._compiled_outputs(model.posterior.spec)
     assert function.experimental_get_tracing_count() == 2
 
 
@@ -93,7 +93,7 @@ def test_a_gpu_gets_large_batches_only(single, monkeypatch, with_gpu):
     model, x = single
     used = []
     monkeypatch.setattr(
-        "tfbnn.engine.export.forward.make_forward",
+        "tfbnn.engine.export.tensorflow_forward.make_forward",
         lambda ensemble: used.append(1) or partial(network_outputs, ensemble),
     )
     model.predict(x)

@@ -13,7 +13,8 @@ from tests.support.two_basins import ROWS, SPEC, Basin, function
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import rhat
-from tfbnn.posterior.basins.evidence import (
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.basins.bridge import (
     RowsTarget,
     bridge,
     distances,
@@ -21,7 +22,6 @@ from tfbnn.posterior.basins.evidence import (
     log_evidence,
 )
 from tfbnn.posterior.basins.finding import find_basins
-from tfbnn.posterior.basins.record import Basins
 
 SEEDS = range(10)
 

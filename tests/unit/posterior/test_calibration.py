@@ -17,8 +17,8 @@ from tests.support.model_file_edits import rewrite
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import Bernoulli, StudentT
 from tfbnn.posterior.calibration.calibrating import calibration_of_moments, first_rows
+from tfbnn.posterior.calibration.calibration import Calibration
 from tfbnn.posterior.calibration.left_out import left_out
-from tfbnn.posterior.calibration.record import Calibration
 from tfbnn.posterior.calibration.score_distribution import (
     FEWEST_SCORES,
     MOST_SCORES,

@@ -15,6 +15,7 @@ from tests.support.marks import statistics_but
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.likelihoods import HeteroscedasticGaussian
 from tfbnn.posterior.calibration import calibrating
+from tfbnn.posterior.calibration.calibration import Misfit
 from tfbnn.posterior.calibration.misfit_features import (
     misfit_features,
     misfit_networks,
@@ -23,7 +24,6 @@ from tfbnn.posterior.calibration.misfit_features import (
     single_networks,
 )
 from tfbnn.posterior.calibration.misfit_fit import fit_misfit, misfit_axes
-from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.forward import network_outputs
 from tfbnn.spec.rows import NetworkRows, Rows
 from tfbnn.storage.format import schema

@@ -8,8 +8,8 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
-from tfbnn.posterior.basins.record import Basins
-from tfbnn.posterior.calibration.record import Calibration
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.calibration.calibration import Calibration
 from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.provenance import Provenance

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 import tfbnn
 from tests.support.builders import synthetic_ensemble
 from tfbnn.sklearn import BayesianMLPRegressor
-from tfbnn.sklearn.base import UnconvergedWarning
+from tfbnn.sklearn.estimator import UnconvergedWarning
 from tfbnn.system.words import warn
 
 

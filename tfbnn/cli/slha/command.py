@@ -9,7 +9,7 @@ with tfbnn.hep.CrossSectionPredictor.
 import argparse
 from types import ModuleType
 
-from tfbnn.cli import options
+from tfbnn.cli import arguments
 from tfbnn.cli.parsing import texts_of
 from tfbnn.cli.slha import evaluation, info, make, next, table
 
@@ -30,6 +30,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for name, (text, module) in _COMMANDS.items():
         command = commands.add_parser(name, help=text, **texts_of(module.__doc__))
-        options.add_options(command, module)
+        arguments.add_options(command, module)
         # Messages name the command in this form.
         command.set_defaults(command=f"slha {name}", run=module.run)

@@ -21,8 +21,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from tfbnn.cli.arguments import JsonOptions, argument, comma_list, number
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.options import JsonOptions, argument, comma_list, number
 from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import (
     Batch,

@@ -8,8 +8,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from tfbnn.cli.arguments import JsonOptions, argument
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.cli.options import JsonOptions, argument
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import Input, check_inputs, input_text, unit_of
 from tfbnn.hep.process import Calculation

@@ -26,11 +26,11 @@ import argparse
 import shlex
 from typing import Annotated
 
+from tfbnn.cli.arguments import argument
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import argument
 from tfbnn.cli.outputs import FOLDER, check_output
-from tfbnn.hep.description import read_description
 from tfbnn.hep.process_folder import EXISTING, write_processes
+from tfbnn.hep.process_toml import read_description
 
 
 class Options:

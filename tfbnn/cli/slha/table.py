@@ -39,14 +39,14 @@ from typing import Annotated
 
 import numpy as np
 
+from tfbnn.cli.arguments import argument
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.options import argument
 from tfbnn.cli.outputs import FOLDER, STREAM, TABLE, check_output
 from tfbnn.cli.slha.points import find_spectra, read_spectra
 from tfbnn.data.tables import table_writer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.description import read_tabulations
+from tfbnn.hep.process_toml import read_tabulations
 from tfbnn.hep.tabulation import SPECTRUM, Tabulated, Tabulation, column_text, tabulate
 
 _MOST_REASONS = 5

@@ -2,8 +2,8 @@
 
 from typing import overload
 
+from tfbnn.engine.density.infinite_width import Marginal
 from tfbnn.engine.density.potential import Density, FunctionDensity, Potential
-from tfbnn.engine.density.process import Marginal
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.network_spec import NetworkSpec

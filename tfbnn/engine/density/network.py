@@ -14,7 +14,7 @@ from typing import Any, cast
 from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import group_scales, layer_scales, per_weight
-from tfbnn.engine.keras.network import build, network_of, row_jacobians
+from tfbnn.engine.keras.keras_network import build, network_of, row_jacobians
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron

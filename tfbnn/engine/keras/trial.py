@@ -9,7 +9,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.describing import Call, fan_in, inner_layers, recorded_calls
-from tfbnn.engine.keras.network import KerasNetwork, call, has_own_layers, precision
+from tfbnn.engine.keras.keras_network import KerasNetwork, call, has_own_layers, precision
 from tfbnn.system.arrays import Array
 
 _NUM_ROWS = 3

@@ -8,7 +8,7 @@ from tfbnn.engine.density.data import make_data, no_rows
 from tfbnn.engine.kernels.registry import kernel_from_json
 from tfbnn.engine.running.driver import open_groups
 from tfbnn.engine.running.executor import Notify
-from tfbnn.engine.running.threads import Threads
+from tfbnn.engine.running.thread_executor import Threads
 from tfbnn.engine.sampling.program import Program, make_program, plan_chains
 from tfbnn.run.config import FitConfig, GroupLayout, RunConfig
 from tfbnn.run.counters import Clock

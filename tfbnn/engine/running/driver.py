@@ -12,7 +12,7 @@ from tfbnn.engine.density.potential import FunctionDensity
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.running.executor import Executor
-from tfbnn.engine.running.threads import Threads
+from tfbnn.engine.running.thread_executor import Threads
 from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.engine.sampling.program import Program, check_starts, make_program, plan_chains
 from tfbnn.engine.starts.find import find_starts, log_prob_of

@@ -17,7 +17,7 @@ from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.density.data import Data, WeightedRows, all_rows
 from tfbnn.engine.density.density_of import density_of
-from tfbnn.engine.density.process import maximum
+from tfbnn.engine.density.infinite_width import maximum
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
 from tfbnn.engine.starts.check import draw_prior, inside_support, misfits, with_residual_noise
 from tfbnn.engine.starts.cooling import cooled_starts, cooling_obstacle, num_operations

@@ -15,8 +15,8 @@ from tfbnn.engine.density.densities import check_own_densities
 from tfbnn.engine.kernels.registry import kernel_from_json, resolve_kernel
 from tfbnn.engine.starts.cooling import cooling_obstacle
 from tfbnn.fit.choices import by_clock, rules
+from tfbnn.fit.choices.compare_networks import choose_network
 from tfbnn.fit.choices.infinite import options_of_infinite
-from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import FitSizes
 from tfbnn.run.config import FitConfig

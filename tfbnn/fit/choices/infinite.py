@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from tfbnn.engine.density.data import make_data
-from tfbnn.engine.density.process import maximum, maximum_near
+from tfbnn.engine.density.infinite_width import maximum, maximum_near
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.trials import Trial, judged
-from tfbnn.posterior.process import GivenRows, conditioned, moments
+from tfbnn.posterior.conditioned import GivenRows, conditioned, moments
 from tfbnn.run.options import FitOptions
 from tfbnn.run.until import Until
 from tfbnn.spec.choices import is_auto

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.diagnostics.statistics import rhat
-from tfbnn.posterior.basins.evidence import (
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.basins.bridge import (
     FEWEST_DRAWS,
     Evidence,
     RowsTarget,
     group_chains,
     log_evidence,
 )
-from tfbnn.posterior.basins.record import Basins
 from tfbnn.posterior.checks import (
     checked_rows,
     given_together,

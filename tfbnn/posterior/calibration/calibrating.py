@@ -14,15 +14,7 @@ from tfbnn.data.labels import group_numbers
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
 from tfbnn.data.validation import check_choice
 from tfbnn.diagnostics.verdict import Predictions
-from tfbnn.posterior.calibration.left_out import (
-    FEWEST_JUDGED,
-    LEFT_OUT,
-    halves,
-    left_out_moments,
-)
-from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
-from tfbnn.posterior.calibration.misfit_fit import fit_misfit
-from tfbnn.posterior.calibration.record import (
+from tfbnn.posterior.calibration.calibration import (
     BY,
     LEVELS,
     METHODS,
@@ -33,6 +25,14 @@ from tfbnn.posterior.calibration.record import (
     central_levels,
     groups_of,
 )
+from tfbnn.posterior.calibration.left_out import (
+    FEWEST_JUDGED,
+    LEFT_OUT,
+    halves,
+    left_out_moments,
+)
+from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
+from tfbnn.posterior.calibration.misfit_fit import fit_misfit
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
 from tfbnn.posterior.checks import checked_rows, rows_of_the_fit
 from tfbnn.posterior.ensemble import Ensemble

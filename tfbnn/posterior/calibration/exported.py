@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.posterior.averages import root_mean_square
-from tfbnn.posterior.calibration.record import central_levels
+from tfbnn.posterior.calibration.calibration import central_levels
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.likelihoods import LocationScale
 from tfbnn.system.arrays import Array

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.posterior.averages import log_mean_exp
-from tfbnn.posterior.basins.evidence import group_chains
+from tfbnn.posterior.basins.bridge import group_chains
 from tfbnn.posterior.calibration.misfit_features import (
     MOST_FEATURES,
     misfit_features,

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tfbnn.posterior.calibration.record import Misfit
+from tfbnn.posterior.calibration.calibration import Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from tfbnn.posterior.calibration.calibration import Misfit
 from tfbnn.posterior.calibration.misfit_features import (
     misfit_factors,
     misfit_features,
@@ -15,7 +16,6 @@ from tfbnn.posterior.calibration.misfit_features import (
     row_blocks,
     single_networks,
 )
-from tfbnn.posterior.calibration.record import Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.spec.rows import NetworkRows

@@ -16,11 +16,11 @@ from tfbnn.data.transforms import Pipeline
 from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.diagnostics.verdict import Chains, Predictions
 from tfbnn.exceptions import ModelFileError
-from tfbnn.posterior.basins.record import Basins
+from tfbnn.posterior.basins.basins import Basins
+from tfbnn.posterior.calibration.calibration import Calibration, Misfit
 from tfbnn.posterior.calibration.misfit_features import misfit_networks, num_features
-from tfbnn.posterior.calibration.record import Calibration, Misfit
+from tfbnn.posterior.conditioned import GivenRows
 from tfbnn.posterior.ensemble import Ensemble, Readouts
-from tfbnn.posterior.process import GivenRows
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.posterior.record_kinds import TEXTS, check_entry
 from tfbnn.spec.infinite_spec import MOST_ROWS, InfiniteSpec

@@ -19,8 +19,8 @@ from typing import Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.storage.format import schema
-from tfbnn.storage.run.chain_group import GroupDraws, GroupWriter, read_group
 from tfbnn.storage.run.checkpoint import Checkpoint, newest_usable
+from tfbnn.storage.run.group_files import GroupDraws, GroupWriter, read_group
 from tfbnn.storage.run.lease import held_lease, is_held
 from tfbnn.storage.run.record import read_record, write_record
 from tfbnn.storage.run.segments import GroupFolder

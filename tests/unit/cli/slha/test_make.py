@@ -94,7 +94,7 @@ def test_strangers_models_are_read_apart(run, folder, monkeypatch):
         asked.append(untrusted)
         return load(path)
 
-    monkeypatch.setattr("tfbnn.hep.description.load", spy)
+    monkeypatch.setattr("tfbnn.hep.process_toml.load", spy)
     run("slha make model.toml -o made")
     run("slha make model.toml -o mine --trusted")
     assert asked == [True, False]

@@ -17,7 +17,7 @@ from tests.support.predictions import with_readouts
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize, fit_pipeline
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.calibration.record import central_levels
+from tfbnn.posterior.calibration.calibration import central_levels
 from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 

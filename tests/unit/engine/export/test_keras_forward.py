@@ -7,8 +7,8 @@ import tensorflow as tf
 from keras import layers
 
 import tfbnn
-from tfbnn.engine.export import forward
-from tfbnn.engine.keras.network import network_of
+from tfbnn.engine.export import tensorflow_forward
+from tfbnn.engine.keras.keras_network import network_of
 
 
 class Compiled(layers.Layer):
@@ -37,5 +37,5 @@ def test_a_model_that_could_not_predict_is_refused_before_it_is_sampled(monkeypa
 
 
 def test_a_lack_of_memory_is_no_fault_of_a_layer():
-    with pytest.raises(tf.errors.ResourceExhaustedError), forward._explained(Exception):
+    with pytest.raises(tf.errors.ResourceExhaustedError), tensorflow_forward._explained(Exception):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")

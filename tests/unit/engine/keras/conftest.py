@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfbnn.engine.keras import making
+from tfbnn.engine.keras import spec_of_model
 
 
 @pytest.fixture
@@ -11,4 +11,4 @@ def derivatives_taken_for_granted(monkeypatch):
 
     The answer is one of the facts of a spec, and takes three quarters of the time that making one does.
     """
-    monkeypatch.setattr(making, "jacobian_obstacle", lambda *_: None)
+    monkeypatch.setattr(spec_of_model, "jacobian_obstacle", lambda *_: None)

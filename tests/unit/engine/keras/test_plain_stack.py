@@ -7,7 +7,7 @@ from keras import layers
 
 import tfbnn
 from tests.support.keras_models import KINDS
-from tfbnn.engine.keras.making import plain_stack
+from tfbnn.engine.keras.spec_of_model import plain_stack
 from tfbnn.priors import ARD, HalfNormal, HierarchicalNormal, LayerPrior, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec

@@ -10,7 +10,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.network import network_outputs, network_tiles
-from tfbnn.engine.keras.network import network_of
+from tfbnn.engine.keras.keras_network import network_of
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array

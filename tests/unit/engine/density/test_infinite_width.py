@@ -8,7 +8,7 @@ import tfbnn
 from tests.support.infinite import FLOOR, arcsine, model, rows
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.density_of import density_of
-from tfbnn.engine.density.process import log_marginal, maximum
+from tfbnn.engine.density.infinite_width import log_marginal, maximum
 from tfbnn.engine.density.value_and_gradient import make_value_and_gradient
 
 STEP = 1e-5

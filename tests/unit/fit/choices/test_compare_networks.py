@@ -9,10 +9,10 @@ import pytest
 
 import tfbnn
 from tests.support.builders import config_of_run
-from tfbnn.fit.choices import network as module
+from tfbnn.fit.choices import compare_networks as module
 from tfbnn.fit.choices.choose import as_begun
+from tfbnn.fit.choices.compare_networks import choose_network
 from tfbnn.fit.choices.infinite import infinite_trial
-from tfbnn.fit.choices.network import choose_network
 from tfbnn.fit.choices.trials import Trial
 from tfbnn.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.provenance import Provenance

@@ -95,7 +95,7 @@ def fit(
             f"A kernel that is a callable cannot be sent to workers, received {kernel!r}. Use one "
             "of tfbnn.kernels, or fit_posterior."
         )
-    from tfbnn.cluster.executor import Cluster
+    from tfbnn.cluster.dask_executor import Cluster
 
     known = known_of_rows(model.asked, noise_scale, offset)
     return model.fit_data(x, y, known, checked, validation_data, groups, Cluster(client))

@@ -5,7 +5,7 @@ import pytest
 from tests.support.commands import write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.hep import Calculation
-from tfbnn.hep.description import read_description
+from tfbnn.hep.process_toml import read_description
 
 INPUTS = 'inputs = {a = "MASS 1000022", b = "NMIX 1 1"}\n'
 DEFAULTS = f'energy = 13000\nmodel = "named.h5"\nunit = "fb"\n{INPUTS}'

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tfbnn.engine.running import threads as module
-from tfbnn.engine.running.threads import Threads
+from tfbnn.engine.running import thread_executor as module
+from tfbnn.engine.running.thread_executor import Threads
 from tfbnn.engine.sampling import work
 from tfbnn.engine.sampling.work import Work
 from tfbnn.run.counters import Clock, Counters

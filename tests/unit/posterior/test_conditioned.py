@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.infinite import FLOOR, arcsine, ensemble, model
 from tfbnn.data.transforms import fit_pipeline
+from tfbnn.posterior.conditioned import GivenRows, num_averaged
 from tfbnn.posterior.gradient import gradient_of_model
 from tfbnn.posterior.prediction import Summary, function_of_chains, predict
-from tfbnn.posterior.process import GivenRows, num_averaged
 from tfbnn.posterior.process_predictions import exactly_left_out, sampled_outputs
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 

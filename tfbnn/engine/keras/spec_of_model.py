@@ -21,7 +21,7 @@ from tfbnn.engine.keras.describing import (
     inner_layers,
     renamed_path,
 )
-from tfbnn.engine.keras.network import KerasNetwork, built, jacobian_obstacle
+from tfbnn.engine.keras.keras_network import KerasNetwork, built, jacobian_obstacle
 from tfbnn.engine.keras.trial import KerasTrial, trial_rows, try_model
 from tfbnn.spec.activations import activation_name
 from tfbnn.spec.choices import Choice, is_auto

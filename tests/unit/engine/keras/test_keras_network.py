@@ -19,8 +19,8 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.gauss_newton import output_jacobian
 from tfbnn.engine.density.network import hidden_units, network_outputs
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.export import forward
-from tfbnn.engine.keras import network, trial
+from tfbnn.engine.export import tensorflow_forward
+from tfbnn.engine.keras import keras_network, trial
 from tfbnn.engine.keras.describing import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
@@ -138,13 +138,13 @@ def test_tensorflow_logs_nothing_of_the_derivatives_of_convolutions():
 
 def test_what_tensorflow_cannot_vectorise_is_named():
     theta, x = tf.ones(2, tf.float64), tf.ones((1, 3), tf.float64)
-    assert network.jacobian_obstacle(lambda theta, x: theta[:, None] * x, theta, x) is None
+    assert keras_network.jacobian_obstacle(lambda theta, x: theta[:, None] * x, theta, x) is None
 
     def by_python(theta, x):
         sines = tf.ensure_shape(tf.py_function(np.sin, [x], tf.float64), x.shape)
         return theta[:, None] * sines
 
-    found = network.jacobian_obstacle(by_python, theta, x)
+    found = keras_network.jacobian_obstacle(by_python, theta, x)
     assert "no derivatives of all rows' outputs" in found and "PyFunc" in found
 
 
@@ -275,7 +275,7 @@ def test_variables_of_another_model_are_refused_before_they_are_made(change, mon
         raise AssertionError("it is built")
 
     spec = of_two_equal_layers()
-    monkeypatch.setattr(network, "build", build)
+    monkeypatch.setattr(keras_network, "build", build)
     with pytest.raises(ValueError, match="not those of the Keras model's architecture: expected"):
         tfbnn.BayesianModel.from_spec(replace(spec, **change(spec)))
 
@@ -328,15 +328,15 @@ def test_outputs_of_the_tables_alone_are_kept_when_words_are_counted(monkeypatch
 def test_weights_that_are_initialised_transposed_are_no_numbers_of_a_row():
     inside = [layers.Dense(32, kernel_initializer="orthogonal"), layers.LayerNormalization()]
     spec = spec_of(*inside, layers.Dense(1), shape=(8,))
-    assert network.network_of(spec, spec.dtype).largest < 8 * 32
+    assert keras_network.network_of(spec, spec.dtype).largest < 8 * 32
 
 
 def test_rows_are_predicted_in_parts_whatever_the_facts_of_a_file_say(monkeypatch):
     spec = tfbnn.BayesianModel(_repeated(7)).spec
     theta, x = tf.ones((2, spec.num_parameters)), tf.random.normal((3, 5))
-    whole = forward._keras_outputs(spec)(theta, x)[0]
-    monkeypatch.setattr(forward, "_MOST_VALUES", 2 * 3 * 7)
-    in_parts = forward._keras_outputs.__wrapped__(spec)(theta, x)[0]
+    whole = tensorflow_forward._keras_outputs(spec)(theta, x)[0]
+    monkeypatch.setattr(tensorflow_forward, "_MOST_VALUES", 2 * 3 * 7)
+    in_parts = tensorflow_forward._keras_outputs.__wrapped__(spec)(theta, x)[0]
     np.testing.assert_allclose(in_parts, whole, rtol=1e-5)
 
 
