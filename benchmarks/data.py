@@ -54,9 +54,9 @@ def convert(table, checkouts, folder):
             return f"{source} has no {pattern}; check out {table['commit']}"
         for file in found:
             # A target that ends in a slash is a folder, for all files of the pattern.
-            place = folder / target / (file.name if target.endswith("/") else "")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, place)
+            path = folder / target / (file.name if target.endswith("/") else "")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, path)
         count += len(found)
     return f"{count} files from {source}"
 

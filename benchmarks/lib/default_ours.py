@@ -145,8 +145,8 @@ def _pit_counts(model, x, y):
     """How many rows have a predictive probability of a smaller target in each hundredth."""
     levels = np.arange(1, 100) / 100
     quantiles = np.asarray(model.predict(x, include_noise=True, quantiles=levels).quantiles)
-    places = (quantiles.reshape(99, -1) < np.ravel(y)).sum(axis=0)
-    return np.bincount(places, minlength=100).tolist()
+    indices = (quantiles.reshape(99, -1) < np.ravel(y)).sum(axis=0)
+    return np.bincount(indices, minlength=100).tolist()
 
 
 def _class_scores(model, x, y):

@@ -55,11 +55,11 @@ def log_densities(layers, x, y):
 
 def split(layers, theta):
     """Kernel and bias of every layer, in a list; what follows them is left out."""
-    parts, place = [], 0
+    parts, position = [], 0
     for a, b in zip(layers[:-1], layers[1:]):
-        parts.append(theta[place : place + a * b].reshape(a, b))
-        parts.append(theta[place + a * b : place + (a + 1) * b])
-        place += (a + 1) * b
+        parts.append(theta[position : position + a * b].reshape(a, b))
+        parts.append(theta[position + a * b : position + (a + 1) * b])
+        position += (a + 1) * b
     return parts
 
 

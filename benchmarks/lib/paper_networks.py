@@ -125,7 +125,7 @@ def residual_convolutional(
     kernel_size = check_integer("kernel_size", kernel_size, minimum=1)
     stem_strides = check_integer("stem_strides", stem_strides, minimum=1)
     check_choice("pooling", pooling, _POOLINGS)
-    layers, places = keras.layers, count(1)
+    layers, numbers = keras.layers, count(1)
     image = keras.Input(shape)
     hidden = layers.Conv2D(
         widths[0], kernel_size, strides=stem_strides, padding="same", name="stem"
@@ -134,7 +134,7 @@ def residual_convolutional(
         for block in range(1, num_blocks + 1):
             halves = group > 1 and block == 1
             name = f"group_{group}_block_{block}"
-            hidden = _block(hidden, name, next(places), width, kernel_size, halves, activation)
+            hidden = _block(hidden, name, next(numbers), width, kernel_size, halves, activation)
     hidden = layers.Activation(activation, name="last_activation")(hidden)
     if pooling == "average":
         hidden = layers.GlobalAveragePooling2D(name="average")(hidden)
@@ -147,13 +147,13 @@ def residual_convolutional(
 def _block(
     hidden: Any,
     name: str,
-    place: int,
+    number: int,
     width: int,
     kernel_size: int,
     halves: bool,
     activation: Any,
 ) -> Any:
-    """What comes out of the residual block with this place among all, from 1 on."""
+    """What comes out of the residual block with this number among all, from 1 on."""
     layers, strides = keras.layers, 2 if halves else 1
 
     def convolution(edge: int, role: str, strides: int = 1) -> Any:
@@ -167,8 +167,8 @@ def _block(
         hidden = convolution(1, "shortcut", strides)(inner)
     inner = convolution(kernel_size, "first", strides)(inner)
     inner = convolution(kernel_size, "second")(active(inner))
-    kept = layers.Rescaling(sqrt(place / (place + 1)))(hidden)
-    added = layers.Rescaling(sqrt(1 / (place + 1)))(inner)
+    kept = layers.Rescaling(sqrt(number / (number + 1)))(hidden)
+    added = layers.Rescaling(sqrt(1 / (number + 1)))(inner)
     return layers.Add(name=f"{name}_sum")([kept, added])
 
 

@@ -98,7 +98,7 @@ def faults(module, source):
     for name, line in imports(source):
         top, _, rest = name.partition(".")
         if top in MAY_IMPORT and not any(
-            f"{module}.".startswith(f"{place}.") for place in MAY_IMPORT[top]
+            f"{module}.".startswith(f"{prefix}.") for prefix in MAY_IMPORT[top]
         ):
             yield f"{module}:{line} imports {top}"
         if top != "tfbnn" or here in FACES or module == "engine":
@@ -230,6 +230,6 @@ def test_the_picture_of_the_house_is_true():
     for here, there in (pair for line in steps for pair in zip(line, line[1:])):
         names = [name.removeprefix("tfbnn.") for name, _ in imports(sources[here])]
         assert any(f"{name}.".startswith(f"{there}.") for name in names), f"{here} -> {there}"
-    for names, place in re.findall(r"^\| (`[A-Z].*?) \|.*\| `(tfbnn/.*?)` \|$", text, re.MULTILINE):
+    for names, file in re.findall(r"^\| (`[A-Z].*?) \|.*\| `(tfbnn/.*?)` \|$", text, re.MULTILINE):
         for name in re.findall(r"\w+", names):
-            assert f"\nclass {name}" in (ROOT / place).read_text(), name
+            assert f"\nclass {name}" in (ROOT / file).read_text(), name

@@ -78,9 +78,9 @@ def test_permissions_follow_the_mask(tmp_path, mask):
         assert is_the_uninterrupted_run(run_here(tmp_path / "run"))
     finally:
         os.umask(before)
-    for place, folders, files in os.walk(tmp_path / "run"):
+    for folder, folders, files in os.walk(tmp_path / "run"):
         for names, mode in ((folders, 0o777), (files, 0o666)):
-            modes = {stat.S_IMODE(os.stat(os.path.join(place, name)).st_mode) for name in names}
+            modes = {stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) for name in names}
             assert modes <= {mode & ~mask}
 
 

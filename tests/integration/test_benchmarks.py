@@ -94,8 +94,8 @@ def cases():
 def test_a_study_runs(tmp_path, study, options, patterns):
     if study == "gradient_cost":
         pytest.importorskip("blackjax")
-    place = "archive" if (FOLDER / "archive" / study).is_dir() else "studies"
-    script = importlib.import_module(f"benchmarks.{place}.{study}.run")
+    folder = "archive" if (FOLDER / "archive" / study).is_dir() else "studies"
+    script = importlib.import_module(f"benchmarks.{folder}.{study}.run")
     options = shlex.split(options.replace("{folder}", str(tmp_path)))
     script.main(["--quick", "--output", str(tmp_path), *options])
     (table,) = [path.read_text() for path in tmp_path.glob("*.md")]

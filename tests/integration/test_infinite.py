@@ -122,9 +122,9 @@ def test_more_rows_than_memory_is_for_are_refused():
 
 def test_theta_is_sampled_on_400_rows_and_all_condition():
     spec = model().spec
-    places = spec.places_of_chains(1000)
-    assert len(np.unique(places)) == 400 and np.array_equal(places, spec.places_of_chains(1000))
-    assert spec.places_of_chains(400) is None
+    indices = spec.indices_of_chains(1000)
+    assert len(np.unique(indices)) == 400 and np.array_equal(indices, spec.indices_of_chains(1000))
+    assert spec.indices_of_chains(400) is None
 
 
 @pytest.mark.statistics

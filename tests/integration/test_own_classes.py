@@ -172,9 +172,9 @@ def test_a_file_without_the_class_is_refused_by_name(model, folder, untrusted):
         tfbnn.load(folder / "model.h5", custom=[StudentTPrior])
 
 
-@pytest.mark.parametrize(("command", "place"), [("info", "model.h5"), ("resume", "run")])
-def test_the_command_says_that_it_takes_python(model, folder, capsys, command, place):
-    assert main([command, str(folder / place)]) == 2
+@pytest.mark.parametrize(("command", "name"), [("info", "model.h5"), ("resume", "run")])
+def test_the_command_says_that_it_takes_python(model, folder, capsys, command, name):
+    assert main([command, str(folder / name)]) == 2
     said = capsys.readouterr().err
     assert len(said.splitlines()) <= 3 and "In Python" in said and "StudentTPrior" in said
 

@@ -110,15 +110,15 @@ def test_chains_of_a_group_and_groups_have_random_numbers_of_their_own(monkeypat
 
 @pytest.mark.statistics
 def test_a_function_is_compiled_anew_with_what_it_has_captured():
-    place = 0.0
+    centre = 0.0
 
     @dataclass
     class Density:  # which has no hash
         def __call__(self, x):
-            return -0.5 * tf.reduce_sum((x - place) ** 2, axis=-1)
+            return -0.5 * tf.reduce_sum((x - centre) ** 2, axis=-1)
 
     first = tfbnn.sample(Density(), STARTS, HMC, **BRIEF)
-    place = 100.0
+    centre = 100.0
     second = tfbnn.sample(Density(), STARTS + 100.0, HMC, **BRIEF)
     assert abs(first.draws.mean()) < 1.0 and abs(second.draws.mean() - 100.0) < 1.0
 

@@ -65,11 +65,11 @@ def test_the_pages_show_what_their_commands_print(tmp_path):
         if is_fit:
             continue
         printed = [masked(line) for line in (done.stdout + done.stderr).splitlines()]
-        place = 0
+        index = 0
         for line in lines:
             if line.strip() == "...":
                 continue
-            assert masked(line) in printed[place:], (small, line, printed[place:][:20])
-            place = printed.index(masked(line), place)
+            assert masked(line) in printed[index:], (small, line, printed[index:][:20])
+            index = printed.index(masked(line), index)
             compared += 1
     assert compared > 30

@@ -60,10 +60,10 @@ def rewrite(*keys, value):
 
     def change(text):
         metadata = json.loads(text)
-        place = metadata
+        entry = metadata
         for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = value
+            entry = entry[key]
+        entry[keys[-1]] = value
         return json.dumps(metadata).encode()
 
     return rewrite_text(change)
@@ -107,10 +107,10 @@ def link(name, target):
     return edit
 
 
-def set_attribute(name, value, place="/"):
+def set_attribute(name, value, path="/"):
     """An edit of an attribute."""
 
     def edit(file):
-        file[place].attrs[name] = value
+        file[path].attrs[name] = value
 
     return edit

@@ -17,8 +17,8 @@ from tfbnn.storage import seal
 
 
 def flip_bits(data, generator):
-    for place in generator.integers(len(data), size=generator.integers(1, 9)):
-        data[place] ^= 1 << generator.integers(8)
+    for index in generator.integers(len(data), size=generator.integers(1, 9)):
+        data[index] ^= 1 << generator.integers(8)
 
 
 def random_block(data, generator):

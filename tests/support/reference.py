@@ -16,14 +16,14 @@ ACTIVATIONS = {
 
 def split_theta(spec, theta):
     """theta [P] -> (list of (kernel, bias), noise log scales, dict of arrays of log prior scales)."""
-    layers, place = [], 0
+    layers, position = [], 0
     for a, b in zip(spec.layer_sizes[:-1], spec.layer_sizes[1:]):
-        kernel = theta[place : place + a * b].reshape(a, b)
-        bias = theta[place + a * b : place + a * b + b]
+        kernel = theta[position : position + a * b].reshape(a, b)
+        bias = theta[position + a * b : position + a * b + b]
         layers.append((kernel, bias))
-        place += a * b + b
+        position += a * b + b
     num_noise = spec.likelihood.num_noise_parameters(spec.layer_sizes[-1])
-    noise, place = theta[place : place + num_noise], place + num_noise
+    noise, position = theta[position : position + num_noise], position + num_noise
     scales = {}
     for index, prior in enumerate(spec.priors):
         for kind in ("kernel", "bias"):
@@ -31,11 +31,11 @@ def split_theta(spec, theta):
                 per_input = isinstance(getattr(prior, kind), priors.ARD)
                 count = spec.layer_sizes[index] if per_input else 1
                 # In the shape of the weights: a line of the kernel has the scale of its input.
-                scales[index, kind] = theta[place : place + count].reshape(
+                scales[index, kind] = theta[position : position + count].reshape(
                     (count, 1) if kind == "kernel" else count
                 )
-                place += count
-    assert place == len(theta)
+                position += count
+    assert position == len(theta)
     return layers, noise, scales
 
 

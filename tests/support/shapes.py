@@ -25,11 +25,11 @@ def hold(cls):
 def holding(function, argument, results):
     """The function, with a TypeError where a shape or a dtype is not as promised."""
     name, axes = argument.split(": ")
-    place = list(inspect.signature(function).parameters).index(name)
+    index = list(inspect.signature(function).parameters).index(name)
 
     @functools.wraps(function)
     def held(*arguments, **named):
-        given = named[name] if name in named else arguments[place]
+        given = named[name] if name in named else arguments[index]
         sizes = {}
         _fit(f"{function.__qualname__}({name})", axes, given.shape, sizes)
         found = function(*arguments, **named)

@@ -39,12 +39,12 @@ class Screen:
 
     def feed(self, text):
         """Does what a terminal does with a text, which may end within a control sequence."""
-        text, place = self._unfinished + text, 0
+        text, position = self._unfinished + text, 0
         self._unfinished = _UNFINISHED.search(text)[0]
-        while place < len(text) - len(self._unfinished):
-            found = _TOKEN.match(text, place)
-            assert found, f"unknown control sequence: {text[place : place + 10]!r}"
-            place = found.end()
+        while position < len(text) - len(self._unfinished):
+            found = _TOKEN.match(text, position)
+            assert found, f"unknown control sequence: {text[position : position + 10]!r}"
+            position = found.end()
             if found["plain"]:
                 self._put(found["plain"])
             else:

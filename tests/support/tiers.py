@@ -15,8 +15,8 @@ import pytest
 TESTS = Path(__file__).parents[1]
 # All of what lies here needs TensorFlow.
 WITH_TENSORFLOW = [
-    TESTS / place
-    for place in (
+    TESTS / folder
+    for folder in (
         "cluster",
         "durability/fits",
         "integration",
@@ -76,7 +76,7 @@ def pytest_configure(config):
 
 @cache
 def _needs_tensorflow(path):
-    return any(path.is_relative_to(place) for place in WITH_TENSORFLOW)
+    return any(path.is_relative_to(folder) for folder in WITH_TENSORFLOW)
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -87,9 +87,9 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
-        place = item.path.relative_to(TESTS).parts[0]
-        if place in ("browser", "cluster", "processes"):
-            item.add_marker(place)
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in ("browser", "cluster", "processes"):
+            item.add_marker(folder)
         if not (
             _needs_tensorflow(item.path)
             or ENGINE_FIXTURES & set(item.fixturenames)

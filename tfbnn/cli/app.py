@@ -127,8 +127,8 @@ def parsers(argv: Sequence[str] | None = None) -> tuple[Parser, dict[str, Parser
     named = next(filter(_COMMANDS.__contains__, argv or ()), None)
     for name, text in _COMMANDS.items():
         if argv is None or name == named:
-            place = "slha.command" if name == "slha" else name
-            module = importlib.import_module(f"tfbnn.cli.{place}")
+            module_name = "slha.command" if name == "slha" else name
+            module = importlib.import_module(f"tfbnn.cli.{module_name}")
             from tfbnn.cli.arguments import add_options  # keeps --help fast
 
             command = commands.add_parser(name, help=text, **texts_of(module.__doc__))

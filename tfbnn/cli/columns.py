@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.bad_rows import places_named
+from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import NUMBERS, Coding
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
-from tfbnn.data.table import Table, column_places
+from tfbnn.data.table import Table, column_indices
 from tfbnn.data.tables import read_table
 from tfbnn.data.validation import as_matrix
 from tfbnn.exceptions import DataWarning
@@ -60,7 +60,7 @@ def coding_of(x: Table, options: FitOptions) -> Coding | None:
     """
     if isinstance(options.initial_state, Ensemble):
         return options.initial_state.coding
-    with places_named(x):
+    with positions_named(x):
         coding = learn_coding(x, "x", options.missing)
         if coding is None:
             as_matrix(x, "x")  # missing values are refused before TensorFlow starts
@@ -87,7 +87,7 @@ def feature_columns(
     names, count = ensemble.column_names, ensemble.num_columns
     others = [name for name in available if name not in apart]
     if names is not None and not {*names}.isdisjoint(others):
-        column_places(names, others, source)
+        column_indices(names, others, source)
         return list(names)
     if len(others) != count:
         wanted = f" ({', '.join(names)})" if names is not None else ""

@@ -18,7 +18,7 @@ from tfbnn.diagnostics.wording import megabytes
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.storage.run.folder import RunFolder
-from tfbnn.system.atomic import check_place, check_writable, open_text
+from tfbnn.system.atomic import check_page_path, check_writable, open_text
 from tfbnn.system.terminals import data_output
 
 # Standard output.
@@ -118,12 +118,12 @@ def is_device(path: str) -> bool:
 
 
 def _check_folder(path: str) -> None:
-    place = os.path.abspath(path)
-    while not os.path.lexists(place):
-        place = os.path.dirname(place)
-    if not os.path.isdir(place):
-        raise ValueError(f"-o {path} cannot be a folder: {place} is a file. Choose another name.")
-    check_writable(os.path.join(place, "file"))
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise ValueError(f"-o {path} cannot be a folder: {folder} is a file. Choose another name.")
+    check_writable(os.path.join(folder, "file"))
 
 
 def _check_file(path: str, kind: OutputKind) -> None:
@@ -138,7 +138,7 @@ def _check_file(path: str, kind: OutputKind) -> None:
         if not os.path.isfile(path):
             raise ValueError(f"-o {path} is a device. Choose a file's name.")
         if kind is PAGE:
-            check_place(path)
+            check_page_path(path)
         elif kind is MODEL and not is_sealed(path):
             raise ValueError(
                 f"-o {path} would overwrite a file that is not a tfbnn model. Remove it, or choose "

@@ -74,8 +74,8 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """
     command, rest = parser, argv
     while named := set(command.commands).intersection(rest):
-        place = min(map(rest.index, named))
-        command, rest = command.commands[rest[place]], rest[place + 1 :]
+        index = min(map(rest.index, named))
+        command, rest = command.commands[rest[index]], rest[index + 1 :]
     # This is checked first, because a misspelt option may also be reported as missing.
     for text in [] if command is parser and command.commands else takewhile("--".__ne__, rest):
         _check_option(command, text.partition("=")[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_places
+from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_indices
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
@@ -115,20 +115,20 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
     available = tuple(name for name, _ in found)
     no_columns = set(written) - set(available)
-    column_places((*wanted.needed, *wanted.without), (*available, *no_columns), path)
+    column_indices((*wanted.needed, *wanted.without), (*available, *no_columns), path)
     names = wanted.chosen(available)
     for name in no_columns & {*names}:
         raise ValueError(
             f"{path}, column {name}: expected one column of numbers, got something else. "
             f"The columns of a two-dimensional array are called {name}_0, {name}_1, ..."
         )
-    places = column_places(names, available, path)
-    chosen = {name: found[place][1] for name, place in zip(names, places)}
+    indices = column_indices(names, available, path)
+    chosen = {name: found[index][1] for name, index in zip(names, indices)}
     categories = wanted.categories or ()
     words = {name for name, array in chosen.items() if wanted.texts and array.dtype.kind in "bUO"}
     texts = {
-        name: _labels(path, *arrays[place])
-        for name, place in zip(labels, column_places(labels, written, path))
+        name: _labels(path, *arrays[index])
+        for name, index in zip(labels, column_indices(labels, written, path))
     }
     _check_lengths(path, chosen | texts)
     for name, array in chosen.items():

@@ -40,7 +40,7 @@ class BadRowError(ValueError):
 
 
 @contextlib.contextmanager
-def places_named(
+def positions_named(
     x: Any = None, validation_x: Any = None, *, names: Sequence[str] | None = None
 ) -> Iterator[None]:
     """Add the position in the user's tables to a BadRowError that the body raises.

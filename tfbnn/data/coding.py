@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, places_named
+from tfbnn.data.bad_rows import BadRowError, positions_named
 from tfbnn.data.frames import distinct_names, frame_columns, listed
 from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
@@ -120,12 +120,12 @@ class Column:
         known = _FLAGS if self.kind == FLAGS else dict(zip(self.values, range(len(self.values))))
         if self.kind == FLAGS:
             words = [word.casefold() for word in words]
-        places = np.array([known.get(word, -1) for word in words], int)
-        if (places < 0).any():
-            self._refuse(int(np.argmax(places < 0)), entries, what, argument)
+        indices = np.array([known.get(word, -1) for word in words], int)
+        if (indices < 0).any():
+            self._refuse(int(np.argmax(indices < 0)), entries, what, argument)
         if self.kind == FLAGS or len(self.values) == 2:
-            return places[:, None].astype(np.float64)
-        return np.eye(len(self.values))[places]
+            return indices[:, None].astype(np.float64)
+        return np.eye(len(self.values))[indices]
 
     def to_json(self) -> dict[str, Any]:
         fill = {} if self.fill is None else {"fill": self.fill}
@@ -237,7 +237,7 @@ class Coding:
         return len(self.input_names)
 
     @property
-    def places(self) -> Iterator[tuple[Column, slice]]:
+    def spans(self) -> Iterator[tuple[Column, slice]]:
         """The columns, each with the slice of its inputs."""
         start = 0
         for column in self.columns:
@@ -278,7 +278,7 @@ class Coding:
 
     def _evened(self, step: Standardize) -> Standardize:
         scale = np.array(step.scale)
-        for column, inputs in self.places:
+        for column, inputs in self.spans:
             # Measured on 32 generated tables of 300 rows with 12 values by Zipf's law, four chains
             # of 250 draws: for values with three rows or fewer, the squared error of the mean fell
             # from 0.28 to 0.19 (by 0.08 +- 0.05) and the log density rose by 0.08 +- 0.05. For
@@ -368,6 +368,6 @@ def as_inputs(x: Any, argument: str, num_inputs: int, coding: Coding | None) -> 
                 f"{coding.num_inputs} numbers that they become, [{listed(coding.input_names)}], received "
                 f"an array of shape {list(array.shape)} without names."
             )
-    with places_named(names=coding.input_names):
+    with positions_named(names=coding.input_names):
         values = as_matrix(x, argument) if names is None else coding.encoded(x, argument)
     return Inputs(values, coding.input_names)

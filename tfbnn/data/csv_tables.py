@@ -28,7 +28,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from tfbnn.data.numbers import decimal, is_gap, is_number, only_plain_floats
-from tfbnn.data.table import TEXT_ADVICE, Names, column_places
+from tfbnn.data.table import TEXT_ADVICE, Names, column_indices
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
 
@@ -137,16 +137,16 @@ class CsvRows:
         Raises:
             ValueError: If a column is missing or occurs twice, or a cell is not a finite number.
         """
-        places = column_places(names, self.columns, self.source)
-        picked = [[cells[place] for place in places] for _, cells in lines]
+        indices = column_indices(names, self.columns, self.source)
+        picked = [[cells[index] for index in indices] for _, cells in lines]
         try:
             values = np.array([[*map(float, row)] for row in picked])
         except ValueError:
             values = np.array(np.nan)
         plain = all(only_plain_floats("".join(row)) for row in picked)
         if not (plain and np.isfinite(values).all()):
-            values = self._odd_numbers(lines, names, places, may_lack)
-        return values.reshape(len(lines), len(places))
+            values = self._odd_numbers(lines, names, indices, may_lack)
+        return values.reshape(len(lines), len(indices))
 
     def texts(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> dict[str, Array]:
         """Return the named columns of some rows as they are written: dict name -> text array [N].
@@ -171,25 +171,25 @@ class CsvRows:
 
     def cells(self, lines: Lines, names: Names) -> dict[str, Array]:
         """Return the named columns of some rows as `texts` does, but allow empty cells."""
-        places = column_places(names, self.columns, self.source)
+        indices = column_indices(names, self.columns, self.source)
         return {
-            name: np.array([cells[place].strip() for _, cells in lines])
-            for name, place in zip(names, places)
+            name: np.array([cells[index].strip() for _, cells in lines])
+            for name, index in zip(names, indices)
         }
 
     def _odd_numbers(
-        self, lines: Lines, names: Names, places: list[int], may_lack: Collection[str]
+        self, lines: Lines, names: Names, indices: list[int], may_lack: Collection[str]
     ) -> Array:
         """Read `numbers` cell by cell: some are in Fortran's notation, missing, or refused."""
         values = np.full((len(lines), len(names)), np.nan)
         for row, (line, cells) in enumerate(lines):
-            for column, (name, place) in enumerate(zip(names, places)):
-                if is_number(cell := decimal(cells[place])):
+            for column, (name, index) in enumerate(zip(names, indices)):
+                if is_number(cell := decimal(cells[index])):
                     values[row, column] = float(cell)
-                elif not (name in may_lack and is_gap(cells[place])):
+                elif not (name in may_lack and is_gap(cells[index])):
                     raise ValueError(
                         f"{self.source}, line {line}, column {name}: expected a finite number, "
-                        f"got {cells[place]!r}; {_remedy(cells[place], lines, place)}."
+                        f"got {cells[index]!r}; {_remedy(cells[index], lines, index)}."
                     )
         return values
 
@@ -316,10 +316,10 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     return write
 
 
-def _remedy(cell: str, lines: Lines, place: int) -> str:
+def _remedy(cell: str, lines: Lines, index: int) -> str:
     """Return advice about a cell that holds no number."""
     if is_number(cell.replace(",", "")):
         return "write decimal points, and no commas between digits, in the whole column alike"
-    if cell.strip() and not any(is_number(decimal(cells[place])) for _, cells in lines):
+    if cell.strip() and not any(is_number(decimal(cells[index])) for _, cells in lines):
         return TEXT_ADVICE
     return "repair or remove the row"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.table import Table, column_places
+from tfbnn.data.table import Table, column_indices
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
@@ -38,7 +38,7 @@ def plain_frame(value: Any, what: str) -> Any:
         return value
     from tfbnn.data.array_files import from_arrow
 
-    column_places(value.column_names, value.column_names, what)
+    column_indices(value.column_names, value.column_names, what)
     columns: dict[str, Array] = {}
     for name, column in from_arrow(value):
         if column is None:
@@ -93,7 +93,7 @@ def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
         what: What messages call it.
     """
     names = column_names(value)
-    column_places(names or (), names or (), what)
+    column_indices(names or (), names or (), what)
     return names
 
 
@@ -116,7 +116,7 @@ def select_columns(
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
-    places, wanted = column_places(expected, names, what), set(expected)
+    indices, wanted = column_indices(expected, names, what), set(expected)
     ignored = [name for name in names if name not in wanted]
     if ignored and not others:
         warn(
@@ -125,7 +125,7 @@ def select_columns(
             DataWarning,
         )
     labels = list(value.columns)
-    return value[[labels[place] for place in places]]
+    return value[[labels[index] for index in indices]]
 
 
 def targets_in_order(

@@ -89,7 +89,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
     Raises:
         ValueError: For a label that is not one of the classes.
     """
-    occurring, places = np.unique(labels, return_inverse=True)
+    occurring, indices = np.unique(labels, return_inverse=True)
     known = {label: number for number, label in enumerate(classes)}
     for label in occurring.tolist():
         if label not in known:
@@ -97,7 +97,7 @@ def class_numbers(labels: Array, classes: Classes, name: str) -> Array:
             found = f"{name} must hold the labels {listed(classes)}, received {label!r}"
             raise BadRowError(name, found, "Correct or drop these rows.", row)
     numbers = np.array([known[label] for label in occurring.tolist()], dtype=np.float64)
-    return numbers[places.reshape(labels.shape)]
+    return numbers[indices.reshape(labels.shape)]
 
 
 def group_numbers(labels: Any, num_rows: int) -> Array | None:
@@ -115,8 +115,8 @@ def group_numbers(labels: Any, num_rows: int) -> Array | None:
     values = as_labels(labels, "groups", num_targets=1, advice=advice)[:, 0]
     if len(values) != num_rows:
         raise ValueError(f"groups must have one label per row, {num_rows}, received {len(values)}.")
-    _, first, places = np.unique(values, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[places.ravel()]
+    _, first, indices = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[indices.ravel()]
 
 
 def label_array(classes: Classes) -> Array:

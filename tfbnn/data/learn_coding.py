@@ -88,7 +88,7 @@ def _with_names(x: Any, argument: str) -> Any:
     if array.ndim != 2 or array.dtype.kind not in "fO" or has_text(array):
         return x
     array = as_float_array(array, argument)
-    names = tuple(f"x{place}" for place in range(array.shape[1]))
+    names = tuple(f"x{index}" for index in range(array.shape[1]))
     return Table(names, array) if np.isnan(array).any() else x
 
 

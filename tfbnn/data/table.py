@@ -19,7 +19,7 @@ TEXT_ADVICE = (
 )
 
 
-def column_places(
+def column_indices(
     names: Names, columns: Names, source: StrPath, kind: str = "columns"
 ) -> list[int]:
     """Return the indices of the named columns of a table, in one pass over its columns.
@@ -27,14 +27,14 @@ def column_places(
     Raises:
         ValueError: If a column is missing or occurs twice.
     """
-    places = {column: place for place, column in enumerate(columns)}
-    missing = [name for name in names if name not in places]
+    indices = {column: index for index, column in enumerate(columns)}
+    missing = [name for name in names if name not in indices]
     if missing:
         raise ValueError(
             f"{source} has no column {', '.join(missing)}; its {kind} are {', '.join(columns)}."
             f"{did_you_mean(missing[0], columns)} Rename the columns or choose others."
         )
-    if len(places) < len(columns):
+    if len(indices) < len(columns):
         count = Counter(columns)
         for name in names:
             if count[name] > 1:
@@ -42,7 +42,7 @@ def column_places(
                     f"{source} has {count[name]} columns {name or '(without a name)'}; "
                     "keep only one."
                 )
-    return [places[name] for name in names]
+    return [indices[name] for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,8 @@ class Table:
         )
         shape = len(next(iter(columns.values()), ())), len(columns)
         values = np.empty(shape, object if words else np.float64)
-        for place, array in enumerate(columns.values()):
-            values[:, place] = array
+        for index, array in enumerate(columns.values()):
+            values[:, index] = array
         coded = words & frozenset(categories)
         return cls(tuple(columns), values, words=words, categories=coded, **others)
 
@@ -107,8 +107,8 @@ class Table:
         """
         self._refuse([name for name in names if name in self.left_out])
         kind = "columns" if self.words else "columns of numbers"
-        places = column_places(names, self.columns, self.source, kind=kind)
-        values = self.values.take(places, axis=1)
+        indices = column_indices(names, self.columns, self.source, kind=kind)
+        values = self.values.take(indices, axis=1)
         words = self.words & set(names)
         values = values if words else values.astype(np.float64, copy=False)
         return replace(self, columns=tuple(names), values=values, words=words)

@@ -19,7 +19,7 @@ from tfbnn.data.array_files import read_numpy, read_parquet, table_of_arrays
 from tfbnn.data.csv_tables import CsvRows, Lines, Writer, csv_writer, open_csv
 from tfbnn.data.frames import listed
 from tfbnn.data.numbers import decimal, is_number
-from tfbnn.data.table import Choice, Names, Table, Wanted, column_places
+from tfbnn.data.table import Choice, Names, Table, Wanted, column_indices
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath, open_text, replacing
@@ -120,8 +120,8 @@ def table_of(
     numbers = rows.numbers(lines, of_numbers, may_lack)
     columns = dict(zip(of_numbers, numbers.T)) | rows.texts(lines, of_words, may_lack)
     columns = {name: columns[name] for name in names}
-    places = np.array([line for line, _ in lines], dtype=np.int64)
-    return Table.of_columns(columns, categories, source=rows.source, lines=places, **others)
+    line_numbers = np.array([line for line, _ in lines], dtype=np.int64)
+    return Table.of_columns(columns, categories, source=rows.source, lines=line_numbers, **others)
 
 
 def is_csv(path: StrPath) -> bool:
@@ -132,18 +132,18 @@ def is_csv(path: StrPath) -> bool:
 def _read_csv(path: str, wanted: Wanted) -> Table:
     with open_csv(path) as rows:
         _warn_of_header(rows)
-        column_places((*wanted.needed, *wanted.without), rows.columns, rows.source)
+        column_indices((*wanted.needed, *wanted.without), rows.columns, rows.source)
         names, lines, left_out = wanted.chosen(rows.columns), list(rows), set()
         categories, words = wanted.categories or (), set()
         if lines and (wanted.texts or wanted.columns is None):
             # pandas writes an index without a name: it is no feature.
             named = [name for name in names if name and name not in categories]
-            places = zip(named, column_places(named, rows.columns, rows.source))
-            odd = {name: place for name, place in places if not _has_number(lines, place)}
+            indices = zip(named, column_indices(named, rows.columns, rows.source))
+            odd = {name: index for name, index in indices if not _has_number(lines, index)}
             words = {
                 name
-                for name, place in odd.items()
-                if wanted.texts and any(cells[place].strip() for _, cells in lines)
+                for name, index in odd.items()
+                if wanted.texts and any(cells[index].strip() for _, cells in lines)
             }
             if wanted.columns is None:
                 left_out = {name for name in names if not name} | (odd.keys() - words)
@@ -167,9 +167,9 @@ def _warn_of_header(rows: CsvRows) -> None:
         )
 
 
-def _has_number(lines: Lines, place: int) -> bool:
+def _has_number(lines: Lines, index: int) -> bool:
     """Check whether a column has a number. Decimal commas count, so that they are refused later."""
-    cells = (decimal(cells[place]) for _, cells in lines)
+    cells = (decimal(cells[index]) for _, cells in lines)
     return any(is_number(cell) or is_number(cell.replace(",", ".", 1)) for cell in cells)
 
 

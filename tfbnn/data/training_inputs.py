@@ -97,8 +97,8 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
     else:
         order = np.argsort(distances)
         shares = np.cumsum(weights[order])
-        places = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
-        distances = distances[order][places]
+        indices = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
+        distances = distances[order][indices]
     return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
 
 

@@ -318,5 +318,5 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
 
 def _those(chosen: Array, columns: Names) -> str:
     """Return the columns of a mask as text for messages: by name if they have names."""
-    places = np.flatnonzero(chosen).tolist()
-    return f"[{listed(places if columns is None else [columns[place] for place in places])}]"
+    indices = np.flatnonzero(chosen).tolist()
+    return f"[{listed(indices if columns is None else [columns[index] for index in indices])}]"

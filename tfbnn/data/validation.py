@@ -370,11 +370,11 @@ def refuse_units(value: Any, name: str) -> None:
     )
 
 
-def _where(places: Sequence[int], names: Sequence[str] | None) -> str:
+def _where(index: Sequence[int], names: Sequence[str] | None) -> str:
     """Return the row and column of a position in an array, for messages."""
-    column = f", column {places[1]}" if len(places) > 1 else ""
-    name = f" ({names[places[1]]!r})" if names is not None and column else ""
-    return f"row {places[0]}{column}{name}" if places else "it"
+    column = f", column {index[1]}" if len(index) > 1 else ""
+    name = f" ({names[index[1]]!r})" if names is not None and column else ""
+    return f"row {index[0]}{column}{name}" if index else "it"
 
 
 def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array:
@@ -383,7 +383,7 @@ def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array
     present = {kind for kind in kinds if kind.__name__ != "NaTType"}
     for what, refused in _NO_NUMBERS.items():
         if any(issubclass(kind, refused) for kind in present):
-            found = (place for place, entry in np.ndenumerate(array) if isinstance(entry, refused))
+            found = (index for index, entry in np.ndenumerate(array) if isinstance(entry, refused))
             advice = _ADVICE.get(what, "Convert to float first.")
             where = _where(next(found), names)
             raise TypeError(f"{name} must hold real numbers, received {what} in {where}. {advice}")
@@ -396,10 +396,10 @@ def _from_objects(array: Array, name: str, names: Sequence[str] | None) -> Array
             f"{name} must hold numbers up to 1.8e308, received a larger integer. Rescale it first."
         ) from error
     except (TypeError, ValueError) as error:
-        place, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))
+        index, entry = next(found for found in np.ndenumerate(array) if not _is_float(found[1]))
         raise TypeError(
             f"{name} must be a rectangular array of numbers, received {type(entry).__name__} in "
-            f"{_where(place, names)}: {entry!r:.60}. Convert to float first."
+            f"{_where(index, names)}: {entry!r:.60}. Convert to float first."
         ) from error
 
 
@@ -422,7 +422,7 @@ def _refuse_non_finite(
         bad = np.argwhere(~finite)
         row, column = map(int, bad[0])
         counts = Counter(bad[:, 1].tolist())
-        shown = {place if names is None else names[place]: n for place, n in counts.items()}
+        shown = {index if names is None else names[index]: n for index, n in counts.items()}
         by_column = f" (by column: {counted(shown)})" if len(counts) > 1 else ""
         received = f"{len(bad)} NaN or infinite values{by_column}, the first ({array[row, column]})"
         raise BadRowError(name, f"{name} must be finite, received {received}", advice, row, column)

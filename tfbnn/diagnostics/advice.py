@@ -190,7 +190,7 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         return
     log_probs = np.asarray(sampled.stats["lp"], dtype=float)
     means, spreads = log_probs[usable].mean(axis=1), log_probs[usable].std(axis=1)
-    others = [np.arange(len(usable)) != place for place in range(len(usable))]
+    others = [np.arange(len(usable)) != index for index in range(len(usable))]
     gaps = np.array([np.median(means[rest]) for rest in others]) - means
     limits = np.array([np.median(spreads[rest]) for rest in others])
     low = gaps > _LOG_PROB_GAP * limits

@@ -176,7 +176,7 @@ class Predictions:
             names: Names of the targets.
         """
         found = []
-        for place, (levels, pulls) in enumerate(zip(pit.T, pull.T)):
+        for index, (levels, pulls) in enumerate(zip(pit.T, pull.T)):
             known = np.isfinite(levels)
             levels, count = np.sort(levels[known]), int(known.sum())
             if count < FEWEST_ROWS:
@@ -184,9 +184,9 @@ class Predictions:
             steps = np.arange(count + 1) / count
             distance = max((steps[1:] - levels).max(), (levels - steps[:-1]).max())
             shares = {k: float(np.mean(np.abs(levels - 0.5) < nominal(k) / 2)) for k in _SLACK}
-            name = names[place] if len(names) > 1 else ""
+            name = names[index] if len(names) > 1 else ""
             width = float(np.std(pulls[known]))
-            rank = float(rank_correlation(stddev[known, place], error[known, place]))
+            rank = float(rank_correlation(stddev[known, index], error[known, index]))
             numbers = shares, width, float(distance), rank, count
             found.append(cls(*numbers, source, is_calibrated, name))
         return max(found, key=lambda one: one._excess)

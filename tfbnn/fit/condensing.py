@@ -96,8 +96,8 @@ def _some_of(rows: WeightedRows, spec: NetworkSpec, networks: Array, number: int
     leverages = sum(_leverages(spec, theta, rows) for theta in networks)
     by_number = np.mean(leverages) * rows.counts / np.mean(rows.counts)
     chances = _chances((1 - _BY_NUMBER) * leverages + _BY_NUMBER * by_number, number)
-    places = _places(chances)
-    few = rows.taken(places)._replace(weights=rows.counts[places] / chances[places])
+    indices = _chosen_indices(chances)
+    few = rows.taken(indices)._replace(weights=rows.counts[indices] / chances[indices])
     num_sums = spec.num_parameters * (spec.num_parameters + 3) // 2
     with_curvature = num_sums <= _SUMS_PER_ROW * number
     terms = partial(_terms, spec, networks, with_curvature)
@@ -142,7 +142,7 @@ def _chances(sizes: Array, number: int) -> Array:
         certain |= chances >= 1.0
 
 
-def _places(chances: Array) -> Array:
+def _chosen_indices(chances: Array) -> Array:
     """Choose rows by their probabilities [N], as many as these sum to. Return the sorted indices."""
     generator = seeds.generator(0, "condensing", 0)
     order = generator.permutation(len(chances))

@@ -95,9 +95,9 @@ def _middle(spec: NetworkSpec) -> Array:
     theta = np.zeros(spec.layout.num_parameters)
     if spec.noise_prior is not None:
         theta[spec.layout.log_noise_scale] = np.log(spec.noise_prior.median)
-    for prior, _, place in spec.weight_groups():
+    for prior, _, scale_span in spec.weight_groups():
         if prior.scale_prior is not None:
-            theta[place] = np.log(prior.scale_prior.median)
+            theta[scale_span] = np.log(prior.scale_prior.median)
     return theta
 
 
@@ -112,22 +112,22 @@ def _last_draws(spec: NetworkSpec, ensemble: Ensemble, num_chains: int) -> Array
     last = ensemble.draws[used[np.arange(num_chains) % len(used)], -1].astype(np.float64)
     theta = np.tile(_middle(spec), (num_chains, 1))
     theta[:, : layout.log_noise_scale.stop] = last[:, : layout.log_noise_scale.stop]
-    for (prior, place, scales), (other, _, others) in zip(
+    for (prior, span, scales), (other, _, others) in zip(
         spec.weight_groups(), there.weight_groups()
     ):
         if scales.stop - scales.start == others.stop - others.start:
             theta[:, scales] = last[:, others]
         if spec.is_ntk:  # scales multiply the weights in the network
-            theta[:, place] *= _scales(other, last[:, others], place)
-            theta[:, place] /= _scales(prior, theta[:, scales], place)
+            theta[:, span] *= _scales(other, last[:, others], span)
+            theta[:, span] /= _scales(prior, theta[:, scales], span)
     return theta
 
 
-def _scales(prior: WeightPrior, logs: Array, place: slice) -> Array | float:
+def _scales(prior: WeightPrior, logs: Array, span: slice) -> Array | float:
     """Return the factor that ntk takes out of the weights of a slice: a number, or sampled scales [C, n]."""
     if prior.scale_prior is None:
         return prior.scale or 1.0
-    return np.repeat(np.exp(logs), (place.stop - place.start) // logs.shape[1], axis=1)
+    return np.repeat(np.exp(logs), (span.stop - span.start) // logs.shape[1], axis=1)
 
 
 def _refuse(spec: NetworkSpec, theta: Array, is_bad: Array, wanted: str) -> None:
@@ -191,7 +191,7 @@ def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Arr
     """
     theta = theta.copy()
     fan_ins = [one.fan_in for one in getattr(spec, "sampled", ())]
-    for index, ((prior, place, scales), weights) in enumerate(
+    for index, ((prior, span, scales), weights) in enumerate(
         zip(spec.weight_groups(), trained_weights(spec, model))
     ):
         fan_in = fan_ins[index] if fan_ins else prod(weights.shape[:-1])
@@ -204,7 +204,7 @@ def start_at(spec: NetworkSpec, model: Any, rows: NetworkRows | None, theta: Arr
             found = np.clip(found, median / _FARTHEST, median * _FARTHEST)
             theta[scales] = np.log(found)
             scale = np.repeat(found, lines.shape[1])
-        theta[place] = weights.ravel() / (scale if spec.is_ntk else 1.0)
+        theta[span] = weights.ravel() / (scale if spec.is_ntk else 1.0)
     if rows is not None and spec.has_additive_noise:
         _start_noise(spec, model, rows, theta)
     return theta
@@ -225,7 +225,7 @@ def _start_noise(spec: NetworkSpec, model: Any, rows: NetworkRows, theta: Array)
             f"far, with x_transform={list(spec.x_transform)} and y_transform={list(spec.y_transform)}. "
             "Train it on transformed rows, or make both transforms None."
         )
-    place = theta[spec.layout.log_noise_scale]  # a view
-    if spec.noise_prior is not None and len(place):
-        found = squares if len(place) == len(squares) else squares.mean()
-        place[:] = np.log(np.maximum(np.sqrt(found), _LEAST_NOISE))
+    log_scales = theta[spec.layout.log_noise_scale]  # a view
+    if spec.noise_prior is not None and len(log_scales):
+        found = squares if len(log_scales) == len(squares) else squares.mean()
+        log_scales[:] = np.log(np.maximum(np.sqrt(found), _LEAST_NOISE))

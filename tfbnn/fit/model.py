@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from tfbnn.data.bad_rows import places_named
+from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.learn_coding import REFUSE
 from tfbnn.data.transforms import Pipeline, unfitted_pipeline
@@ -493,7 +493,7 @@ class SampledNetwork(SampledModel):
             names = column_names_of(y, earlier and earlier.target_names)
             options = replace(options, column_names=names)
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
-        with places_named(x, *held_out[:1]):
+        with positions_named(x, *held_out[:1]):
             spec = self.asked.for_rows(x, y, options.missing)
             data = x, y, noise_scale, validation_data
             rows, validation = rows_to_fit(spec, *data, earlier, options.missing, groups)
@@ -564,7 +564,7 @@ class SampledNetwork(SampledModel):
             column_names=column_names_of(y, earlier and earlier.target_names),
         )
         held_out = validation_data if isinstance(validation_data, (tuple, list)) else ()
-        with places_named(x, *held_out[:1]), signals_interrupt():
+        with positions_named(x, *held_out[:1]), signals_interrupt():
             spec = self.asked.for_rows(x, y, REFUSE)
             rows, validation = rows_to_fit(spec, x, y, beside, validation_data, earlier)
             fitted = fit_baseline(spec, rows, validation, name, options)

@@ -15,9 +15,9 @@ from tfbnn.spec.own_densities import (
     MASS_TOLERANCE,
     CustomNoise,
     CustomPrior,
+    centre_and_width_of,
     integrals,
     moments_by_quadrature,
-    place_of,
 )
 from tfbnn.system.arrays import Array
 
@@ -68,8 +68,8 @@ def check_prior(prior: CustomPrior) -> None:
         _require(prior, is_right, f".sample {what}, received {found!r:.99} and {again!r:.99}")
     draws = np.asarray(prior.sample(np.random.default_rng(0), (_DRAWS,)), np.float64)
     lower, median, upper = np.quantile(draws, [0.25, 0.5, 0.75]).tolist()
-    place = median, 0.5 * (upper - lower)
-    values = _check_log_prob(prior, draws[:_POINTS], place[1])
+    centre_and_width = median, 0.5 * (upper - lower)
+    values = _check_log_prob(prior, draws[:_POINTS], centre_and_width[1])
     if prior.is_even:
         gap = np.abs(values - values_of(prior, -draws[:_POINTS])).max()
         _require(
@@ -78,7 +78,7 @@ def check_prior(prior: CustomPrior) -> None:
     low, high = prior.limits
     edges = np.unique(np.quantile(draws[: _DRAWS // 5], _LEVELS))
     edges = edges[(edges > low) & (edges < high)]
-    masses = _masses(prior, place, np.array([low, *edges, high]))
+    masses = _masses(prior, centre_and_width, np.array([low, *edges, high]))
     outside = masses[0] + masses[-1]
     what = (
         f"log_prob must be minus infinity outside of {prior.limits}, found a mass of {outside:.3g}"
@@ -115,7 +115,8 @@ def check_noise(noise: CustomNoise) -> None:
         tfbnn.likelihoods.check_noise(Logistic())
     """
     _check_settings(noise, CustomNoise)
-    edges, place = np.asarray(noise.quantile(_LEVELS[:, None]), np.float64), place_of(noise)
+    edges = np.asarray(noise.quantile(_LEVELS[:, None]), np.float64)
+    centre_and_width = centre_and_width_of(noise)
     is_right = edges.shape == (len(_LEVELS), 1) and np.isfinite(edges).all()
     _require(
         noise, is_right, f".quantile must return the shape of its argument, received {edges.shape}"
@@ -124,8 +125,8 @@ def check_noise(noise: CustomNoise) -> None:
         noise, np.all(np.diff(edges, axis=0) > 0), ".quantile must ascend with the probability"
     )
     uniform = np.random.default_rng(0).uniform(size=_POINTS)
-    _check_log_prob(noise, np.asarray(noise.quantile(uniform), np.float64), place[1])
-    below = np.cumsum(_masses(noise, place, edges[:, 0]))[:-1]
+    _check_log_prob(noise, np.asarray(noise.quantile(uniform), np.float64), centre_and_width[1])
+    below = np.cumsum(_masses(noise, centre_and_width, edges[:, 0]))[:-1]
     gap = np.abs(below - _LEVELS).max()
     what = f"it differs from log_prob by {gap:.5f}. Do both have the same width?"
     _require(noise, gap <= _TOLERANCE, f": quantile: {what}")
@@ -137,7 +138,7 @@ def check_noise(noise: CustomNoise) -> None:
     if noise.has_exponential_moments:
         rate = _EXPONENT / found[1]
         what = f"has_exponential_moments: exp({_EXPONENT:g} z / stddev) has no mean. Leave it False"
-        _integrals(noise, what, place, lambda z: rate * np.abs(z))
+        _integrals(noise, what, centre_and_width, lambda z: rate * np.abs(z))
 
 
 def _require(own: CustomPrior | CustomNoise, is_right: Any, otherwise: str) -> None:
@@ -172,9 +173,11 @@ def _check_log_prob(own: CustomPrior | CustomNoise, points: Array, spread: float
     return values
 
 
-def _masses(own: CustomPrior | CustomNoise, place: tuple[float, float], edges: Array) -> Array:
+def _masses(
+    own: CustomPrior | CustomNoise, centre_and_width: tuple[float, float], edges: Array
+) -> Array:
     """Return the probabilities between edges and beyond the outer ones. Check that they sum to one."""
-    masses = _integrals(own, "normalisation: no integral", place, lambda z: 0.0, edges)
+    masses = _integrals(own, "normalisation: no integral", centre_and_width, lambda z: 0.0, edges)
     mass = float(masses.sum())
     what = f"exp(log_prob) has the integral {mass:.6g}. Subtract {log(mass):.6g} from log_prob"
     _require(own, abs(mass - 1.0) <= MASS_TOLERANCE, f": normalisation: {what}")
@@ -184,7 +187,7 @@ def _masses(own: CustomPrior | CustomNoise, place: tuple[float, float], edges: A
 def _integrals(
     own: CustomPrior | CustomNoise,
     what: str,
-    place: tuple[float, float],
+    centre_and_width: tuple[float, float],
     log_weight: Callable[[Array], Any],
     edges: Array | tuple[()] = (),
 ) -> Array:
@@ -194,6 +197,6 @@ def _integrals(
         return density
 
     try:
-        return integrals(weighted, *place, edges)[:, 0]
+        return integrals(weighted, *centre_and_width, edges)[:, 0]
     except ValueError as error:
         raise ValueError(f"{type(own).__name__}: {what}: {error}.") from error

@@ -180,15 +180,15 @@ class _Parser:
                 "into named parts."
             )
         self._tokens: list[tuple[str, str]] = []
-        place = 0
-        while text[place:].strip():
-            match = _TOKEN.match(text, place)
+        position = 0
+        while text[position:].strip():
+            match = _TOKEN.match(text, position)
             if match is None:
-                raise self._refusal(f"cannot read {text[place:].strip()[:20]!r}")
+                raise self._refusal(f"cannot read {text[position:].strip()[:20]!r}")
             if len(self._tokens) == _MOST_TOKENS:
                 raise self._refusal(f"it has more than {_MOST_TOKENS} parts")
             self._tokens.append((match.lastgroup or "", match.group().strip()))
-            place = match.end()
+            position = match.end()
         self._tokens.append(("end", ""))
         self._tokens.reverse()
 

@@ -112,7 +112,7 @@ def spectra_in(text: str) -> list[str]:
     ends = [*starts, len(text)]
     masses = [header.start() for header, name in zip(headers, blocks) if name == "MASS"]
     begins = [0, *starts]
-    if any(sum(begin <= place < end for place in masses) != 1 for begin, end in zip(begins, ends)):
+    if any(sum(begin <= mass < end for mass in masses) != 1 for begin, end in zip(begins, ends)):
         return [text]
     return [text[begin:end] for begin, end in zip(begins, ends)]
 

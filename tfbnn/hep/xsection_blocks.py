@@ -21,7 +21,7 @@ from tfbnn.system.version import __version__
 
 _CODE = "tfbnn"
 # Index of the word in a line that names the code.
-_CODE_PLACE = 7
+_CODE_INDEX = 7
 # Two particles produced by two protons.
 _HEADER = re.compile(
     r"XSECTION\s+(?P<energy>\S+)\s+2212\s+2212\s+2\s+(?P<first>-?\d+)\s+(?P<second>-?\d+)\s*(#.*)?",
@@ -155,4 +155,4 @@ def _key_of(header: str) -> tuple[float, Pids] | None:
 
 
 def _is_ours(line: str) -> bool:
-    return line.partition("#")[0].split()[_CODE_PLACE : _CODE_PLACE + 1] == [_CODE]
+    return line.partition("#")[0].split()[_CODE_INDEX : _CODE_INDEX + 1] == [_CODE]

@@ -105,8 +105,8 @@ def styled_figure(
 
 def add_legend(axis: Axes) -> None:
     """Add a legend above the axes, where it covers nothing."""
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-    axis.legend(**place, borderaxespad=0.2, fontsize="small", handlelength=1.5)
+    anchor: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+    axis.legend(**anchor, borderaxespad=0.2, fontsize="small", handlelength=1.5)
 
 
 def checked_rows(model: SampledModel, x: Any, y: Any, noise_scale: Any) -> tuple[Rows, NetworkRows]:

@@ -130,11 +130,11 @@ def _draw_curves(axis: Axes, piece: Slice) -> None:
         axis.set_xscale("log")
     axis.set_xlim(line.values[0], line.values[-1])
     if piece.share_outside:
-        place: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "linewidth": 0}
+        strip: dict[str, Any] = {"transform": axis.get_xaxis_transform(), "linewidth": 0}
         low, high = line.ends
         where = piece.is_outside & (line.values >= low) & (line.values <= high)
-        place |= {"where": where, "color": ORANGE, "label": "outside the training inputs"}
-        axis.fill_between(line.values, 0, 0.02, **place)
+        strip |= {"where": where, "color": ORANGE, "label": "outside the training inputs"}
+        axis.fill_between(line.values, 0, 0.02, **strip)
     beyond: str | None = "beyond the rows of the fit"
     for ends in ((line.values[0], line.ends[0]), (line.ends[1], line.values[-1])):
         axis.axvspan(*ends, color=LIGHT, alpha=0.35, linewidth=0, label=beyond)
@@ -147,14 +147,14 @@ def _draw_values(axis: Axes, piece: Slice, names: Sequence[str]) -> None:
     shifts = (np.arange(len(piece.curves)) - (len(piece.curves) - 1) / 2) * 0.7 / len(piece.curves)
     for color, shift, curve in zip(canvas.colors(len(piece.curves)), shifts, piece.curves):
         bar: dict[str, Any] = {"color": color if several else BLUE}
-        places = line.values + shift
+        positions = line.values + shift
         if curve.noisy is not None:
             light = bar | {"alpha": 0.18, "label": "new observation, 68 %"}
-            axis.vlines(places, *curve.noisy, **light, linewidth=7)
+            axis.vlines(positions, *curve.noisy, **light, linewidth=7)
         dark = bar | {"alpha": 0.5, "label": None if several else "function, 68 %"}
         low, middle, high = curve.function
-        axis.vlines(places, low, high, **dark, linewidth=3)
-        axis.plot(places, middle, "o", color=color, markersize=4, label=curve.label)
+        axis.vlines(positions, low, high, **dark, linewidth=3)
+        axis.plot(positions, middle, "o", color=color, markersize=4, label=curve.label)
     texts = [plain(name, _LONG_NAME) for name in names]
     rotation = 90 if sum(map(len, texts)) > _LONG_NAMES else 0
     axis.set_xticks(line.values, texts, rotation=rotation, fontsize="small")
@@ -186,10 +186,10 @@ def plot_relevance(model: SampledModel) -> Figure:
 def draw_relevance(axis: Axes, relevance: Relevance) -> None:
     """Draw the scales of the inputs, the largest on top."""
     order = np.argsort(-relevance.median, kind="stable")[:_MAX_INPUTS]
-    middle, places = relevance.median[order], np.arange(len(order))
+    middle, positions = relevance.median[order], np.arange(len(order))
     bars = [middle - relevance.lower[order], relevance.upper[order] - middle]
-    axis.errorbar(middle, places, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
-    axis.set_yticks(places, [plain(relevance.names[index]) for index in order])
+    axis.errorbar(middle, positions, xerr=np.maximum(bars, 0.0), fmt="o", color=BLUE, markersize=4)
+    axis.set_yticks(positions, [plain(relevance.names[index]) for index in order])
     axis.set_ylim(len(order) - 0.5, -0.5)
     axis.set_xscale("log")
     axis.grid(axis="x", alpha=0.3)

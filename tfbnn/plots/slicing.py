@@ -115,10 +115,10 @@ def find_slices(
             points = rows.x[shown, 0], rows.y[shown]
     median, centre, counts, held = _find_centre(ensemble, seen)
     lines = [
-        _along_numbers(ensemble, column, place.start, median, centre)
+        _along_numbers(ensemble, column, span.start, median, centre)
         if column.kind == NUMBERS
-        else _along_words(column, place, centre, counts[column.name])
-        for column, place in _chosen_columns(ensemble)
+        else _along_words(column, span, centre, counts[column.name])
+        for column, span in _chosen_columns(ensemble)
     ]
     return list(zip(*(_slices_along(model, line._replace(held=held), points) for line in lines)))
 
@@ -126,7 +126,7 @@ def find_slices(
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     """Return the columns of the user's table, each with the slice of its inputs."""
     if ensemble.coding is not None:
-        return list(ensemble.coding.places)
+        return list(ensemble.coding.spans)
     return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]
 
 
@@ -138,10 +138,10 @@ def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
             "plot_slices goes along inputs that vary; all inputs of this fit were constant. Look at "
             "plot_truth instead."
         )
-    columns = [(column, place) for column, place in _columns(ensemble) if varies[place].any()]
+    columns = [(column, span) for column, span in _columns(ensemble) if varies[span].any()]
     if len(columns) > _MAX_INPUTS and scales_of_inputs(ensemble.spec) is not None:
         relevance = relevance_of(ensemble).median
-        order = np.argsort([-relevance[place].max() for _, place in columns], kind="stable")
+        order = np.argsort([-relevance[span].max() for _, span in columns], kind="stable")
         columns = [columns[index] for index in np.sort(order[:_MAX_INPUTS])]
     return columns[:_MAX_INPUTS]
 
@@ -160,14 +160,14 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
     median = np.median(seen, axis=0)
     x, rows = ensemble.x_pipeline.inverse(median[None])[0], ensemble.x_pipeline.inverse(seen)
     counts = {}
-    for column, place in _columns(ensemble):
+    for column, span in _columns(ensemble):
         if column.kind != NUMBERS:
             codes = column.codes
             # An array without names may hold any numbers, so each row counts for the nearest value.
-            away = [np.sum((rows[:, place] - code) ** 2, axis=1) for code in codes]
+            away = [np.sum((rows[:, span] - code) ** 2, axis=1) for code in codes]
             nearest = np.argmin(away, axis=0)
             counts[column.name] = np.bincount(nearest, minlength=len(codes))
-            x[place], rows[:, place] = codes[np.argmax(counts[column.name])], codes[nearest]
+            x[span], rows[:, span] = codes[np.argmax(counts[column.name])], codes[nearest]
     held = "at their medians" + ", text and flags at their most frequent values" * bool(counts)
     if _outside(ensemble, x[None])[0]:
         held = "as in the row nearest to their medians, which are outside the training inputs"
@@ -193,12 +193,12 @@ def _along_numbers(
     return Line(x, column.name, values[:-2], None, 0, ends)
 
 
-def _along_words(column: Column, place: slice, centre: Array, counts: Array) -> Line:
+def _along_words(column: Column, span: slice, centre: Array, counts: Array) -> Line:
     """Make a line through the values of text or flags, at most the 20 most frequent ones."""
     order = np.argsort(-counts, kind="stable")
     shown = np.sort(order[:_MAX_VALUES])
     x = np.repeat(centre[None], len(shown), axis=0)
-    x[:, place] = column.codes[shown]
+    x[:, span] = column.codes[shown]
     names = tuple(column.words[index] for index in shown)
     values = np.arange(len(shown), dtype=np.float64)
     left_out = len(order) - len(shown)

@@ -324,11 +324,11 @@ def _scales(ensemble: Ensemble) -> Iterator[tuple[str, Variable]]:
             what = "standard deviation of the rates of rows, relative to their mean"
         values = _positive(theta[..., layout.log_noise_scale])
         yield "noise_scale", variable((*SAMPLE, side), values, what)
-    for (group, _), (prior, _, place) in zip(_named_slots(ensemble), ensemble.spec.weight_groups()):
-        if place.stop == place.start:
+    for (group, _), (prior, _, span) in zip(_named_slots(ensemble), ensemble.spec.weight_groups()):
+        if span.stop == span.start:
             continue
         name = f"{group}_scale"
-        values, what = _positive(theta[..., place]), "sampled scale of a prior"
+        values, what = _positive(theta[..., span]), "sampled scale of a prior"
         if prior.per_input:
             yield name, variable((*SAMPLE, "feature"), values, f"{what}, one per input")
         else:

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from tfbnn.data.bad_rows import places_named
+from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
@@ -26,9 +26,9 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     """Return checked inputs [N, D] in original units, columns of text coded, and transformed."""
     x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
-    with places_named(x):
+    with positions_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
-        with places_named(names=inputs.names):
+        with positions_named(names=inputs.names):
             transformed = checked_forward(ensemble.x_pipeline, inputs.values, "x")
             check_network_inputs(ensemble.spec, "x", transformed)
     return inputs.values, transformed
@@ -59,7 +59,7 @@ def checked_rows(
     x = select_columns(x, ensemble.column_names, f"{name}x")
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
     require_noise(ensemble, rows.noise, what)
-    with places_named(x):
+    with positions_named(x):
         return rows, ensemble.transform(rows)
 
 

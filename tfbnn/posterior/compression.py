@@ -249,12 +249,12 @@ def kernel_thinning(gram: Array, weights: Array, count: int) -> Array:
     improved = True
     while improved:
         improved = False
-        for place, old in enumerate(chosen):
+        for index, old in enumerate(chosen):
             total -= gram[old]
             # Half the discrepancy times count, as far as it depends on the new draw.
             cost = (total + half_diagonal) / count - target
             new = int(np.argmin(cost))
             if cost[new] < cost[old] - _LEAST_GAIN:
-                chosen[place], improved = new, True
-            total += gram[chosen[place]]
+                chosen[index], improved = new, True
+            total += gram[chosen[index]]
     return np.sort(chosen)

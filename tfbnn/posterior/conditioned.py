@@ -40,18 +40,18 @@ class GivenRows(ReadOnlyArrays):
     y: Array
     noise: Array | None = None
 
-    def taken(self, places: Array) -> GivenRows:
+    def taken(self, indices: Array) -> GivenRows:
         """Return the rows at these positions."""
-        noise = None if self.noise is None else self.noise[places]
-        return GivenRows(self.x[places], self.y[places], noise)
+        noise = None if self.noise is None else self.noise[indices]
+        return GivenRows(self.x[indices], self.y[indices], noise)
 
-    def places_of(self, x: Array, y: Array) -> Array:
+    def indices_of(self, x: Array, y: Array) -> Array:
         """Return the positions of rows (x, y) among these.
 
         Raises:
             ValueError: If a row is not among them.
         """
-        known = {_key(*row): place for place, row in enumerate(zip(self.x, self.y))}
+        known = {_key(*row): index for index, row in enumerate(zip(self.x, self.y))}
         try:
             return np.array([known[_key(*row)] for row in zip(x, y)])
         except KeyError:

@@ -158,10 +158,10 @@ class PredictiveDistribution(ExplainsAttributes):
         mixture_at = self._mixture_at if one is not None else lambda _: self._mixture
         return RowsDistribution.of(mixture_at, one, len(self._x))
 
-    def _mixture_at(self, places: Any) -> Mixture:
-        places = np.arange(len(self._x))[places]
-        self._check_size(len(places))
-        ensemble, x, row_noise = self._ensemble, self._x[places], self._row_noise
+    def _mixture_at(self, indices: Any) -> Mixture:
+        indices = np.arange(len(self._x))[indices]
+        self._check_size(len(indices))
+        ensemble, x, row_noise = self._ensemble, self._x[indices], self._row_noise
         forward = forward_pass(ensemble, len(x))
         likelihood = ensemble.spec.regression_likelihood
         location = np.empty((ensemble.num_draws, len(x), self._shape[1]))
@@ -169,7 +169,7 @@ class PredictiveDistribution(ExplainsAttributes):
 
         def fill(rows: slice) -> None:
             outputs = forward(x[rows]).swapaxes(1, 2).astype(np.float64)
-            noise = None if row_noise is None else row_noise[places[rows]]
+            noise = None if row_noise is None else row_noise[indices[rows]]
             location[:, rows] = likelihood.location(outputs, noise)
             if scale is None:
                 return
@@ -300,11 +300,11 @@ class PredictiveDistribution(ExplainsAttributes):
                 f"{size} draws at {self._shape[0]} rows take {t.nbytes / 1e9:.1f} GB, more than "
                 f"{_MOST_BYTES / 1e9:.0f}. Draw in parts, each with another seed."
             )
-        mixture, _, places = self._rows
+        mixture, _, indices = self._rows
         if joint:
-            mixture, places = self._mixture, np.arange(len(self._x))
+            mixture, indices = self._mixture, np.arange(len(self._x))
         if mixture is not None:
-            t[:, places] = mixture.sample(size, joint, generator)
+            t[:, indices] = mixture.sample(size, joint, generator)
         if one is not None:
             levels = self._ranks(t) if joint else uniform(generator, t.shape)
             groups = np.broadcast_to(one.groups, t.shape).reshape(-1, self._shape[1])

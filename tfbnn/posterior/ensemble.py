@@ -365,8 +365,8 @@ class Ensemble(ReadOnlyArrays):
         """
         if self.readouts is None or self.spec.readout is None:
             return self
-        place, images = self.spec.readout.layer.weights, self.draws.copy()
-        images[..., place] = 2.0 * self.readouts.mean - self.draws[..., place]
+        span, images = self.spec.readout.layer.weights, self.draws.copy()
+        images[..., span] = 2.0 * self.readouts.mean - self.draws[..., span]
         draws = np.concatenate([self.draws, images], axis=1)
         return replace(self, draws=draws, sample_stats={}, readouts=None)
 
@@ -423,11 +423,11 @@ class Ensemble(ReadOnlyArrays):
         return self.draws.reshape(self.num_draws, -1)
 
 
-def _scales(prior: WeightPrior, place: slice, theta: Array) -> Array:
+def _scales(prior: WeightPrior, span: slice, theta: Array) -> Array:
     """Return the prior scales of one kernel or bias: [draws or 1, inputs or 1]."""
     if prior.scale_prior is None:
         return np.full((1, 1), prior.scale)
-    return np.exp(theta[:, place].astype(np.float64))
+    return np.exp(theta[:, span].astype(np.float64))
 
 
 def without_predictions(diagnostics: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -190,15 +190,15 @@ def _numbers(
     if not has_counts:  # rows of counts are not left out
         tiles = left_out_tiles(ensemble, rows, groups, row_groups, tangents)
     for tile, left_out in tiles:
-        place, location, fitted, *_ = tile
+        span, location, fitted, *_ = tile
         scale = np.broadcast_to(fitted, location.shape)
-        mean[place] = np.einsum("s,snk->nk", weights, location)
-        spread[place] = np.einsum("s,snk->nk", weights, np.square(location - mean[place]))
-        noise[place] = np.einsum("s,snk->nk", weights, np.square(scale))
+        mean[span] = np.einsum("s,snk->nk", weights, location)
+        spread[span] = np.einsum("s,snk->nk", weights, np.square(location - mean[span]))
+        noise[span] = np.einsum("s,snk->nk", weights, np.square(scale))
         if left_out is None:
-            left_out = mean[place], np.sqrt(noise[place]), 0.0
-        left_mean, stddev[place], judged[place] = left_out
-        error[place] = rows.y[place] - left_mean
+            left_out = mean[span], np.sqrt(noise[span]), 0.0
+        left_mean, stddev[span], judged[span] = left_out
+        error[span] = rows.y[span] - left_mean
     pull = error / stddev
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
@@ -293,8 +293,8 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
     step = -(-ensemble.num_draws // _MAX_DRAWS)
     theta = ensemble.draws[:, ::step].reshape(-1, ensemble.draws.shape[-1]).astype(np.float64)
     at_edge, in_tail = [], []
-    for prior, place, scale_place in ensemble.spec.weight_groups():
-        weights = theta[:, place]
+    for prior, span, scale_span in ensemble.spec.weight_groups():
+        weights = theta[:, span]
         if prior.is_bounded:
             low, high = prior.limits
             margin = _EDGE * (high - low)
@@ -302,7 +302,7 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
         elif (limit := _tail_begins(ensemble, prior)) is not None:
             scales: Array = np.ones(1)
             if prior.scale_prior is not None and not ensemble.spec.is_ntk:
-                scales = np.exp(theta[:, scale_place])
+                scales = np.exp(theta[:, scale_span])
                 scales = np.repeat(scales, weights.shape[1] // scales.shape[1], axis=1)
             in_tail.append(np.abs(weights) > limit * scales)
     return PriorCheck(_share(at_edge), _share(in_tail), _prior_spread(ensemble))

@@ -169,11 +169,11 @@ def evaluate_classes(ensemble: Ensemble, rows: NetworkRows) -> dict[str, Any]:
     likelihood, weights = ensemble.spec.class_likelihood, ensemble.draw_weights
     probabilities = np.empty((*rows.y.shape, ensemble.spec.num_classes))
     log_density = np.empty(len(rows.y))
-    for place, logits, *_ in target_tiles(ensemble, rows):
+    for span, logits, *_ in target_tiles(ensemble, rows):
         mean = np.einsum("s,snk->nk", weights, likelihood.inverse_link(logits))
-        probabilities[place] = likelihood.class_probabilities(mean)
-        values = likelihood.log_density(rows.y[place], logits)
-        log_density[place] = log_mean_exp(values, weights)
+        probabilities[span] = likelihood.class_probabilities(mean)
+        values = likelihood.log_density(rows.y[span], logits)
+        log_density[span] = log_mean_exp(values, weights)
     truth = rows.y.astype(int)
     best = probabilities.argmax(axis=-1)
     one_hot = np.arange(probabilities.shape[-1]) == truth[..., None]
@@ -203,8 +203,8 @@ def expected_calibration_error(confidence: Array, correct: Array) -> Array:
     # Bins are open below and closed above, as in Guo et al. 2017.
     bins = np.clip(np.ceil(confidence * _NUM_BINS).astype(int) - 1, 0, _NUM_BINS - 1)
     gaps = [
-        np.abs(np.bincount(place, weights=gap)).sum()
-        for place, gap in zip(bins.T, (correct - confidence).T)
+        np.abs(np.bincount(indices, weights=gap)).sum()
+        for indices, gap in zip(bins.T, (correct - confidence).T)
     ]
     return np.array(gaps) / len(confidence)
 
@@ -275,19 +275,19 @@ def row_scores(
     found = RowScores._make([*numbers, np.empty(len(y))])
     chances = np.random.default_rng(0).random(rows.y.shape)
     for tile in target_tiles(ensemble, rows):
-        place, one = tile.place, None
+        span, one = tile.span, None
         scale = tile.predicted if include_noise else tile.spread
         mixture = Mixture.of(ensemble, tile.location, scale)
         centre, stddev = mixture.moments()
         if calibration is not None:
-            trust = trust_levels(ensemble.training_inputs, rows.x[place])
-            factors = scale_factors(fitted, rows.x[place])
+            trust = trust_levels(ensemble.training_inputs, rows.x[span])
+            factors = scale_factors(fitted, rows.x[span])
             one = calibration.of(centre, stddev, trust, factors)
         of_tile = RowsDistribution.of(mixture.at, one, len(centre))
-        error, pit = rows.y[place] - centre, of_tile.cdf(rows.y[place])
+        error, pit = rows.y[span] - centre, of_tile.cdf(rows.y[span])
         if ensemble.spec.has_counts:
-            below = of_tile.cdf(rows.y[place] - 1.0)
-            pit = below + chances[place] * (pit - below)
+            below = of_tile.cdf(rows.y[span] - 1.0)
+            pit = below + chances[span] * (pit - below)
         pull = error / stddev
         if one is not None:
             inner_low, inner_high = one.quantiles(central_levels(1))
@@ -298,8 +298,8 @@ def row_scores(
         log_density = low[:, 0]
         if not pulls_alone:
             low, high = of_tile.quantiles(_ENDS)
-            crps = of_tile.crps(y[place], ensemble.y_pipeline.inverse)
-            log_density = _joint_log_density(mixture, tile, rows.y[place], one)
+            crps = of_tile.crps(y[span], ensemble.y_pipeline.inverse)
+            log_density = _joint_log_density(mixture, tile, rows.y[span], one)
         mean, expected = _means(ensemble, mixture, tile, rows.noise is None and include_noise)
         of_rows = RowScores(
             mean=mean,
@@ -315,7 +315,7 @@ def row_scores(
             log_density=log_density,
         )
         for scores, new in zip(found, of_rows):
-            scores[place] = new
+            scores[span] = new
     return found
 
 

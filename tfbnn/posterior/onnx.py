@@ -253,7 +253,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
         centre, spread: Mean and standard deviation of the function [K, N], transformed.
     """
     stddev = op("Sqrt", op("Add", op("Mul", spread, spread), np.square(constants.noise)))
-    at_edge, is_outside = _places(op, constants.inputs, x)
+    at_edge, is_outside = _outside_masks(op, constants.inputs, x)
     scores, narrower = (
         op("Add", op("Mul", stddev, 0.0), first)
         for first in (constants.scores[0], constants.narrower[0])
@@ -269,7 +269,7 @@ def _bars(op: Operations, constants: BarConstants, x: Any, centre: Any, spread: 
     return op("Add", centre, op("Mul", stddev, op("Where", left, constants.plain, scores)))
 
 
-def _places(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
+def _outside_masks(op: Operations, inputs: TrainingInputs, x: Any) -> tuple[Any, Any]:
     """Return two masks [1, N]: inputs not inside, and inputs outside the training inputs."""
     low, high, mean = (one[:, None] for one in (inputs.low, inputs.high, inputs.mean))
     usual, largest = map(float, inputs.distances)

@@ -111,7 +111,7 @@ class TargetTile(NamedTuple):
     """Predictions of all draws for some rows with known targets, on the scale the network sees.
 
     Attributes:
-        place: Slice or indices of the rows.
+        span: Slice or indices of the rows.
         location: Locations of all draws [C * S, n, K].
         fitted: Noise scales of the likelihood; a known noise scale is transformed at the target.
         predicted: Noise scales of a prediction, which knows no target; a known noise scale is
@@ -121,7 +121,7 @@ class TargetTile(NamedTuple):
             None if it has none.
     """
 
-    place: slice | Array
+    span: slice | Array
     location: Array
     fitted: Any
     predicted: Any
@@ -139,14 +139,14 @@ def target_tiles(ensemble: Ensemble, rows: NetworkRows) -> Iterator[TargetTile]:
     original = None
     if rows.noise is not None and not pipeline.is_affine:
         original = rows.noise / np.abs(pipeline.derivative(pipeline.inverse(rows.y)))
-    for place, outputs in output_tiles(ensemble, rows.x):
-        known = None if rows.noise is None else rows.noise[place]
+    for span, outputs in output_tiles(ensemble, rows.x):
+        known = None if rows.noise is None else rows.noise[span]
         location = likelihood.location(outputs, known)
         fitted = likelihood.scale(outputs, ensemble.log_noise_scale, known)
         predicted = fitted
         if original is not None:
-            predicted = scale_at(ensemble, outputs, location, original[place])
-        yield TargetTile(place, location, fitted, predicted, likelihood.spread(outputs))
+            predicted = scale_at(ensemble, outputs, location, original[span])
+        yield TargetTile(span, location, fitted, predicted, likelihood.spread(outputs))
 
 
 def output_tiles(ensemble: Ensemble, x: Array) -> Iterator[tuple[slice, Array]]:
@@ -186,8 +186,8 @@ def predict(
         factors = None if trust is None else scale_factors(fitted, x[first:last])
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
-            places = slice(rows.start - first, rows.stop - first)
-            of_rows = _by_rows(outputs[..., places])
+            span = slice(rows.start - first, rows.stop - first)
+            of_rows = _by_rows(outputs[..., span])
             location = ensemble.spec.likelihood.location(of_rows, noise)
             if wanted.include_noise:
                 scale = scale_at(ensemble, of_rows, location, noise)
@@ -198,7 +198,7 @@ def predict(
             if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)
             else:
-                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows], factors[places])
+                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows], factors[span])
             mean[rows], stddev[rows] = summary
             if found is not None:
                 found[:, rows] = summary.quantiles

@@ -53,8 +53,8 @@ def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
 @lru_cache(maxsize=_MOST_REMEMBERED)  # a run checks its draws repeatedly
 def _mean_of_draw(spec: InfiniteSpec, theta: bytes, given: GivenRows, points: bytes) -> Array:
     """Compute one entry of `means_of_chains` [n, K]; arrays are passed as bytes."""
-    places = spec.places_of_chains(len(given.x))
-    seen = given if places is None else given.taken(places)
+    indices = spec.indices_of_chains(len(given.x))
+    seen = given if indices is None else given.taken(indices)
     draw = conditioned(spec, np.frombuffer(theta), seen)
     x = np.frombuffer(points).reshape(-1, seen.x.shape[1])
     prior = covariance(spec.activations, draw.layers, seen.x, x).c
@@ -63,7 +63,7 @@ def _mean_of_draw(spec: InfiniteSpec, theta: bytes, given: GivenRows, points: by
 
 
 def exactly_left_out(
-    ensemble: Ensemble, places: Array, row_groups: Array | None = None
+    ensemble: Ensemble, indices: Array, row_groups: Array | None = None
 ) -> tuple[Array, Array]:
     """Predict rows of the fit without themselves: mean and standard deviation with noise, [n, K] each.
 
@@ -73,20 +73,20 @@ def exactly_left_out(
 
     Args:
         ensemble: Ensemble of infinite width.
-        places: Positions of the rows among the given ones [n].
+        indices: Positions of the rows among the given ones [n].
         row_groups: Groups of rows that are left out together [n], numbered from 0; None: each row
             by itself.
     """
     spec, given = _parts(ensemble)
-    labels = np.arange(len(places)) if row_groups is None else row_groups
+    labels = np.arange(len(indices)) if row_groups is None else row_groups
     blocks = [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
     def without(draw: Conditioned) -> Array:
-        found = np.empty((3, spec.num_targets, len(places)))
+        found = np.empty((3, spec.num_targets, len(indices)))
         for target, (root, white) in enumerate(zip(draw.roots, draw.white)):
             precision, solved = root.T @ root, white @ root
             for block in blocks:
-                rows = places[block]
+                rows = indices[block]
                 part = precision[np.ix_(rows, rows)]
                 covariance_left = np.linalg.inv(part)
                 off = covariance_left @ solved[rows]

@@ -52,8 +52,7 @@ class Relevance:
 
 def scales_of_inputs(spec: NetworkSpec) -> slice | None:
     """Return the slice of theta with one log prior scale per input, or None without such a prior."""
-    places = (scales for prior, _, scales in spec.weight_groups() if prior.per_input)
-    return next(places, None)
+    return next((scales for prior, _, scales in spec.weight_groups() if prior.per_input), None)
 
 
 def relevance_of(ensemble: Ensemble) -> Relevance:
@@ -64,15 +63,15 @@ def relevance_of(ensemble: Ensemble) -> Relevance:
     Raises:
         ValueError: If the prior has no scale per input.
     """
-    spec, place = ensemble.spec, scales_of_inputs(ensemble.spec)
-    if place is None:
+    spec, span = ensemble.spec, scales_of_inputs(ensemble.spec)
+    if span is None:
         prior, _, _ = next(spec.weight_groups())
         raise ValueError(
             "relevance needs a sampled prior scale for every input, received a model with "
             f"{type(prior).__name__} on the first kernel. Leave prior out, or give that kernel ARD(): "
             "prior=[{'kernel': ARD(), 'bias': Normal()}, Normal(), ..], of a Keras model prior={PATH: ARD()}."
         )
-    log_scales = ensemble.draws[..., place].astype(np.float64)
+    log_scales = ensemble.draws[..., span].astype(np.float64)
     scales = np.exp(log_scales.reshape(ensemble.num_draws, -1))
     lower, median, upper = weighted_quantiles(scales, ensemble.draw_weights, _PROBABILITIES)
     standardized = "standardize" in spec.x_transform
@@ -99,25 +98,25 @@ class Importance:
         """Return a table, the most important column first."""
         width = max(len("column"), *map(len, self.names))
         lines = [f"{'column':<{width}}  {'loss':>9}  {'+-':>9}   nats per row"]
-        for place in np.argsort(-self.loss, kind="stable"):
-            values = self.loss[place], self.stddev[place]
-            lines.append(f"{self.names[place]:<{width}}  {values[0]:9.3g}  {values[1]:9.2g}")
+        for index in np.argsort(-self.loss, kind="stable"):
+            values = self.loss[index], self.stddev[index]
+            lines.append(f"{self.names[index]:<{width}}  {values[0]:9.3g}  {values[1]:9.2g}")
         return "\n".join(lines)
 
 
 def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed: int) -> Importance:
     """Compute the Importance of the columns behind the inputs, by rows on the scale the network sees."""
     ensemble = ensemble.for_averages
-    names, places = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
+    names, spans = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
     if ensemble.coding is not None:
-        names, places = ensemble.coding.names, [place for _, place in ensemble.coding.places]
+        names, spans = ensemble.coding.names, [span for _, span in ensemble.coding.spans]
     generator, intact = np.random.default_rng(seed), _mean_log_density(ensemble, rows)
-    found = np.empty((num_repeats, len(places)))
+    found = np.empty((num_repeats, len(spans)))
     for repeat in range(num_repeats):
         order = generator.permutation(len(rows.x))
-        for number, place in enumerate(places):
+        for number, span in enumerate(spans):
             x = rows.x.copy()
-            x[:, place] = x[order, place]
+            x[:, span] = x[order, span]
             found[repeat, number] = intact - _mean_log_density(ensemble, rows._replace(x=x))
     return Importance(names, found.mean(axis=0), found.std(axis=0), intact)
 
@@ -125,6 +124,6 @@ def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed:
 def _mean_log_density(ensemble: Ensemble, rows: NetworkRows) -> float:
     total, likelihood = 0.0, ensemble.spec.likelihood
     for tile in target_tiles(ensemble, rows):
-        densities = likelihood.log_density(rows.y[tile.place], tile.location, tile.fitted)
+        densities = likelihood.log_density(rows.y[tile.span], tile.location, tile.fitted)
         total += float(log_mean_exp(densities, ensemble.draw_weights).sum())
     return total / len(rows.x)

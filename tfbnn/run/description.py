@@ -308,13 +308,13 @@ def refuse_differences(folder: RunFolder, there: Any, here: Any) -> None:
         )
 
 
-def _differences(there: Any, here: Any, place: str) -> Iterator[str]:
+def _differences(there: Any, here: Any, path: str) -> Iterator[str]:
     """Yield the differences between two JSON-able values, each with its key path."""
     if isinstance(there, dict) and isinstance(here, dict):
         for key in dict.fromkeys([*there, *here]):
-            yield from _differences(there.get(key), here.get(key), f"{place}.{key}".lstrip("."))
+            yield from _differences(there.get(key), here.get(key), f"{path}.{key}".lstrip("."))
     elif there != here:
-        if place.endswith("rows"):
-            yield f"the {place} differ"
+        if path.endswith("rows"):
+            yield f"the {path} differ"
         else:
-            yield f"{place} is {there!r:.80} there and {here!r:.80} here"
+            yield f"{path} is {there!r:.80} there and {here!r:.80} here"

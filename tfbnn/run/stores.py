@@ -272,8 +272,8 @@ def read_groups(folder: RunFolder, numbers: Sequence[int] | None = None) -> Kept
         num_results = min(num_results, len(group.draws))
         if num_results:
             statistics = {name: part[:num_results] for name, part in group.statistics.items()}
-            places = range(first, first + len(chains))
-            arrays.put(places, 0, group.draws[:num_results], statistics)
+            positions = range(first, first + len(chains))
+            arrays.put(positions, 0, group.draws[:num_results], statistics)
         first += len(chains)
     return arrays.kept(range(num_chains), num_results, counters)
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning as AnyConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from tfbnn.data.bad_rows import places_named
+from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
@@ -121,7 +121,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             refuse_other_order(X, value, what, "X")
         refuse_units(y, "y")
         _refuse_dates(X)
-        with places_named(X):
+        with positions_named(X):
             coding = learn_coding(X, "X", self.missing)
             numbers = X
             if coding is not None:
@@ -133,7 +133,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True)  # the features are the frame's columns
             return X, coding.num_inputs, targets
         names = getattr(self, "feature_names_in_", None)
-        with places_named(names=names):
+        with positions_named(names=names):
             inputs = as_matrix(inputs, "X", names=names)
         named = inputs if names is None else Table(tuple(map(str, names)), inputs)
         return named, inputs.shape[1], targets
@@ -165,12 +165,12 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             raise ValueError("sample_weight must not be zero for all rows.")
         if np.all(counts == 1):
             return X, y, beside
-        places = np.repeat(np.arange(num_rows), counts.astype(int))
+        indices = np.repeat(np.arange(num_rows), counts.astype(int))
         given = {"groups": np.arange(num_rows)} | {
             name: value for name, value in beside.items() if value is not None
         }
-        taken = {name: _safe_indexing(value, places) for name, value in given.items()}
-        return _safe_indexing(X, places), _safe_indexing(y, places), beside | taken
+        taken = {name: _safe_indexing(value, indices) for name, value in given.items()}
+        return _safe_indexing(X, indices), _safe_indexing(y, indices), beside | taken
 
     def _sample(
         self,

@@ -327,8 +327,8 @@ class BayesianMLPClassifier(ClassifierMixin, SampledEstimator):  # type: ignore[
 
     def predict(self, X: Any) -> Array:
         """Return the labels [N] with the largest mean probability at inputs [N, D]."""
-        places = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[places]
+        indices = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[indices]
 
     def predict_proba(self, X: Any) -> Array:
         """Compute mean probabilities of the classes [N, M], columns in the order of `classes_`.

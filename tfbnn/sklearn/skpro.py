@@ -92,9 +92,9 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
         return self._at_all("cdf", x)
 
     def _ppf(self, p: Array) -> Array:
-        levels, places = np.unique(p, return_inverse=True)
+        levels, indices = np.unique(p, return_inverse=True)
         found = self._picked(self._distribution.quantile(levels))
-        return np.take_along_axis(found, places.reshape(1, *p.shape), axis=0)[0]
+        return np.take_along_axis(found, indices.reshape(1, *p.shape), axis=0)[0]
 
     def _energy_self(self) -> Array:
         # The CRPS at y is E|X - y| minus half of E|X - X'|. At both ends E|X - y| is known.

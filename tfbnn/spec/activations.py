@@ -238,10 +238,10 @@ def activation_name(activation: Any) -> Any:
     if isinstance(activation, str):
         return name
     # NumPy functions written in C have no module of their own, but their class has.
-    place = getattr(activation, "__module__", None) or type(activation).__module__
+    module = getattr(activation, "__module__", None) or type(activation).__module__
     # gelu of keras.ops has another formula by default; identity of keras.ops and NumPy is a matrix.
-    is_unlike = name in ("gelu", "identity") and place.startswith(("keras.src.ops", "numpy"))
-    is_known = name in ACTIVATIONS and place.startswith(("tensorflow", "keras", "numpy"))
+    is_unlike = name in ("gelu", "identity") and module.startswith(("keras.src.ops", "numpy"))
+    is_known = name in ACTIVATIONS and module.startswith(("tensorflow", "keras", "numpy"))
     return name if is_known and not is_unlike else activation
 
 

@@ -35,11 +35,11 @@ def normal_cdf(x: Array) -> Array:
     prediction takes.
     """
     distance = np.minimum(np.abs(x, dtype=np.float64), _ZERO)
-    place = (distance - _MIDDLE) / (distance + _MIDDLE)
+    ratio = (distance - _MIDDLE) / (distance + _MIDDLE)
     coefficients = _scaled_tail()
-    tail = np.full_like(place, coefficients[-1])
+    tail = np.full_like(ratio, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
-        tail *= place
+        tail *= ratio
         tail += coefficient
     distance *= distance
     distance *= -0.5
@@ -52,8 +52,8 @@ def _scaled_tail() -> list[float]:
     """Compute the polynomial in (a - m) / (a + m) for Phi(-a) exp(a^2 / 2), a in [0, 9]."""
     last = (_NORMAL_END - _MIDDLE) / (_NORMAL_END + _MIDDLE)
 
-    def scaled(place: Array) -> Array:
-        distances = (_MIDDLE * (1.0 + place) / (1.0 - place)).tolist()
+    def scaled(ratio: Array) -> Array:
+        distances = (_MIDDLE * (1.0 + ratio) / (1.0 - ratio)).tolist()
         tails = [0.5 * math.erfc(a * math.sqrt(0.5)) * math.exp(0.5 * a * a) for a in distances]
         return np.array(tails)
 

@@ -111,9 +111,9 @@ class InfiniteSpec(NetworkSpec):
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
         """Compute the LayerVariances of each layer for parameters theta [P]."""
         found = []
-        for prior, _, place in self.weight_groups():
+        for prior, _, scale_span in self.weight_groups():
             fixed = np.full(1, float(prior.scale or 0.0) ** 2)
-            found.append(fixed if prior.scale_prior is None else np.exp(2.0 * theta[place]))
+            found.append(fixed if prior.scale_prior is None else np.exp(2.0 * theta[scale_span]))
         first, *kernels = found[::2]
         kernels = [first / self.layer_sizes[0], *(one[0] for one in kernels)]
         return [LayerVariances(one, bias[0]) for one, bias in zip(kernels, found[1::2])]
@@ -167,12 +167,12 @@ class InfiniteSpec(NetworkSpec):
             said += f" An erf of the same slope stands for {' and '.join(stands)}."
         return (said,)
 
-    def places_of_chains(self, num_rows: int) -> Array | None:
+    def indices_of_chains(self, num_rows: int) -> Array | None:
         """Return indices of 400 rows, drawn with a fixed seed, or None if there are no more."""
         if num_rows <= MOST_SAMPLED:
             return None
-        places: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
-        return places
+        indices: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
+        return indices
 
     def after(self, earlier: EarlierRows) -> InfiniteSpec:
         raise ValueError(

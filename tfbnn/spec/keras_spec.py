@@ -181,8 +181,8 @@ def check_keras_spec(spec: KerasSpec) -> None:
     for variables, kind in ((spec.sampled, SampledVariable), (spec.frozen, FrozenVariable)):
         if len(variables) > MOST_VARIABLES or not all(isinstance(one, kind) for one in variables):
             raise TypeError(f"expected at most {MOST_VARIABLES} {kind.__name__}s")
-    places = [one.index for one in spec.sampled] + [one.index for one in spec.frozen]
-    if len(set(places)) < len(places) or not spec.sampled:
+    indices = [one.index for one in spec.sampled] + [one.index for one in spec.frozen]
+    if len(set(indices)) < len(indices) or not spec.sampled:
         raise ValueError("variables must have places of their own, and one of them be sampled")
     if sum(prod(one.shape) for one in spec.sampled) > MOST_NUMBERS:
         raise ValueError(f"more than {MOST_NUMBERS} weights are sampled")

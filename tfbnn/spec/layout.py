@@ -87,8 +87,8 @@ class Layout:
         """Return a readable name of one entry of theta, such as 'dense/kernel[3, 0]'."""
         for slot in self.slots:
             if slot.weights.start <= index < slot.weights.stop:
-                places = np.unravel_index(index - slot.weights.start, slot.shape)
-                return f"{slot.name}[{', '.join(str(int(place)) for place in places)}]"
+                indices = np.unravel_index(index - slot.weights.start, slot.shape)
+                return f"{slot.name}[{', '.join(str(int(one)) for one in indices)}]"
             if slot.scales.start <= index < slot.scales.stop:
                 is_one = slot.scales.stop - slot.scales.start == 1
                 entry = "" if is_one else f"[{index - slot.scales.start}]"

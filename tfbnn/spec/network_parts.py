@@ -111,7 +111,7 @@ class SampledVariable(Place):
     prior: WeightPrior
 
     def __post_init__(self) -> None:
-        _check_place(self)
+        _check_variable(self)
         _check_count("fan_in", self.fan_in, minimum=1)
         if not isinstance(self.prior, WeightPrior):
             raise TypeError(f"a variable must have a prior of weights, found {self.prior!r:.99}")
@@ -130,7 +130,7 @@ class FrozenVariable(Place):
     values: str
 
     def __post_init__(self) -> None:
-        _check_place(self)
+        _check_variable(self)
         if not np.isfinite(self.array.astype(np.float64)).all():
             raise ValueError(f"{self.path!r:.99} must be finite")
 
@@ -153,7 +153,7 @@ class FrozenVariable(Place):
             raise ValueError(f"the values of {self.path!r:.99}: {error}") from error
 
 
-def _check_place(variable: Place) -> None:
+def _check_variable(variable: Place) -> None:
     _check_text("path", variable.path)
     _check_count("index", variable.index, minimum=0)
     _check_shape("shape", variable.shape)

@@ -127,14 +127,14 @@ class NetworkSpec(ABC):
         """Check whether a variable may be the kernel of a layer on the inputs."""
         return len(slot.shape) == 2 and slot.shape[0] == self.num_inputs
 
-    def places_of_chains(self, num_rows: int) -> Array | None:
+    def indices_of_chains(self, num_rows: int) -> Array | None:
         """Return the indices of the rows on which theta is sampled, or None for all rows."""
         return None
 
     def num_rows_of_chains(self, num_rows: int) -> int:
         """Return the number of rows on which theta is sampled."""
-        places = self.places_of_chains(num_rows)
-        return num_rows if places is None else len(places)
+        indices = self.indices_of_chains(num_rows)
+        return num_rows if indices is None else len(indices)
 
     @property
     @abstractmethod
@@ -532,17 +532,17 @@ def draw_parameters(spec: NetworkSpec, generator: np.random.Generator) -> Array:
     """Draw all parameters theta [P] from their prior, in the sampled coordinates."""
     layout = spec.layout
     theta = np.zeros(layout.num_parameters)
-    for prior, place, scale_place in spec.weight_groups():
-        count = place.stop - place.start
+    for prior, span, scale_span in spec.weight_groups():
+        count = span.stop - span.start
         if prior.scale_prior is not None:
-            num_scales = scale_place.stop - scale_place.start
+            num_scales = scale_span.stop - scale_span.start
             scales = prior.scale_prior.sample(generator, num_scales)
-            theta[scale_place] = np.log(scales)
+            theta[scale_span] = np.log(scales)
             in_theta = 1.0 if spec.is_ntk else np.repeat(scales, count // num_scales)
-            theta[place] = prior.sample(generator, count, in_theta)  # type: ignore[call-arg]
+            theta[span] = prior.sample(generator, count, in_theta)  # type: ignore[call-arg]
         else:
             weights = prior.sample(generator, count)
-            theta[place] = weights / prior.scale if spec.is_ntk and prior.scale else weights
+            theta[span] = weights / prior.scale if spec.is_ntk and prior.scale else weights
     if layout.num_noise and spec.noise_prior is not None:
         scales = spec.noise_prior.sample(generator, layout.num_noise)
         theta[layout.log_noise_scale] = np.log(scales)

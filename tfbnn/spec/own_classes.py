@@ -14,14 +14,14 @@ from math import isfinite
 from typing import Any
 
 from tfbnn.data.validation import check_number
-from tfbnn.spec.own_densities import CustomNoise, CustomPrior, place_of
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, centre_and_width_of
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
 
 def import_name(thing: Any) -> str:
     """Return where a function, class or other callable's class is defined, as "module:name"."""
-    place = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{place.__module__}:{place.__qualname__}"
+    definition = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{definition.__module__}:{definition.__qualname__}"
 
 
 _LONGEST_NAME = 100
@@ -107,7 +107,7 @@ def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, t
     """
     _check_json(settings, registry)
     if isinstance(settings, CustomNoise):
-        place_of(settings)
+        centre_and_width_of(settings)
     else:
         _check_prior(settings)
 

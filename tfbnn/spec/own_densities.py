@@ -50,8 +50,8 @@ def integrals(
         2.0 / pi * np.arcsinh((np.asarray(edges, np.float64) - centre) / width)
     )
     inner = np.clip(transformed, -_END, _END)
-    places = np.linspace(-_END, _END, round(2 * _END / _LENGTH) + 1)
-    ends = np.unique(np.concatenate([places, inner]))
+    grid = np.linspace(-_END, _END, round(2 * _END / _LENGTH) + 1)
+    ends = np.unique(np.concatenate([grid, inner]))
     low, high = ends[:-1], ends[1:]
     cell = np.searchsorted(inner, 0.5 * (low + high))
 
@@ -268,7 +268,7 @@ def density_values(noise: CustomNoise, z: Array) -> Array:
     return values
 
 
-def place_of(noise: CustomNoise) -> tuple[float, float]:
+def centre_and_width_of(noise: CustomNoise) -> tuple[float, float]:
     """Compute the median, and half the width of the central half, from the quantiles.
 
     Raises:
@@ -286,7 +286,7 @@ def place_of(noise: CustomNoise) -> tuple[float, float]:
 @lru_cache(maxsize=256)
 def moments_by_quadrature(noise: CustomNoise) -> tuple[float, float]:
     """Compute the mean and standard deviation of z, as described in `CustomNoise.moments`."""
-    centre, width = place_of(noise)
+    centre, width = centre_and_width_of(noise)
     name = type(noise).__name__
 
     def weighted(z: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, places_named
+from tfbnn.data.bad_rows import BadRowError, positions_named
 from tfbnn.data.coding import Coding, as_inputs
 from tfbnn.data.frames import column_names, refuse_other_order, select_columns, targets_in_order
 from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, learn_classes
@@ -52,10 +52,10 @@ class Rows:
         """Return up to `most` rows, evenly spaced; groups of rows are kept whole."""
         if len(self.x) <= most:
             return self
-        places = evenly_spaced_groups(self.groups, len(self.x), most)
-        noise = None if self.noise is None else rows_at(self.noise, places)
-        groups = None if self.groups is None else self.groups[places]
-        x, y = rows_at(self.x, places), rows_at(self.y, places)
+        indices = evenly_spaced_groups(self.groups, len(self.x), most)
+        noise = None if self.noise is None else rows_at(self.noise, indices)
+        groups = None if self.groups is None else self.groups[indices]
+        x, y = rows_at(self.x, indices), rows_at(self.y, indices)
         return replace(self, x=x, y=y, noise=noise, groups=groups)
 
 
@@ -86,16 +86,16 @@ class NetworkRows(NamedTuple):
     y: Array
     noise: Array | None
 
-    def taken(self, places: slice | Array) -> "NetworkRows":
+    def taken(self, indices: slice | Array) -> "NetworkRows":
         """Return the rows at some indices."""
-        noise = None if self.noise is None else self.noise[places]
-        return NetworkRows(self.x[places], self.y[places], noise)
+        noise = None if self.noise is None else self.noise[indices]
+        return NetworkRows(self.x[indices], self.y[indices], noise)
 
 
 def rows_of_chains(spec: NetworkSpec, rows: NetworkRows) -> NetworkRows:
     """Return the rows on which the parameters of a model are sampled."""
-    places = spec.places_of_chains(len(rows.x))
-    return rows if places is None else rows.taken(places)
+    indices = spec.indices_of_chains(len(rows.x))
+    return rows if indices is None else rows.taken(indices)
 
 
 def rows_to_fit(
@@ -182,7 +182,7 @@ def prepare_rows(
     x = spec.flat_inputs(select_columns(x, known.column_names, f"{name}x"))
     y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name)
     coding, classes = known.coding, known.classes
-    with places_named(x):
+    with positions_named(x):
         if is_new and (coding := learn_coding(x, f"{name}x", missing)) is not None:
             coding.check_network(spec.num_inputs, spec.x_transform, f"{name}x")
         inputs = as_inputs(x, f"{name}x", spec.num_inputs, coding)
@@ -237,7 +237,7 @@ def transform_rows(
 
     Messages call them x and y with the prefix `name`.
     """
-    with places_named(names=rows.feature_names):
+    with positions_named(names=rows.feature_names):
         x = checked_forward(x_pipeline, rows.x, f"{name}x")
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
@@ -268,7 +268,7 @@ class TransformedRows(NamedTuple):
 def learn_transforms(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> TransformedRows:
     """Fit the transforms of `spec` to training Rows, unless they have some, and apply them."""
     if rows.transforms is None:
-        with places_named(names=rows.feature_names):
+        with positions_named(names=rows.feature_names):
             x_pipeline = fit_pipeline(spec.x_transform, rows.x, "x", rows.feature_names)
         if rows.coding is not None:
             x_pipeline = rows.coding.even(x_pipeline)

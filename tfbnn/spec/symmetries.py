@@ -66,9 +66,9 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
     Returns:
         (Parameters [M, P], boolean [M] that marks networks which had to move).
     """
-    theta, places = theta.copy(), reference[None].copy()
+    theta, target = theta.copy(), reference[None].copy()
     has_moved = np.zeros(len(theta), bool)
-    for layer, wanted in zip(_hidden_layers(spec, theta), _hidden_layers(spec, places)):
+    for layer, wanted in zip(_hidden_layers(spec, theta), _hidden_layers(spec, target)):
         order, signs = _pairs(layer.units, wanted.units[0], layer.turns)
         has_moved |= np.any((order != np.arange(order.shape[1])) | (signs < 0), axis=1)
         layer.move(order, signs.astype(theta.dtype))
@@ -102,9 +102,9 @@ def _pairs(units: Array, wanted: Array, turns: bool) -> tuple[Array, Array]:
     order, networks = np.empty((num_networks, num_units), int), np.arange(num_networks)
     for _ in range(num_units):
         nearest = distance.reshape(num_networks, -1).argmin(axis=1)
-        unit, place = np.divmod(nearest, num_units)
-        order[networks, place] = unit
-        distance[networks, unit] = distance[networks, :, place] = np.inf
+        unit, index = np.divmod(nearest, num_units)
+        order[networks, index] = unit
+        distance[networks, unit] = distance[networks, :, index] = np.inf
     signs = np.ones(order.shape)
     if turns:
         found = products[networks[:, None], order, np.arange(num_units)]

@@ -77,10 +77,10 @@ def by_rows(function: Callable[..., Array], *arrays: Array) -> Array:
     return found
 
 
-def rows_at(array: Array, places: Array) -> Array:
+def rows_at(array: Array, indices: Array) -> Array:
     """Return the rows of an array [N, ...] at ascending positions, read in blocks as in `by_rows`."""
     parts = []
-    for some in np.array_split(places, -(-len(array) // ROWS_AT_ONCE)):
+    for some in np.array_split(indices, -(-len(array) // ROWS_AT_ONCE)):
         parts.append(array[some])
         give_back(array)
     return np.concatenate(parts)

@@ -255,7 +255,7 @@ def _is_page(path: StrPath) -> bool:
         return file.read(len(MARK)) == MARK.encode()
 
 
-def check_place(path: StrPath) -> None:
+def check_page_path(path: StrPath) -> None:
     """Check that a report page can be written at a path, and replaces at most an older page.
 
     Raises:

@@ -97,9 +97,9 @@ def compare(figure, sides, num_pairs):
     names, code, by_wall = figure
     seen = np.array([[measure(code, side, by_wall) for side in sides] for _ in range(num_pairs)])
     ratios = seen[:, 1] / seen[:, 0]
-    for place, name in enumerate(names):
-        old, new = np.median(seen[:, :, place], axis=0)
-        low, middle, high = np.quantile(ratios[:, place], (0.0, 0.5, 1.0))
+    for index, name in enumerate(names):
+        old, new = np.median(seen[:, :, index], axis=0)
+        low, middle, high = np.quantile(ratios[:, index], (0.0, 0.5, 1.0))
         yield name, f"{old:.3g}", f"{new:.3g}", f"{middle:.3f}", f"{low:.2f} to {high:.2f}"
         print(name, f"{middle:.3f}", file=sys.stderr, flush=True)
 

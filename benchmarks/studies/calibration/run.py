@@ -153,12 +153,12 @@ class HeldOut(NamedTuple):
         plain = row_scores(ensemble, rows.y, transformed, calibrated=False)
         return cls(rows.x, rows.y, transformed, trust, slope, plain)
 
-    def taken(self, places):
+    def taken(self, indices):
         """Some of the rows."""
         x, y, rows, trust, slope, plain = self
-        rows = rows._replace(x=rows.x[places], y=rows.y[places])
-        plain = plain._make(values[places] for values in plain)
-        return HeldOut(x[places], y[places], rows, trust[places], slope[places], plain)
+        rows = rows._replace(x=rows.x[indices], y=rows.y[indices])
+        plain = plain._make(values[indices] for values in plain)
+        return HeldOut(x[indices], y[indices], rows, trust[indices], slope[indices], plain)
 
     def calibrated(self, ensemble, calibration):
         """`plain` with pulls, deviations and log densities under a calibration.

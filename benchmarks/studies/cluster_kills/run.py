@@ -40,14 +40,14 @@ def main(arguments=None):
     from distributed import Client, LocalCluster
 
     with (
-        tempfile.TemporaryDirectory() as place,
+        tempfile.TemporaryDirectory() as root,
         LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
         as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
         settings = settings_of(NUM_TRANSITIONS // share)
         reference = client.submit(serial_draws, settings, pure=False).result()
-        folder = os.path.join(place, "run")
+        folder = os.path.join(root, "run")
         killer = Killer(client, folder, num_kills)
         killer.start()
         model, began = network(), time.perf_counter()

@@ -224,11 +224,11 @@ def _coverage(rows):
         for table, chosen in ours.items()
         if (finished := done(chosen))
     }
-    for place, (nominal, margin) in enumerate(zip(NOMINAL, COVERAGE_MARGIN)):
-        bar = f"mean coverage at {place + 1} sigma within {margin} of {nominal}"
+    for index, (nominal, margin) in enumerate(zip(NOMINAL, COVERAGE_MARGIN)):
+        bar = f"mean coverage at {index + 1} sigma within {margin} of {nominal}"
         if failed or not found:
             yield _line(bar, failed, False if failed else None)
             continue
-        mean = np.mean([values[place] for values in found.values()])
+        mean = np.mean([values[index] for values in found.values()])
         text = f"{mean:.3f} over {', '.join(found)}"
         yield _line(bar, text, abs(mean - nominal) <= margin)

@@ -44,8 +44,8 @@ def main(arguments=None):
         if name in store:
             continue
         start = time.monotonic()
-        with tempfile.TemporaryDirectory() as place:
-            row = trials(count, place)
+        with tempfile.TemporaryDirectory() as root:
+            row = trials(count, root)
         row = {"trials": count, "seconds": round(time.monotonic() - start, 1)} | row
         store.add(name, row)
         print(name, row, flush=True)
@@ -88,27 +88,27 @@ def run(module, *arguments):
     return json.loads(done.stdout)
 
 
-def killed(what, count, place, store="segments"):
-    found = run("killing", what, count, 0, place, store)
+def killed(what, count, root, store="segments"):
+    found = run("killing", what, count, 0, root, store)
     return {"failures": len(found["faults"]), "note": f"{found['killed']} kills"}
 
 
-def filled(what, count, place):
+def filled(what, count, root):
     from tests.support.durability import filling
 
-    if what == filling.FULL_DISK and not filling.may_mount(os.path.join(place, "probe")):
+    if what == filling.FULL_DISK and not filling.may_mount(os.path.join(root, "probe")):
         return {"trials": 0, "failures": 0, "note": "needs the right to mount a file system"}
-    return {"failures": len(run("filling", what, count, 0, place)["faults"])}
+    return {"failures": len(run("filling", what, count, 0, root)["faults"])}
 
 
 def damaged(change, names):
     """A function for `plan`: each trial changes one of the files."""
     from tests.support.durability import damage
 
-    def trials(count, place):
+    def trials(count, root):
         # Files of about 1 MB in all.
-        sound = damage.make(os.path.join(place, "sound"), num_parameters=5000)
-        copy = os.path.join(place, "copy")
+        sound = damage.make(os.path.join(root, "sound"), num_parameters=5000)
+        copy = os.path.join(root, "copy")
         found = [
             damage.trial(sound, copy, change, names, number, num_parameters=5000)
             for number in range(count)
@@ -118,13 +118,13 @@ def damaged(change, names):
     return trials
 
 
-def substituted(count, place):
+def substituted(count, root):
     from tests.support.durability import damage
 
-    sound, other = (damage.make(os.path.join(place, str(seed)), seed) for seed in range(2))
+    sound, other = (damage.make(os.path.join(root, str(seed)), seed) for seed in range(2))
     found = []
     for name, substitute in damage.SUBSTITUTIONS.items():
-        copy = os.path.join(place, "copy")
+        copy = os.path.join(root, "copy")
         shutil.copytree(sound, copy)
         substitute(copy, other)
         found.append((damage.outcome(copy), damage.EXPECTED[name]))
@@ -133,8 +133,8 @@ def substituted(count, place):
     return {"failures": sum(a != b for a, b in found), "note": tally(outcomes)}
 
 
-def read_by_four(num_draws, place):
-    complaints, found = run("readers", os.path.join(place, "run"), num_draws)
+def read_by_four(num_draws, root):
+    complaints, found = run("readers", os.path.join(root, "run"), num_draws)
     reads = sum(one.get("reads", 0) for one in found)
     failures = sum(len(one["faults"]) for one in found) + bool(complaints)
     return {"trials": reads, "failures": failures, "note": f"reads of up to {num_draws} draws"}

@@ -78,8 +78,8 @@ def lemma(gradients, theta, momentum, x, y):
     shares = []
     for step in STEP_SIZES:
         off = []  # of states with one kink, how far from the middle, in half steps
-        for place in range(0, len(theta), TILE):
-            tile = slice(place, place + TILE)
+        for start in range(0, len(theta), TILE):
+            tile = slice(start, start + TILE)
             _, half = one_step(gradients, theta[tile], momentum[tile], step)
             who, times, _ = kinks_of_steps(theta[tile], half, step, x, y)
             counts = np.bincount(who, minlength=len(half))
@@ -95,15 +95,15 @@ def paths(gradients, theta, momentum, x, y, numbers):
     for number in numbers:
         step = TRAVEL_TIME / number
         error, bound = np.zeros(len(theta)), np.zeros(len(theta))
-        harmless, place, speed = np.zeros(len(theta), int), theta, momentum
+        harmless, point, speed = np.zeros(len(theta), int), theta, momentum
         for _ in range(number):
-            change, half = one_step(gradients, place, speed, step)
-            who, times, jump = kinks_of_steps(place, half, step, x, y)
+            change, half = one_step(gradients, point, speed, step)
+            who, times, jump = kinks_of_steps(point, half, step, x, y)
             np.add.at(bound, who, 0.5 * step * np.abs(jump))
             np.add.at(harmless, who, np.abs(2.0 * times / step - 1.0) < 0.1)
             error += change
-            place = place + step * half
-            speed = half + 0.5 * step * gradients(place)[1]
+            point = point + step * half
+            speed = half + 0.5 * step * gradients(point)[1]
         found.append(
             {
                 "steps": number,
@@ -120,14 +120,14 @@ def count_kinks(hidden, x, y, quick):
     """Kinks a unit of travel time of one network."""
     gradients, theta, momentum = states(hidden, x, y, quick)
     few = 10 if quick else 50
-    place, speed, sizes = theta[:few], momentum[:few], (1, *hidden, 1)
-    before, count = signs(sizes, place, x), np.zeros(few)
+    point, speed, sizes = theta[:few], momentum[:few], (1, *hidden, 1)
+    before, count = signs(sizes, point, x), np.zeros(few)
     number = 10 if quick else round(COUNTED_TIME / COUNTED_STEP)
     for _ in range(number):
-        _, half = one_step(gradients, place, speed, COUNTED_STEP)
-        place = place + COUNTED_STEP * half
-        speed = half + 0.5 * COUNTED_STEP * gradients(place)[1]
-        after = signs(sizes, place, x)
+        _, half = one_step(gradients, point, speed, COUNTED_STEP)
+        point = point + COUNTED_STEP * half
+        speed = half + 0.5 * COUNTED_STEP * gradients(point)[1]
+        after = signs(sizes, point, x)
         count += np.sum(before != after, axis=(1, 2))
         before = after
     rate = count / (number * COUNTED_STEP)
@@ -141,12 +141,12 @@ def count_kinks(hidden, x, y, quick):
 
 def signs(sizes, theta, x):
     """Which hidden units are on for each row: [M, rows, units]."""
-    values, place, found = np.broadcast_to(x, (len(theta), *x.shape)), 0, []
+    values, position, found = np.broadcast_to(x, (len(theta), *x.shape)), 0, []
     for above, below in zip(sizes[:-2], sizes[1:-1]):
-        kernel = theta[:, place : place + above * below].reshape(-1, above, below)
-        place += above * below
-        sums = values @ kernel + theta[:, None, place : place + below]
-        place += below
+        kernel = theta[:, position : position + above * below].reshape(-1, above, below)
+        position += above * below
+        sums = values @ kernel + theta[:, None, position : position + below]
+        position += below
         found.append(sums > 0.0)
         values = np.maximum(sums, 0.0)
     return np.concatenate(found, axis=2)

@@ -39,14 +39,14 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folder = output_folder(options)
     num_draws, commit_interval = (2000, 0.0) if options.quick else (100_000, 30.0)
-    with tempfile.TemporaryDirectory() as place:
-        rows, seconds = sample(Path(place) / "run", num_draws, commit_interval)
+    with tempfile.TemporaryDirectory() as root:
+        rows, seconds = sample(Path(root) / "run", num_draws, commit_interval)
     keep("memory.md", table(rows, seconds), folder)
 
 
-def sample(place, num_draws, commit_interval):
+def sample(folder, num_draws, commit_interval):
     """Rows (draws, resident MB, largest resident MB so far) of a run, and its seconds."""
-    begin(place, num_draws)
+    begin(folder, num_draws)
     marks = [max(1, num_draws * percent // 100) for percent in (1, 2, 5, 10, 20, 40, 60, 80, 100)]
     rows, began = [], time.perf_counter()
 
@@ -57,7 +57,7 @@ def sample(place, num_draws, commit_interval):
             rows.append((event.num_kept, *resident_megabytes()))
         return False
 
-    advance_group(place, 0, commit_interval=commit_interval, notify=watch)
+    advance_group(folder, 0, commit_interval=commit_interval, notify=watch)
     return rows, time.perf_counter() - began
 
 
@@ -68,7 +68,7 @@ def network():
     )
 
 
-def begin(place, num_draws):
+def begin(folder, num_draws):
     """Makes the run folder; the run is stopped at its first block."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(20, LAYERS[0]))
@@ -80,7 +80,7 @@ def begin(place, num_draws):
         num_results=num_draws,
         num_burnin_steps=1,
         pretraining=None,
-        output=place,
+        output=folder,
         verbose=0,
         callbacks=[lambda event: True],
     )

@@ -80,8 +80,8 @@ def outputs(theta, inputs):
 def measure(gradients, theta, momentum, step, x, y):
     """One step size, as JSON values; of steps that cross a kink."""
     tiles = []
-    for place in range(0, len(theta), TILE):
-        tile = slice(place, place + TILE)
+    for start in range(0, len(theta), TILE):
+        tile = slice(start, start + TILE)
         error, half = one_step(gradients, theta[tile], momentum[tile], step)
         tiles.append((error, *theorem(theta[tile], half, step, x, y)))
     error, predicted, kinks = map(np.concatenate, zip(*tiles))

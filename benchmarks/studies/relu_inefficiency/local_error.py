@@ -46,9 +46,9 @@ def local_error(model, x, y, num_points):
     for step in STEP_SIZES:
         tiles = [
             error_and_crossing(
-                gradients, theta[place : place + TILE], momentum[place : place + TILE], step, x
+                gradients, theta[start : start + TILE], momentum[start : start + TILE], step, x
             )
-            for place in range(0, num_points, TILE)
+            for start in range(0, num_points, TILE)
         ]
         error, crosses = map(np.concatenate, zip(*tiles))
         found["step_size"].append(float(step))

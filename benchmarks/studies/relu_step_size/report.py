@@ -111,7 +111,7 @@ def variances(rows, travel_time):
         expected = travel_time * flux * 2.0 * (left + right) ** 2 / 12.0
         scaled = column(group, "variance") / column(group, "step_size") ** 2
         lines.append([name, f"{scaled[-1]:.3f}", f"{scaled[0]:.4f}", f"{expected:.4f}"])
-    largest, smallest = (f"eps = {group[place]['step_size']:.3g}" for place in (-1, 0))
+    largest, smallest = (f"eps = {group[index]['step_size']:.3g}" for index in (-1, 0))
     return (
         "## Mean square energy error of one component, over eps^2\n\n"
         "By theorem 3.3: T sqrt(2 / pi) a b (a + b) / 6, each crossing of the kink at an "
@@ -159,10 +159,10 @@ def optimum(steps, acceptance, efficiency):
     if means.argmax() in (0, len(means) - 1) or near.sum() < FEWEST_POINTS:
         return np.array([])
     logs = np.log(steps)
-    places = np.linspace(*logs[near][[0, -1]], 1000)
+    grid = np.linspace(*logs[near][[0, -1]], 1000)
     for of_part, rates in zip(efficiency.T, acceptance.T):
         curve = np.polyfit(logs[near], np.log(of_part[near]), 3)
-        found.append(np.interp(places[np.polyval(curve, places).argmax()], logs, rates))
+        found.append(np.interp(grid[np.polyval(curve, grid).argmax()], logs, rates))
     return np.array(found)
 
 

@@ -44,11 +44,11 @@ def _legend(axes):
 
 def _curve(axes, rows, field, kind, colour, dashes):
     """Mean with the range from minimum to maximum; triangles where the mean is a bound."""
-    places = np.array([row[field] for row in rows])
+    positions = np.array([row[field] for row in rows])
     values, bounds = zip(*(per_step(row, kind) for row in rows))
     smallest, mean, largest = np.array(values).T
     bounded = np.array([bound[1] for bound in bounds])
-    axes.fill_between(places, smallest, largest, color=colour, alpha=0.15)
-    axes.plot(places, mean, dashes, color=colour)
-    axes.plot(places[~bounded], mean[~bounded], "o", color=colour)
-    axes.plot(places[bounded], mean[bounded], "v", color=colour)
+    axes.fill_between(positions, smallest, largest, color=colour, alpha=0.15)
+    axes.plot(positions, mean, dashes, color=colour)
+    axes.plot(positions[~bounded], mean[~bounded], "o", color=colour)
+    axes.plot(positions[bounded], mean[bounded], "v", color=colour)

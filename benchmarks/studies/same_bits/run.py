@@ -109,8 +109,8 @@ def main(arguments=None):
     target = options.output if options.cases else output_folder(options)
     chosen = options.cases or (QUICK if options.quick else None)
     chosen = ["--cases", chosen] if chosen else []
-    with checkout(options) as checked_out, tempfile.TemporaryDirectory() as place:
-        old, new = options.keep or Path(place) / "old", Path(place) / "new"
+    with checkout(options) as checked_out, tempfile.TemporaryDirectory() as root:
+        old, new = options.keep or Path(root) / "old", Path(root) / "new"
         claim(old, checked_out, options.fresh)
         run_side(checked_out, old, *chosen)
         run_side(options.new, new, *chosen, "--files", old.resolve())

@@ -38,13 +38,13 @@ def main(arguments=None):
     available = check_package(options.files)
     names = [name for name in names if name in available or name not in BY_KERNEL]
     for name in names:
-        place = options.folder / name
-        if not (place / "found.npz").exists():
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir(parents=True)
-            keep(place / "found.npz", fitted, CASES[name], place)
+        folder = options.folder / name
+        if not (folder / "found.npz").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            keep(folder / "found.npz", fitted, CASES[name], folder)
         if options.files and (options.files / name).exists():
-            keep(place / "of_others.npz", read, CASES[name], options.files / name, place)
+            keep(folder / "of_others.npz", read, CASES[name], options.files / name, folder)
     (options.folder / "side.json").write_text(json.dumps({"cases": names, "kernels": available}))
 
 
@@ -78,33 +78,33 @@ def keep(path, make, *arguments):
     print(path.parent.name, path.stem, len(found), flush=True)
 
 
-def fitted(case, place):
-    """All that a case comes to; its files stay in `place`."""
+def fitted(case, folder):
+    """All that a case comes to; its files stay in `folder`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, run = fit(case, **streamed(place / "run") if case.output else {})
+        model, run = fit(case, **streamed(folder / "run") if case.output else {})
         found = seen(model, case) | told(run)
-        model.save(place / "model.h5")
-        found |= below("model file", contents(place / "model.h5"))
+        model.save(folder / "model.h5")
+        found |= below("model file", contents(folder / "model.h5"))
         if case.output:
-            for path in sorted((place / "run").rglob("*.h5")):
-                found |= below(f"run folder/{path.relative_to(place / 'run')}", contents(path))
+            for path in sorted((folder / "run").rglob("*.h5")):
+                found |= below(f"run folder/{path.relative_to(folder / 'run')}", contents(path))
         if case.stop:
-            stop(case, place / "stopped")
-        found |= read(case, place, place)
+            stop(case, folder / "stopped")
+        found |= read(case, folder, folder)
         if case.then:
-            found |= AFTERWARDS[case.then](model, case, place)
+            found |= AFTERWARDS[case.then](model, case, folder)
     texts = {f"{w.category.__name__}: {w.message}" for w in caught if is_ours(w)}
-    return found | {"warnings": text("\n".join(sorted(texts)).replace(str(place), "FOLDER"))}
+    return found | {"warnings": text("\n".join(sorted(texts)).replace(str(folder), "FOLDER"))}
 
 
-def read(case, files, place):
+def read(case, files, folder):
     """What the files of a case say when they are loaded and its stopped run is resumed."""
     found = below("model file loaded", seen(tfbnn.load(files / "model.h5"), case))
     if case.output:
         found |= below("run folder loaded", seen(tfbnn.load(files / "run"), case))
     if case.stop:
-        copy = place / "resumed"
+        copy = folder / "resumed"
         resumed = {"by fit_posterior": lambda: fit(case, output=copy, resume=True)}
         if not callable(case.fit.get("kernel")):
             resumed["by resume"] = lambda: tfbnn.resume(copy, verbose=0)
@@ -126,9 +126,9 @@ def fit(case, **options):
         return model, model.fit_posterior(x, y, **options)
     from distributed import Client, LocalCluster
 
-    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    addresses = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, **place) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, **addresses) as cluster,
         Client(cluster) as client,
     ):
         return model, tfbnn.cluster.fit(model, x, y, client=client, **options)
@@ -155,39 +155,39 @@ def is_ours(warning):
     return warning.category is UserWarning or warning.category.__module__.startswith("tfbnn")
 
 
-def stack(model, case, place):
+def stack(model, case, folder):
     """The model after its chains were weighted by held-out rows."""
     x, y, _ = case.rows()
     summary = text(model.stack_chains(x[NUM_TRAINING:], y[NUM_TRAINING:]).summary())
     return below("stacked", {"summary": summary} | seen(model, case))
 
 
-def compress(model, case, place):
+def compress(model, case, folder):
     """Draws chosen in every way, and what that changes."""
     x, _, _ = case.rows()
     found = {}
     for method in ("kernel_thinning", "stride"):
         small = model.compress(10, method, x_reference=x[NUM_TRAINING:])
-        small.save(place / "small.h5")
+        small.save(folder / "small.h5")
         parts = {"draws": small.posterior.draws, "mean": small.predict(x).mean}
         parts |= {
             "summary": text(small.compression.summary()),
-            "file": contents(place / "small.h5"),
+            "file": contents(folder / "small.h5"),
         }
         found |= below(f"compressed by {method}", parts)
     return found
 
 
-def export(model, case, place):
+def export(model, case, folder):
     """The ONNX file, and what the SavedModel predicts."""
     import tensorflow as tf
 
     x, _, _ = case.rows()
-    model.to_onnx(place / "model.onnx")
-    model.to_savedmodel(place / "saved_model")
-    serve = tf.saved_model.load(place / "saved_model").signatures["serving_default"]
+    model.to_onnx(folder / "model.onnx")
+    model.to_savedmodel(folder / "saved_model")
+    serve = tf.saved_model.load(folder / "saved_model").signatures["serving_default"]
     outputs = {name: value.numpy() for name, value in serve(x=tf.constant(x)).items()}
-    onnx = np.frombuffer((place / "model.onnx").read_bytes(), np.uint8)
+    onnx = np.frombuffer((folder / "model.onnx").read_bytes(), np.uint8)
     return below("exports", outputs | {"onnx": onnx})
 
 

@@ -100,9 +100,9 @@ def make(folder, fit):
     kept = folder / "make.json"
     if not kept.exists():
         several = (folder / "gauginos.toml").read_text().count("[[process]]") > 1
-        place = "tables" if several else "tables/1000022_1000022.csv"
+        output = "tables" if several else "tables/1000022_1000022.csv"
         (folder / "tables").mkdir(exist_ok=True)
-        seconds = command(folder, "slha", "table", "fitted", "gauginos.toml", "-o", place)[0]
+        seconds = command(folder, "slha", "table", "fitted", "gauginos.toml", "-o", output)[0]
         for table in sorted((folder / "tables").glob("*.csv")):
             data = (f"tables/{table.name}", "--target", "xsec")
             seconds += command(folder, "fit", *data, *fit.split(), "-o", f"{table.stem}.h5")[0]
@@ -152,8 +152,8 @@ def scores(folder):
     predictor = CrossSectionPredictor(folder / "gauginos")
     table = read_table(folder / "test.csv")
     found, scores = predictor.predict(table), {}
-    for place, pids in enumerate(found.pids):
-        truth, central = table.column(f"xsec_{pids[0]}"), found.central[:, place]
+    for index, pids in enumerate(found.pids):
+        truth, central = table.column(f"xsec_{pids[0]}"), found.central[:, index]
         error = np.abs(central / truth - 1.0)
         process = predictor.processes[pids]
         values = process.values({name: table.column(name) for name in process.places})

@@ -87,7 +87,7 @@ def publish(rows, missing, folder):
     """Writes table and figure of the rows there are, and names those that are missing."""
     if not rows:
         return
-    rows = sorted(rows, key=lambda row: (*_place(row), row["teacher"]))
+    rows = sorted(rows, key=lambda row: (*_setting(row), row["teacher"]))
     rates = _rates(rows)
     if missing:
         rates += f"\n- not measured yet: {'; '.join(missing)}"
@@ -96,7 +96,7 @@ def publish(rows, missing, folder):
     figure(rows, folder / "thermalisation.png")
 
 
-def _place(row):
+def _setting(row):
     return row["num_rows"], row["width"], -row["noise"]
 
 
@@ -185,12 +185,12 @@ def _panel(axes, one, rows, widths, noises):
     norm = TwoSlopeNorm(one.change, one.low, one.high)
     shown = np.full((len(noises), len(widths)), np.nan)
     for row in rows:
-        place = noises.index(row["noise"]), widths.index(row["width"])
-        cell = [other for other in rows if _place(other) == _place(row)]
-        shown[place] = np.log10(np.median([one.value(other) for other in cell]))
-        is_dark = abs(norm(shown[place]) - 0.5) > 0.3  # ends of the scale
+        index = noises.index(row["noise"]), widths.index(row["width"])
+        cell = [other for other in rows if _setting(other) == _setting(row)]
+        shown[index] = np.log10(np.median([one.value(other) for other in cell]))
+        is_dark = abs(norm(shown[index]) - 0.5) > 0.3  # ends of the scale
         axes.text(
-            *place[::-1],
+            *index[::-1],
             f"{one.told(cell)}\n{_rate(cell)} agree",
             ha="center",
             va="center",

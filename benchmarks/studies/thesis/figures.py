@@ -116,11 +116,11 @@ def _draw_residuals(axis, found):
 def _draw_points(row, path):
     """Predictions at two test rows (Fig 8.13)."""
     with styled_figure(1, 2, (4.0, 3.0)) as (figure, axes):
-        for axis, point, place in zip(axes.flat, row["points"], POINTS):
+        for axis, point, relation in zip(axes.flat, row["points"], POINTS):
             axis.hist(point["draws"], 30, color="0.7")
             axis.axvline(np.mean(point["draws"]), color="k", label="mean")
             axis.axvline(point["target"], color="C3", label="target")
             axis.set_xlabel("log10 of the target")
-            axis.set_title(f"the test row {place} its mean")
+            axis.set_title(f"the test row {relation} its mean")
             axis.legend()
         figure.savefig(path)

@@ -35,8 +35,8 @@ def plot_weight_planes(model, weights):
             x, y = np.meshgrid(grids[:, column], grids[:, row])
             density = gaussian_kde(draws[..., [column, row]].reshape(-1, 2).T)
             axis.pcolormesh(x, y, density(np.stack([x.ravel(), y.ravel()])).reshape(x.shape))
-    for number, place in enumerate(weights):
-        axes[-1, number].set_xlabel(ensemble.spec.parameter_name(place))
+    for number, index in enumerate(weights):
+        axes[-1, number].set_xlabel(ensemble.spec.parameter_name(index))
         if number:
-            axes[number, 0].set_ylabel(ensemble.spec.parameter_name(place))
+            axes[number, 0].set_ylabel(ensemble.spec.parameter_name(index))
     return figure

@@ -242,22 +242,22 @@ def mover(case, method):
     potential = RepriorisedPotential(case.spec) if method == "repriorised" else Potential(case.spec)
     function, data = compiled_value_and_gradient(potential), case.data
 
-    def at(place):
-        value, gradient = function(tf.constant(place), data)
+    def at(coordinates):
+        value, gradient = function(tf.constant(coordinates), data)
         return value.numpy(), gradient.numpy()
 
-    def move(place, step, generator):
-        momentum = generator.standard_normal(place.shape)
-        value, gradient = at(place)
+    def move(coordinates, step, generator):
+        momentum = generator.standard_normal(coordinates.shape)
+        value, gradient = at(coordinates)
         before = value - 0.5 * (momentum**2).sum(axis=1)
         for _ in range(LEAPFROG_STEPS):
             momentum = momentum + 0.5 * step * gradient
-            place = place + step * momentum
-            value, gradient = at(place)
+            coordinates = coordinates + step * momentum
+            value, gradient = at(coordinates)
             momentum = momentum + 0.5 * step * gradient
         with np.errstate(over="ignore", invalid="ignore"):
             change = value - 0.5 * (momentum**2).sum(axis=1) - before
-        return place, np.exp(np.minimum(np.nan_to_num(change, nan=-np.inf), 0.0))
+        return coordinates, np.exp(np.minimum(np.nan_to_num(change, nan=-np.inf), 0.0))
 
     return move
 
@@ -267,9 +267,9 @@ def acceptance_row(case, num_transitions):
     phi = settled(case, num_transitions)
     theta, _ = RepriorisedPotential(case.spec).complete(tf.constant(phi), None, case.data)
     found = {}
-    for method, place in (("standard", theta.numpy()), ("repriorised", phi)):
+    for method, coordinates in (("standard", theta.numpy()), ("repriorised", phi)):
         move, generator = mover(case, method), np.random.default_rng(4)
-        rates = [float(move(place, step, generator)[1].mean()) for step in STEP_SIZES]
+        rates = [float(move(coordinates, step, generator)[1].mean()) for step in STEP_SIZES]
         found[method] = {"acceptance": rates, "step": step_at(ACCEPTANCE, rates)}
     return {"width": case.width, "num_rows": case.num_rows, **found}
 
@@ -280,8 +280,8 @@ def step_at(acceptance, rates):
     if below == 0:
         return None
     pair = slice(below - 1, below + 1)
-    places = np.log(STEP_SIZES[pair])[::-1]
-    return float(np.exp(np.interp(acceptance, np.array(rates)[pair][::-1], places)))
+    log_steps = np.log(STEP_SIZES[pair])[::-1]
+    return float(np.exp(np.interp(acceptance, np.array(rates)[pair][::-1], log_steps)))
 
 
 def slices(case, num_transitions):

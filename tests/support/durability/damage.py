@@ -50,10 +50,10 @@ def make(path, seed=0, num_parameters=50):
 
 def flip_bit(path, generator):
     with open(path, "r+b") as file:
-        place = int(generator.integers(os.path.getsize(path)))
-        file.seek(place)
+        position = int(generator.integers(os.path.getsize(path)))
+        file.seek(position)
         byte = file.read(1)[0] ^ (1 << int(generator.integers(8)))
-        file.seek(place)
+        file.seek(position)
         file.write(bytes([byte]))
 
 

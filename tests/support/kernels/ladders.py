@@ -56,8 +56,8 @@ class TwoModes(Conjugate):
 
     def log_likelihood(self, theta, data):
         peaks = [
-            np.log(weight) + _log_normal(theta - place, self.NOISE)
-            for weight, place in zip(self.WEIGHTS, (-self.SEEN, self.SEEN))
+            np.log(weight) + _log_normal(theta - centre, self.NOISE)
+            for weight, centre in zip(self.WEIGHTS, (-self.SEEN, self.SEEN))
         ]
         return tf.reduce_logsumexp(peaks, axis=0)
 
@@ -93,8 +93,8 @@ def advance(settings, potential, theta, num_steps, num_kept=0, seed=0):
             keys = tf.random.split(tf.stack([seed, index]), 2)
             results = settings.prepare(results, step, keys[0], False)
             z, results = kernel.one_step(z, results, seed=keys[1])
-            place = tf.maximum(index - (num_steps - num_kept), 0)
-            return index + 1, z, results, kept.write(place, linear_map.forward(z))
+            position = tf.maximum(index - (num_steps - num_kept), 0)
+            return index + 1, z, results, kept.write(position, linear_map.forward(z))
 
         z = linear_map.inverse(theta)
         kept = tf.TensorArray(tf.float64, num_kept or 1, element_shape=theta.shape)

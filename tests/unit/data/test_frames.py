@@ -10,7 +10,7 @@ import tfbnn
 from tests.support import entries as at
 from tests.support.entries import NOISE, X, Y, fake_fit, name_of
 from tfbnn import BayesianMLP
-from tfbnn.data.bad_rows import BadRowError, places_named
+from tfbnn.data.bad_rows import BadRowError, positions_named
 from tfbnn.data.frames import column_names_of, select_columns
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
@@ -164,9 +164,9 @@ def test_a_bad_row_is_found_in_the_file(named):
     x[3, 1], y[2], noise[4] = 1e300, np.nan, 0.0
     of_file = replace(table, values=x)
     of_frame = FRAME.assign(mix=x[:, 1])[["mix", "mass"]]
-    place = r"row 3 \(points.csv, line 8\), column 1 \('mix'\)"
+    position = r"row 3 \(points.csv, line 8\), column 1 \('mix'\)"
     for call, words in (
-        (lambda: named.predict(of_file), f"x does not .*{place}"),
+        (lambda: named.predict(of_file), f"x does not .*{position}"),
         (lambda: named.predict(of_frame), r"row 3, column 1 \('mix'\)\."),
         (
             lambda: named.evaluate(table, y),
@@ -184,7 +184,7 @@ def test_a_bad_row_is_found_in_the_file(named):
 def test_rows_of_validation_are_found_in_their_own_file():
     train, other = (Table(NAMES, X, f"{name}.csv", lines=np.arange(12)) for name in ("a", "b"))
     for argument, source in (("y", "a.csv"), ("validation y", "b.csv")):
-        with pytest.raises(BadRowError, match=f"{source}, line 5"), places_named(train, other):
+        with pytest.raises(BadRowError, match=f"{source}, line 5"), positions_named(train, other):
             raise BadRowError(argument, "bad", "Drop it.", 5)
 
 

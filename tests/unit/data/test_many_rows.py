@@ -89,9 +89,9 @@ def test_rows_at_a_time_make_the_same_of_them(monkeypatch):
 @pytest.mark.parametrize("num_rows", [0, 1, 6, 7, 8, 50])
 def test_slices_are_all_rows_once(monkeypatch, num_rows):
     monkeypatch.setattr(arrays, "ROWS_AT_ONCE", 7)
-    places = [np.arange(num_rows)[rows] for rows in arrays.row_slices(num_rows)]
-    assert all(0 < len(part) <= 7 for part in places)
-    np.testing.assert_array_equal(np.concatenate([[], *places]), np.arange(num_rows))
+    indices = [np.arange(num_rows)[rows] for rows in arrays.row_slices(num_rows)]
+    assert all(0 < len(part) <= 7 for part in indices)
+    np.testing.assert_array_equal(np.concatenate([[], *indices]), np.arange(num_rows))
 
 
 @pytest.mark.parametrize("noise", [None, np.full((50, 1), 0.3)])

@@ -6,7 +6,7 @@ import pytest
 from tfbnn.cli.columns import feature_columns
 from tfbnn.data.csv_tables import CsvRows
 from tfbnn.data.learn_coding import learn_coding
-from tfbnn.data.table import Table, column_places
+from tfbnn.data.table import Table, column_indices
 
 NUM_COLUMNS = 200
 
@@ -31,7 +31,7 @@ def names():
 
 
 def test_finding_columns(names):
-    assert column_places(names()[::-1], names(), "t.csv") == [*range(NUM_COLUMNS)][::-1]
+    assert column_indices(names()[::-1], names(), "t.csv") == [*range(NUM_COLUMNS)][::-1]
     assert Name.compared <= 2 * NUM_COLUMNS
 
 

@@ -31,9 +31,9 @@ def one_by_one(predictor, pids):
 def test_many_points_are_what_each_is_alone(predictor):
     found = predictor.predict(POINTS)
     assert found.pids == (NEUTRALINOS, CHARGINO) and len(found) == 30
-    for place, pids in enumerate(found.pids):
+    for index, pids in enumerate(found.pids):
         parts = (found.central, found.err_down, found.err_up, found.trust)
-        together = np.column_stack([part[:, place] for part in parts])
+        together = np.column_stack([part[:, index] for part in parts])
         np.testing.assert_allclose(together, one_by_one(predictor, pids), rtol=1e-6)
 
 

@@ -89,9 +89,9 @@ def mutant(text, generator):
     """The text with up to three characters or lines changed, taken out or repeated."""
     for _ in range(generator.integers(1, 4)):
         parts = list(text) if generator.uniform() < 0.7 else text.splitlines(keepends=True)
-        place, change = generator.integers(len(parts)), generator.integers(4)
+        index, change = generator.integers(len(parts)), generator.integers(4)
         other = str(generator.choice(list("\n #_.x0٣1Qb")))
-        parts[place : place + 1] = [[], [parts[place]] * 2, [other], [parts[place], other]][change]
+        parts[index : index + 1] = [[], [parts[index]] * 2, [other], [parts[index], other]][change]
         text = "".join(parts)
     return text
 

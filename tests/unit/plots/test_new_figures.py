@@ -73,10 +73,10 @@ def test_reliability_of_two_classes_is_that_of_the_second():
     upper, lower = figure.axes
     assert lower.get_xlabel() == "probability of y = yes"
     bins = np.minimum((10 * given).astype(int), 9)
-    places, shares = upper.lines[1].get_data()
-    for number, (place, share) in zip(np.unique(bins), zip(places, shares)):
+    positions, shares = upper.lines[1].get_data()
+    for number, (position, share) in zip(np.unique(bins), zip(positions, shares)):
         inside = bins == number
-        assert place == pytest.approx(given[inside].mean())
+        assert position == pytest.approx(given[inside].mean())
         assert share == pytest.approx(came_true[inside].mean())
     assert sum(bar.get_height() for bar in lower.patches) == 400
     first = bins == bins.min()
@@ -229,8 +229,8 @@ def test_columns_of_text_are_at_their_most_frequent_value(coded):
     model, figure = coded
     assert [axis.get_xlabel() for axis in figure.axes] == ["mass", "colour", "ok", "kind", "mix"]
     for axis, name in zip(figure.axes[::4], ("mass", "mix")):
-        places, middle = axis.lines[0].get_data()
-        expected = model.predict(rows_around(name, places), quantiles=[0.5]).quantiles[0, :, 0]
+        positions, middle = axis.lines[0].get_data()
+        expected = model.predict(rows_around(name, positions), quantiles=[0.5]).quantiles[0, :, 0]
         np.testing.assert_allclose(middle, expected, rtol=1e-6)
 
 
@@ -287,8 +287,8 @@ def test_classes_of_a_value_stand_side_by_side():
     ensemble = coded_ensemble(targets=targets, num_outputs=3, likelihood=Categorical())
     model = BayesianMLP.from_ensemble(replace(ensemble, classes=("a", "b", "c")))
     axis = plots.plot_slices(model).axes[1]
-    places = np.array([line.get_xdata() for line in axis.lines])
-    assert (np.diff(places, axis=0) > 0.1).all() and np.ptp(places - np.arange(3)) < 1
+    positions = np.array([line.get_xdata() for line in axis.lines])
+    assert (np.diff(positions, axis=0) > 0.1).all() and np.ptp(positions - np.arange(3)) < 1
     assert sum(line.get_ydata() for line in axis.lines) == pytest.approx(1.0)
 
 

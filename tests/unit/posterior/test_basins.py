@@ -32,13 +32,13 @@ class Mixture:
     The curvature that it gives is wrong by a third, and so is no proposal by itself.
     """
 
-    def __init__(self, num_parameters, log_masses=(1.5, 0.0), places=(0.0, 50.0)):
-        self.size, self.log_masses, self.places = num_parameters, log_masses, places
+    def __init__(self, num_parameters, log_masses=(1.5, 0.0), centres=(0.0, 50.0)):
+        self.size, self.log_masses, self.centres = num_parameters, log_masses, centres
 
     def log_prob(self, theta):
         parts = []
-        for mass, place in zip(self.log_masses, self.places):
-            z = theta - place
+        for mass, centre in zip(self.log_masses, self.centres):
+            z = theta - centre
             z[:, 1] -= 0.4 * (z[:, 0] ** 2 - 1.0)
             parts.append(mass - 0.5 * np.sum(z**2, axis=1) - 0.5 * self.size * np.log(2 * np.pi))
         return np.logaddexp(*parts)
@@ -57,7 +57,7 @@ class Mixture:
             z.append(correlation * z[-1] + np.sqrt(1 - correlation**2) * step)
         z = np.array(z)
         z[:, 1] += 0.4 * (z[:, 0] ** 2 - 1.0)
-        return z + self.places[basin]
+        return z + self.centres[basin]
 
 
 def basins_of(labels, log_evidence, stderr, rhat=1.0):

@@ -90,10 +90,10 @@ def test_no_exchange_of_one_draw_helps(weights):
     chosen = kernel_thinning(gram, weights, 12)
     best = discrepancy(gram, weights, chosen)
     assert best < discrepancy(gram, weights, stride(weights, 12))
-    for place in range(12):
+    for index in range(12):
         for new in range(120):
             other = chosen.copy()
-            other[place] = new
+            other[index] = new
             assert discrepancy(gram, weights, other) > best - 1e-9
 
 
@@ -106,11 +106,11 @@ def test_the_draws_come_with_their_statistics(model, method):
     assert small.draws.shape == (1, 60, full.draws.shape[2])
     assert small.chain_weights.tolist() == [1.0]
     flat = full.draws.reshape(600, -1)
-    places = [int(np.flatnonzero((flat == draw).all(axis=1))[0]) for draw in small.draws[0]]
-    assert places == sorted(places)
+    indices = [int(np.flatnonzero((flat == draw).all(axis=1))[0]) for draw in small.draws[0]]
+    assert indices == sorted(indices)
     for name, values in full.sample_stats.items():
-        np.testing.assert_array_equal(small.sample_stats[name], values.reshape(1, 600)[:, places])
-    counts = np.bincount(np.array(places) // 300, minlength=2)
+        np.testing.assert_array_equal(small.sample_stats[name], values.reshape(1, 600)[:, indices])
+    counts = np.bincount(np.array(indices) // 300, minlength=2)
     assert small.provenance.compression.draws_per_chain == counts.tolist()
     assert model.compression is None and full.num_draws == 600
 

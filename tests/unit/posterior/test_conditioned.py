@@ -100,7 +100,7 @@ def test_rows_left_out_are_predicted_by_the_others(num_together):
 def test_other_rows_are_not_left_out():
     found = ensemble()
     with pytest.raises(ValueError, match="rows of its fit"):
-        found.given.places_of(NEW, NEW[:, :1])
+        found.given.indices_of(NEW, NEW[:, :1])
 
 
 def test_functions_are_drawn_together():

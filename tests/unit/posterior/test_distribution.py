@@ -84,10 +84,10 @@ def test_the_density_is_one_and_the_slope_of_the_distribution_function(name, mod
     mass = sum(integrate.simpson(d.pdf(part), x=part, axis=0) for part in parts)
     np.testing.assert_allclose(mass, np.ones(y.shape), atol=2e-3 if is_calibrated else 1e-4)
     if not is_calibrated:  # there the density is that of the t that fits the scores
-        places = d.quantile(0.3)
+        quantiles = d.quantile(0.3)
         step = 1e-4 * d.std() if np.isfinite(d.std()).all() else 1e-4
-        slope = (d.cdf(places + step) - d.cdf(places - step)) / (2.0 * step)
-        np.testing.assert_allclose(d.pdf(places), slope, rtol=1e-4)
+        slope = (d.cdf(quantiles + step) - d.cdf(quantiles - step)) / (2.0 * step)
+        np.testing.assert_allclose(d.pdf(quantiles), slope, rtol=1e-4)
 
 
 @each_case

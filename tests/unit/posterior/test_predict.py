@@ -38,17 +38,17 @@ def naive_outputs(ensemble, theta, x):
     """One network at one row, in float64: the outputs of the last layer."""
     spec, position = ensemble.spec, 0
     scales = {}
-    place = spec.layout.num_weights + spec.layout.num_noise
+    scale_position = spec.layout.num_weights + spec.layout.num_noise
     for number, prior in enumerate(spec.priors):
         for part in ("kernel", "bias"):
             if isinstance(getattr(prior, part), HierarchicalNormal):
                 per_input = isinstance(getattr(prior, part), ARD)
                 count = spec.layer_sizes[number] if per_input else 1
-                found = np.exp(theta[place : place + count])
+                found = np.exp(theta[scale_position : scale_position + count])
                 scales[number, part] = (
                     found if per_input else np.repeat(found, max(spec.layer_sizes))
                 )
-                place += count
+                scale_position += count
             elif spec.is_ntk:
                 scale = getattr(prior, part).scale
                 scales[number, part] = np.repeat(scale, max(spec.layer_sizes))

@@ -32,9 +32,9 @@ def test_the_remedies_name_what_is_there(fitted):
     """Every `model.name` and `tfbnn.name` in them exists."""
     for remedy in HINTS.values():
         for owner, names in re.findall(r"\b(model|tfbnn)\.([a-z_.]+[A-Za-z]+)", remedy):
-            place = {"model": fitted, "tfbnn": tfbnn}[owner]
+            value = {"model": fitted, "tfbnn": tfbnn}[owner]
             for name in names.split("."):
-                place = getattr(place, name)
+                value = getattr(value, name)
 
 
 def test_an_attribute_that_nobody_knows_is_refused_as_ever(fitted):

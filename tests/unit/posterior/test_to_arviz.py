@@ -60,9 +60,9 @@ def test_layers_and_scales_have_names_and_coordinates():
     np.testing.assert_array_equal(posterior["dense_1_kernel"].sel(feature="mix"), kernel[:, :, 1])
     np.testing.assert_array_equal(posterior["dense_2_bias"].sel(target="width"), bias[..., 0])
     # Scales are positive, and one of them per input where ARD has it.
-    place = layout.layers[0].kernel.scales
+    span = layout.layers[0].kernel.scales
     mass = posterior["dense_1_kernel_scale"].sel(feature="mass")
-    np.testing.assert_allclose(mass, np.exp(draws[..., place.start]))
+    np.testing.assert_allclose(mass, np.exp(draws[..., span.start]))
     assert posterior["dense_2_bias_scale"].dims == ("chain", "draw")
     noise = np.exp(draws[..., layout.log_noise_scale])
     np.testing.assert_allclose(posterior["noise_scale"], noise)

@@ -132,11 +132,11 @@ def test_weights_count_rows_whose_copies_stay_together(fits):
     counts, noise = np.arange(40) % 3, np.linspace(0.1, 0.2, 40)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     BayesianMLPRegressor().fit(frame, pd.Series(Y), counts, noise_scale=noise)
-    rows, places = fits.calls[0].rows, np.repeat(np.arange(40), counts)
-    np.testing.assert_array_equal(rows.x, X[places])
-    np.testing.assert_array_equal(rows.y[:, 0], Y[places])
-    np.testing.assert_array_equal(rows.noise[:, 0], noise[places])
-    same = places[:, None] == places
+    rows, indices = fits.calls[0].rows, np.repeat(np.arange(40), counts)
+    np.testing.assert_array_equal(rows.x, X[indices])
+    np.testing.assert_array_equal(rows.y[:, 0], Y[indices])
+    np.testing.assert_array_equal(rows.noise[:, 0], noise[indices])
+    same = indices[:, None] == indices
     np.testing.assert_array_equal(rows.groups[:, None] == rows.groups, same)
     # With labels of the user's own, these say what belongs together.
     BayesianMLPRegressor().fit(X, Y, counts, groups=np.arange(40) // 10)

@@ -14,7 +14,7 @@ FIRST = {"kernel": ARD(), "bias": Normal()}
 
 
 @pytest.mark.parametrize(
-    ("prior", "place"),
+    ("prior", "received"),
     [
         (ARD(), "layer 1 bias"),
         ({"kernel": ARD(), "bias": Normal()}, "layer 2 kernel"),
@@ -25,8 +25,8 @@ FIRST = {"kernel": ARD(), "bias": Normal()}
     ],
     ids=str,
 )  # fmt: skip
-def test_other_places_are_refused_with_what_to_type(prior, place):
-    wanted = rf"ARD .*on the inputs alone, received .*{place}.*'kernel': ARD\(\)"
+def test_other_places_are_refused_with_what_to_type(prior, received):
+    wanted = rf"ARD .*on the inputs alone, received .*{received}.*'kernel': ARD\(\)"
     with pytest.raises(ValueError, match=wanted):
         tfbnn.BayesianMLP([2, 4, 3, 1], prior=prior)
 

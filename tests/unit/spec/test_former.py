@@ -25,9 +25,9 @@ ARGUMENTS = [
 OPTIONS = ["restart", "num_workers"]
 
 
-@pytest.mark.parametrize("place", ATTRIBUTES.split())
-def test_attributes_of_modules(place):
-    module, _, name = place.rpartition(".")
+@pytest.mark.parametrize("path", ATTRIBUTES.split())
+def test_attributes_of_modules(path):
+    module, _, name = path.rpartition(".")
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
         getattr(getattr(tfbnn, module) if module else tfbnn, name)
     assert FORMER[name] in str(caught.value)

@@ -68,7 +68,7 @@ def test_theta_has_weights_then_noise_then_scales():
     layout = SPEC.layout
     # One noise scale for each of two targets.
     assert (layout.num_weights, layout.num_noise, layout.num_parameters) == (10, 2, 13)
-    groups = [(place, scales) for _, place, scales in SPEC.weight_groups()]
+    groups = [(span, scales) for _, span, scales in SPEC.weight_groups()]
     assert groups == [(slice(0, 8), slice(12, 13)), (slice(8, 10), slice(13, 13))]
     names = [SPEC.parameter_name(index) for index in (5, 9, 11, 12)]
     assert names == [

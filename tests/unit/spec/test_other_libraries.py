@@ -88,8 +88,8 @@ def test_those_of_tensorflow_and_keras_are_the_same_functions():
     keras = pytest.importorskip("keras")
     assert dtype_name(tf.float64) == "float64" and dtype_name(tf.bfloat16) == "bfloat16"
     x = np.linspace(-5.0, 5.0, 101).astype(np.float32)
-    places = (tf.nn, tf.math, tf, keras.activations, keras.ops)
-    found = [getattr(place, name, None) for place in places for name in (*ACTIVATIONS, "linear")]
+    modules = (tf.nn, tf.math, tf, keras.activations, keras.ops)
+    found = [getattr(module, name, None) for module in modules for name in (*ACTIVATIONS, "linear")]
     others = [keras.ops.gelu, keras.ops.identity]  # an approximation by default, a matrix
     functions = [function for function in found if function not in (None, *others)]
     assert len(functions) > 25 and list(map(activation_name, others)) == others

@@ -262,10 +262,10 @@ def test_numpy_scalars_survive_json(dtype):
 )
 def test_json_that_describes_no_model_is_refused(path, value):
     entry = tfbnn.BayesianMLP([2, 4, 1]).spec.to_json()
-    place = entry
+    inner = entry
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
+        inner = inner[key]
+    inner[path[-1]] = value
     with pytest.raises((TypeError, ValueError)):
         ModelSpec.from_json(entry)
 

@@ -71,8 +71,8 @@ def test_many_random_mutations(sound, tmp_path, first):
 def test_the_seal_finds_every_flipped_bit(sound, tmp_path):
     """Every byte of the file in turn, the seal's own included."""
     data, path = sound.read_bytes(), tmp_path / "flipped.h5"
-    for place in range(0, len(data), 67):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+    for index in range(0, len(data), 67):
+        path.write_bytes(data[:index] + bytes([data[index] ^ 4]) + data[index + 1 :])
         with pytest.raises(tfbnn.ModelFileError, match="seal"):
             tfbnn.load(path)
 

@@ -43,11 +43,11 @@ def test_what_was_changed_in_memory_alone_stays(saved):
 
 def test_a_few_rows_at_a_time_give_what_all_at_once_give(saved, monkeypatch):
     rows, path = saved
-    whole, places = array_hash(rows), np.arange(3, len(rows), 7)
+    whole, indices = array_hash(rows), np.arange(3, len(rows), 7)
     monkeypatch.setattr(arrays, "ROWS_AT_ONCE", 30_000)
     for array in (rows, np.load(path, mmap_mode="r")):
         np.testing.assert_array_equal(by_rows(np.negative, array), -rows)
-        np.testing.assert_array_equal(rows_at(array, places), rows[places])
+        np.testing.assert_array_equal(rows_at(array, indices), rows[indices])
         assert array_hash(array) == whole
 
 

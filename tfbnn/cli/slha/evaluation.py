@@ -271,11 +271,11 @@ def _write_copies(
     num_strangers = 0
     for point, (spectrum, copy) in enumerate(paths.items()):
         entries = []
-        for place, process in enumerate(processes):
-            central, low, high = numbers[point][place]
-            others = sections.relative_errors[place] if with_others else {}
+        for index, process in enumerate(processes):
+            central, low, high = numbers[point][index]
+            others = sections.relative_errors[index] if with_others else {}
             sides = {name: tuple(error[point].tolist()) for name, error in others.items()}
-            trust = int(sections.trust[point, place])
+            trust = int(sections.trust[point, index])
             entries.append(Entry(process, central, low, high, trust, sides))
         text, strangers = with_blocks(read_text(spectrum), entries)
         write_text(copy, text)

@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
         sections = predictor.predict(inputs)
         width = 0.5 * (sections.err_down + sections.err_up) / np.abs(sections.central)
         width = np.where(sections.trust > OUTSIDE, width, -np.inf)
-        place = np.argmax(width, axis=1)
+        indices = np.argmax(width, axis=1)
         rows = np.arange(len(some))
-        pids = np.array(sections.pids)[place]
-        found.append(np.column_stack([pids, width[rows, place], sections.trust[rows, place]]))
+        pids = np.array(sections.pids)[indices]
+        found.append(np.column_stack([pids, width[rows, indices], sections.trust[rows, indices]]))
         names += some
     if not names:
         raise ValueError("No point is left. Repair the spectra.")

@@ -71,8 +71,8 @@ class Data(NamedTuple):
     @property
     def counts(self) -> Tensor:
         """Mask of the rows that count: boolean [L]."""
-        place = tf.range(self.length)
-        return (place >= self.first) & (place < self.last)
+        indices = tf.range(self.length)
+        return (indices >= self.first) & (indices < self.last)
 
     def counted(self, array: Tensor) -> Tensor:
         """Multiply an array [..., L] by the weights of its rows, with zeros in rows that do not count."""
@@ -205,10 +205,10 @@ class WeightedRows(NamedTuple):
         """The weights [N], ones if there are none."""
         return np.ones(len(self.x)) if self.weights is None else self.weights
 
-    def taken(self, places: Array | slice) -> Self:
+    def taken(self, indices: Array | slice) -> Self:
         """Return the rows at the given positions."""
         arrays = {name: array for name, array in self._asdict().items() if array is not None}
-        return self._replace(**{name: array[places] for name, array in arrays.items()})
+        return self._replace(**{name: array[indices] for name, array in arrays.items()})
 
     def data(self, dtype: str = "float64") -> Data:
         """Convert the rows to Data."""

@@ -18,7 +18,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.spec import counts, likelihoods, priors
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.own_densities import CustomNoise, CustomPrior, integrals, place_of
+from tfbnn.spec.own_densities import CustomNoise, CustomPrior, centre_and_width_of, integrals
 from tfbnn.spec.priors import entries
 from tfbnn.spec.required import required_of
 from tfbnn.system.arrays import Array
@@ -93,7 +93,7 @@ def noise_information(noise: CustomNoise) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def _information(noise: CustomNoise) -> tuple[float, float]:
-    (centre, width), (mean, stddev) = place_of(noise), noise.moments
+    (centre, width), (mean, stddev) = centre_and_width_of(noise), noise.moments
 
     def squares(z: Array) -> Array:
         points = tf.constant(z)
@@ -402,11 +402,11 @@ def layer_scales(layer: Layer, prior: priors.LayerPrior, theta: Tensor) -> tuple
     return kernel_scales, group_scales(prior.bias, layer.bias.scales, theta)
 
 
-def group_scales(prior: priors.WeightPrior, place: slice, theta: Tensor) -> Tensor:
+def group_scales(prior: priors.WeightPrior, span: slice, theta: Tensor) -> Tensor:
     """Return the prior scales of weights that share a prior: [C or 1, number of scales]."""
     if prior.scale_prior is None:
         return tf.constant(prior.scale, theta.dtype, shape=[1, 1])
-    return tf.exp(theta[:, place])
+    return tf.exp(theta[:, span])
 
 
 def per_weight(values: Tensor, count: int) -> Tensor:

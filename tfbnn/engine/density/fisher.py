@@ -175,10 +175,10 @@ def prior_curvature(spec: NetworkSpec, theta: Tensor) -> Tensor:
     """
     layout, theta = spec.layout, tf.cast(theta, tf.float64)
     weights, noise, scales = [], [], []
-    for prior, place, scale_place in spec.weight_groups():
-        count, log_scales = place.stop - place.start, None
+    for prior, span, scale_span in spec.weight_groups():
+        count, log_scales = span.stop - span.start, None
         if prior.scale_prior is not None:
-            log_scales = theta[scale_place]
+            log_scales = theta[scale_span]
             depending = 0.0 if spec.is_ntk else 2.0 * count / log_scales.shape[0]
             scales.append(scale_curvature(prior.scale_prior, log_scales) + depending)
         precision = tf.cast(weight_precision(prior, log_scales, spec.is_ntk), tf.float64)

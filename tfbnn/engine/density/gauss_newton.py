@@ -49,7 +49,7 @@ _BEND = 0.1
 NUM_SHARES = 4
 
 # Index and length of a block of rows.
-BlockPlace: TypeAlias = tuple[Tensor, int]
+RowBlock: TypeAlias = tuple[Tensor, int]
 
 
 def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
@@ -179,7 +179,7 @@ def outputs_bend(spec: NetworkSpec, theta: Array, step: Array, data: Data) -> Ar
     return total.numpy()
 
 
-def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[BlockPlace]:
+def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[RowBlock]:
     """Return (index, length) of the blocks that contain rows that count, with at most `most` rows each."""
     length = data.even_length(most)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
@@ -224,13 +224,13 @@ def _scaled_columns(spec: NetworkSpec, theta: Tensor, rows: Data) -> tuple[Tenso
 
 def _information(spec: NetworkSpec, theta: Tensor, rows: Data, outputs: Tensor) -> Fisher:
     """Compute (Lambda, information in the noise scales [P]), times the likelihood power."""
-    place = spec.layout.log_noise_scale
-    noise_of_rows = Noise(theta[place], rows.row_noise)
+    span = spec.layout.log_noise_scale
+    noise_of_rows = Noise(theta[span], rows.row_noise)
     information, noise = likelihood_information(spec.likelihood, outputs, noise_of_rows)
     counts = rows.counted(tf.ones([rows.length], outputs.dtype))
     counts = spec.likelihood_power * counts
     noise = tf.reduce_sum(noise * counts, axis=1)
-    noise = tf.pad(noise, [[place.start, theta.shape[0] - place.stop]])
+    noise = tf.pad(noise, [[span.start, theta.shape[0] - span.stop]])
     return information.of_rows(counts), noise
 
 

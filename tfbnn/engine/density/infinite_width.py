@@ -43,7 +43,7 @@ _NOWHERE = 1e12
 _STEP, _LEAST_CURVATURE = 1e-3, 0.3
 # Positions on a slice, in standard deviations of the curvature: dense in the middle, reaching the
 # tails.
-_PLACES = np.sinh(np.linspace(-4.0, 4.0, 25))
+_POSITIONS = np.sinh(np.linspace(-4.0, 4.0, 25))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _maximum(
     lengths, axes = np.linalg.eigh(0.5 * (matrix + matrix.T))
     curvature = (axes * np.maximum(np.abs(lengths), _LEAST_CURVATURE)) @ axes.T
     slices = [
-        np.array([minus(theta + place * axis)[0] for place in _PLACES])
+        np.array([minus(theta + position * axis)[0] for position in _POSITIONS])
         for axis in np.diag(np.diagonal(curvature) ** -0.5)
     ]
     widths = np.array([_width(one) for one in slices])
@@ -189,10 +189,10 @@ def _search(minus: Callable[[Array], tuple[float, Array]], first: Array) -> Any:
 
 
 def _width(minus_log: Array) -> float:
-    """Compute the standard deviation of a density from minus its logarithms at `_PLACES`."""
-    weights = np.exp(minus_log.min() - minus_log) * np.gradient(_PLACES)
+    """Compute the standard deviation of a density from minus its logarithms at `_POSITIONS`."""
+    weights = np.exp(minus_log.min() - minus_log) * np.gradient(_POSITIONS)
     weights /= weights.sum()
-    return float(np.sqrt(weights @ np.square(_PLACES - weights @ _PLACES)))
+    return float(np.sqrt(weights @ np.square(_POSITIONS - weights @ _POSITIONS)))
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where a trajectory diverges
@@ -233,8 +233,8 @@ def log_marginal(
         matrix -= root.T @ root
         by_covariance += matrix
         if spec.layout.num_noise:
-            place = noise.start + target
-            gradient[place] = 2.0 * np.exp(2.0 * theta[place]) * np.trace(matrix)
+            index = noise.start + target
+            gradient[index] = 2.0 * np.exp(2.0 * theta[index]) * np.trace(matrix)
     parts = layer_gradients(spec.activations, layers, x, prior.stages, by_covariance)
     for slot, part in zip(spec.layout.slots, (one for layer in parts for one in layer)):
         count = slot.scales.stop - slot.scales.start

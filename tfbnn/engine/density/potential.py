@@ -200,8 +200,8 @@ class Potential(Density):
     def limits(self) -> tuple[Array, Array]:
         """Box of the Uniform priors, as in `Density`."""
         low, high = super().limits
-        for prior, place, _ in self.spec.weight_groups():
-            low[place], high[place] = prior.limits
+        for prior, span, _ in self.spec.weight_groups():
+            low[span], high[span] = prior.limits
         return low, high
 
     @property
@@ -209,8 +209,8 @@ class Potential(Density):
         """Scales of the weights' priors, as in `Density`; 1 in ntk, where the network has the scales."""
         scales = np.ones(self.spec.num_parameters)
         if not self.spec.is_ntk:
-            for prior, place, _ in self.spec.weight_groups():
-                scales[place] = 1.0 if prior.scale is None else entries(prior.scale)
+            for prior, span, _ in self.spec.weight_groups():
+                scales[span] = 1.0 if prior.scale is None else entries(prior.scale)
         return scales
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -229,12 +229,12 @@ class Potential(Density):
     def weights_log_prior(self, theta: Tensor, groups: Iterable[Group]) -> Tensor:
         """Compute the log prior of weights in some of the spec's `weight_groups`, given their scales."""
         total = tf.zeros(theta.shape[:1], tf.float64)
-        for prior, place, scale_place in groups:
+        for prior, span, scale_span in groups:
             # In ntk the network contains the scale, and the parameters have prior scale 1.
             scale = 1.0 if self.spec.is_ntk else None
             if prior.scale_prior is not None and not self.spec.is_ntk:
-                scale = tf.exp(theta[:, scale_place])
-            total += weight_log_prior(prior, theta[:, place], scale)
+                scale = tf.exp(theta[:, scale_span])
+            total += weight_log_prior(prior, theta[:, span], scale)
         return total
 
     def scales_log_prior(self, theta: Tensor) -> Tensor:
@@ -243,9 +243,9 @@ class Potential(Density):
         if layout.num_noise:
             log_noise_scale = theta[:, layout.log_noise_scale]
             total += scale_log_prior(self.spec.likelihood.scale_prior, log_noise_scale)
-        for prior, _, place in self.spec.weight_groups():
+        for prior, _, scale_span in self.spec.weight_groups():
             if prior.scale_prior is not None:
-                total += scale_log_prior(prior.scale_prior, theta[:, place])
+                total += scale_log_prior(prior.scale_prior, theta[:, scale_span])
         return total
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:

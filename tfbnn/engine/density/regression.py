@@ -55,20 +55,20 @@ def num_features(spec: NetworkSpec) -> int:
     return readout_of(spec).layer.kernel.shape[0] + 1
 
 
-def readout_place(spec: NetworkSpec) -> slice:
+def readout_span(spec: NetworkSpec) -> slice:
     """Return the slice of theta with the readout: kernel, then bias, [p, number of outputs] by rows."""
     return readout_of(spec).layer.weights
 
 
 def all_but_readout(spec: NetworkSpec) -> Array:
     """Return the indices of theta outside the readout: integers [P']."""
-    return np.delete(np.arange(spec.layout.num_parameters), np.r_[readout_place(spec)])
+    return np.delete(np.arange(spec.layout.num_parameters), np.r_[readout_span(spec)])
 
 
 def with_readout(spec: NetworkSpec, theta: Tensor, readout: Tensor) -> Tensor:
     """Replace the readout in theta [C, P] by the given entries [C, p * outputs]."""
-    place = readout_place(spec)
-    return tf.concat([theta[:, : place.start], readout, theta[:, place.stop :]], axis=1)
+    span = readout_span(spec)
+    return tf.concat([theta[:, : span.start], readout, theta[:, span.stop :]], axis=1)
 
 
 def grouped(spec: NetworkSpec, readout: Tensor, num_groups: int) -> Tensor:

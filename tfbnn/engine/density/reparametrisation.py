@@ -29,7 +29,7 @@ from tfbnn.engine.density.regression import (
     grouped,
     is_conjugate,
     num_features,
-    readout_place,
+    readout_span,
     ungrouped,
     with_readout,
 )
@@ -48,7 +48,7 @@ class _Readout(Potential):
     def prior_scales(self) -> Array:
         """Prior scales of the coordinates; the coordinates of the readout have the scale 1."""
         scales = super().prior_scales
-        scales[readout_place(self.spec)] = 1.0
+        scales[readout_span(self.spec)] = 1.0
         return scales[self.in_theta]
 
     def _regression(self, data: Data) -> ReadoutRegression:
@@ -61,7 +61,7 @@ class _Readout(Potential):
 
     def _draw(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
         """Apply `conjugate.draw` to the standard normal numbers in the readout's slice of theta."""
-        numbers = theta[:, readout_place(self.spec)]
+        numbers = theta[:, readout_span(self.spec)]
         return conjugate.draw(posterior, grouped(self.spec, numbers, posterior.mean.shape[1]))
 
     def _with_v(self, theta: Tensor, v: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class _Readout(Potential):
         return marginal + prior, of_marginal + of_prior
 
     def _log_prior_without_readout(self, theta: Tensor) -> Tensor:
-        readout = readout_place(self.spec)
+        readout = readout_span(self.spec)
         earlier = [
             group
             for group in self.spec.weight_groups()
@@ -92,11 +92,11 @@ class _Readout(Potential):
 
     def _collapsed_curvature(self, theta: Tensor, data: Data) -> Array:
         """Compute the curvature [P', P'] of the collapsed density at theta [1, P] with any readout."""
-        place, others = readout_place(self.spec), all_but_readout(self.spec)
+        span, others = readout_span(self.spec), all_but_readout(self.spec)
         theta = self._with_v(theta, self._posterior(theta, data).mean)[0].numpy()
         matrix = gauss_newton_matrix(self.spec, theta, data)
-        mixed = matrix[others, place]
-        explained = mixed @ np.linalg.solve(matrix[place, place], mixed.T)
+        mixed = matrix[others, span]
+        explained = mixed @ np.linalg.solve(matrix[span, span], mixed.T)
         return matrix[np.ix_(others, others)] - 0.5 * (explained + explained.T)
 
 
@@ -117,7 +117,7 @@ class RepriorisedPotential(_Readout):
             # Phi of the readout is standard normal, independent of the rest.
             value, gradient = self._collapsed_value_and_gradient(theta, data)
             return value + self._log_density_of_numbers(theta), with_readout(
-                self.spec, gradient, -theta[:, readout_place(self.spec)]
+                self.spec, gradient, -theta[:, readout_span(self.spec)]
             )
         regression = self._regression(data)
         statistics = regression.statistics(theta)
@@ -131,7 +131,7 @@ class RepriorisedPotential(_Readout):
         return value + log_det, gradient + regression.pull_back(theta, by_statistics)
 
     def _log_density_of_numbers(self, theta: Tensor) -> Tensor:
-        return weight_log_prior(priors.Normal(1.0), theta[:, readout_place(self.spec)])
+        return weight_log_prior(priors.Normal(1.0), theta[:, readout_span(self.spec)])
 
     def _map(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> tuple[Tensor, Tensor]:
         """Map phi [C, P] to theta; return (theta, log determinant [C] of the map)."""
@@ -144,7 +144,7 @@ class RepriorisedPotential(_Readout):
         """Map theta [C, P] to phi, NumPy."""
         theta = tf.convert_to_tensor(theta)
         posterior = self._posterior(theta, data)
-        v = theta[:, readout_place(self.spec)] / entry_scales(self.spec, theta)
+        v = theta[:, readout_span(self.spec)] / entry_scales(self.spec, theta)
         v = grouped(self.spec, v, posterior.mean.shape[1])
         numbers = tf.cast(ungrouped(conjugate.to_normal(posterior, v)), theta.dtype)
         return with_readout(self.spec, theta, numbers).numpy()
@@ -175,8 +175,8 @@ class Collapsed(_Readout):
     @property
     def num_normals(self) -> int:
         """Number of entries of the readout."""
-        place = readout_place(self.spec)
-        return place.stop - place.start
+        span = readout_span(self.spec)
+        return span.stop - span.start
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -195,8 +195,8 @@ class Collapsed(_Readout):
     def value_and_gradient(self, theta: Tensor, data: Data, weight: Weight = 1.0) -> WithGradient:
         """Compute the log density of coordinates [C, P'], float64 [C], and its gradient in their dtype."""
         value, gradient = self._collapsed_value_and_gradient(self._theta(theta), data)
-        place = readout_place(self.spec)
-        return value, tf.concat([gradient[:, : place.start], gradient[:, place.stop :]], axis=1)
+        span = readout_span(self.spec)
+        return value, tf.concat([gradient[:, : span.start], gradient[:, span.stop :]], axis=1)
 
     def coordinates(self, theta: Any, data: Any) -> Array:
         """Remove the readout from theta [C, P]."""
@@ -220,7 +220,7 @@ class Collapsed(_Readout):
         """Return theta [C, P] with the given entries of the readout, zeros by default."""
         if readout is None:
             readout = tf.zeros([coordinates.shape[0], self.num_normals], coordinates.dtype)
-        start = readout_place(self.spec).start
+        start = readout_span(self.spec).start
         return tf.concat([coordinates[:, :start], readout, coordinates[:, start:]], axis=1)
 
     def _packed_factor(self, theta: Tensor, posterior: conjugate.ReadoutPosterior) -> Tensor:

@@ -142,9 +142,9 @@ def _sum_over_pieces(function: Callable[[Data], Any], zeros: Any, data: Data, le
         end = tf.minimum(begin + share, data.num_blocks(length))
         return _sum_over_some(function, zeros, data, length, begin, end)
 
-    program, places, total = compiled(of_piece, jit_compile=True), devices(), zeros
+    program, names, total = compiled(of_piece, jit_compile=True), devices(), zeros
     for begin in range(0, num_blocks, share):
-        with tf.device(places[begin * len(places) // num_blocks]):
+        with tf.device(names[begin * len(names) // num_blocks]):
             parts = program(data, tf.constant(begin))
         total = _added(total, parts)
     return total

@@ -62,7 +62,7 @@ _OTHERS: dict[str, Callable[..., Tensor]] = {
     "Concat": lambda *parts, axis: tf.concat(parts, axis),
     "Div": lambda x, y: tf.divide(x, y),
     "Expand": lambda x, shape: x + tf.zeros(shape, x.dtype),
-    "Gather": lambda x, place, axis: tf.gather(x, place, axis=axis),
+    "Gather": lambda x, indices, axis: tf.gather(x, indices, axis=axis),
     "MatMul": lambda x, y: tf.matmul(x, y),
     "Max": lambda x, y: tf.maximum(x, y),
     "Mul": lambda x, y: tf.multiply(x, y),

@@ -153,7 +153,7 @@ def _starts(initial_state: Any) -> Array:
             f"{list(theta.shape)}. For one chain pass x[None]."
         )
     if not np.isfinite(theta).all():
-        chain, index = (int(place[0]) for place in np.nonzero(~np.isfinite(theta)))
+        chain, index = (int(indices[0]) for indices in np.nonzero(~np.isfinite(theta)))
         raise ValueError(
             f"initial_state must be finite, received {theta[chain, index]} for chain {chain}, "
             f"coordinate {index}."

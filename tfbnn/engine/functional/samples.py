@@ -68,8 +68,8 @@ def columns(quantities: Quantities) -> tuple[Sequence[str], Array]:
         if array.ndim == 2:
             names.append(name)
         else:
-            places = np.ndindex(*array.shape[2:])
-            names.extend(f"{name}[{', '.join(map(str, place))}]" for place in places)
+            indices = np.ndindex(*array.shape[2:])
+            names.extend(f"{name}[{', '.join(map(str, index))}]" for index in indices)
     flat = [array.reshape(*array.shape[:2], -1) for array in quantities.values()]
     return names, np.concatenate(flat, axis=2)
 

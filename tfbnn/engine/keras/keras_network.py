@@ -31,18 +31,18 @@ from tfbnn.system.threads import awaited
 from tfbnn.system.words import without_controls
 
 
-def check_variables(model: Any, architecture: str, places: Iterable[Place]) -> None:
+def check_variables(model: Any, architecture: str, variables: Iterable[Place]) -> None:
     """Check that the variables of a spec are exactly those of its model.
 
     Args:
         model: Model built from the architecture; its variables need no values.
         architecture: Config as JSON text.
-        places: Place of every variable in the spec, sampled or not.
+        variables: Place of every variable in the spec, sampled or not.
 
     Raises:
         ValueError: If they differ; names the first difference.
     """
-    named = {one.index: one for one in places}
+    named = {one.index: one for one in variables}
     own = {
         index: Place(one.path, index, tuple(one.shape))
         for index, one in enumerate(model.variables)
@@ -285,11 +285,11 @@ def built(
 ) -> KerasNetwork:
     """Build and cache the network with this architecture and these variables."""
     values = {one.index: one.array for one in frozen}
-    places = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
+    variables = (*sampled, *(Place(one.path, one.index, one.shape) for one in frozen))
     largest = 1
     if not layer_classes:  # a user's layers may not work without values
         without_memory, largest = awaited(outline, architecture, input_shape, dtype)
-        check_variables(without_memory, architecture, places)
+        check_variables(without_memory, architecture, variables)
         if largest > MOST_AT_ONCE:
             raise ValueError(
                 f"a Keras model must compute at most {MOST_AT_ONCE} numbers of a row at once, found "
@@ -298,7 +298,7 @@ def built(
     # In a separate thread, because this one may be tracing a program, which cannot create
     # variables.
     model = awaited(build, architecture, input_shape, layer_classes, dtype, values)
-    check_variables(model, architecture, places)
+    check_variables(model, architecture, variables)
     return KerasNetwork(model, dtype, input_shape, largest)
 
 

@@ -224,8 +224,8 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
             raise ValueError(no_scales_of_inputs(one.prior, one.path))
     check_constraints(model.variables[one.index] for one in sampled)
     common["choices"] = (*common["choices"], *_left_out(model))
-    places = [one.index for one in sampled]
-    frozen = tuple(one for one in frozen if one.index not in places)
+    indices = [one.index for one in sampled]
+    frozen = tuple(one for one in frozen if one.index not in indices)
     num_products = sum(prod(one.shape) for one in sampled)
     trial.facts["num_products"] = max(trial.facts["num_products"], num_products)
     facts = KerasFacts(
@@ -233,7 +233,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         keras_version=keras.__version__,
         input_shape=shape,
         is_smooth=described.is_smooth,
-        readout=_sampled_readout(trial, network, places),
+        readout=_sampled_readout(trial, network, indices),
         no_jacobian=_jacobian_obstacle(model, sampled, network),
         custom=described.custom,
         **trial.facts,
@@ -263,18 +263,18 @@ def _left_out(model: Any) -> tuple[Choice, ...]:
     return (Choice("regularizers", "left out", why),)
 
 
-def _sampled_readout(trial: KerasTrial, network: KerasNetwork, places: list[int]) -> int | None:
+def _sampled_readout(trial: KerasTrial, network: KerasNetwork, indices: list[int]) -> int | None:
     """Return the position of the readout's kernel among the sampled variables, or None.
 
     The bias must be the next variable.
     """
-    if trial.readout is None or trial.readout not in places:
+    if trial.readout is None or trial.readout not in indices:
         return None
-    place = places.index(trial.readout)
+    index = indices.index(trial.readout)
     layer = network.layer_of(trial.readout)
-    following = places[place + 1 : place + 2]
+    following = indices[index + 1 : index + 2]
     is_next = following and network.model.variables[following[0]] is layer.bias
-    return place if is_next else None
+    return index if is_next else None
 
 
 def _jacobian_obstacle(

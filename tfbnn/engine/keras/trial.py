@@ -102,7 +102,7 @@ def try_model(model: Any, network: KerasNetwork) -> KerasTrial:
         "random_layers": tuple(dict.fromkeys(names)),
         "num_words": _words_of(first),
     }
-    on_inputs = tuple(_place(network, layer.kernel) for layer in dense)
+    on_inputs = tuple(_index_of(network, layer.kernel) for layer in dense)
     return KerasTrial(
         facts, _readout(network, calls, given), on_inputs, _last_operation(network, x)
     )
@@ -170,11 +170,11 @@ def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | N
         )
         is_once = sum(one.layer is layer for one in calls) == 1
         if sums is given and is_linear and layer.use_bias and received.shape.rank == 2 and is_once:
-            return _place(network, layer.kernel)
+            return _index_of(network, layer.kernel)
     return None
 
 
-def _place(network: KerasNetwork, variable: Any) -> int:
+def _index_of(network: KerasNetwork, variable: Any) -> int:
     """Return the index of a variable among all variables of the model."""
     return next(k for k, one in enumerate(network.model.variables) if one is variable)
 

@@ -206,24 +206,24 @@ def close_spans(
     """
     stack = new.stack
 
-    def close(place: Tensor, going: Tensor, draw: Draw) -> tuple[Tensor, Tensor, Draw]:
-        place -= 1
+    def close(index: Tensor, going: Tensor, draw: Draw) -> tuple[Tensor, Tensor, Draw]:
+        index -= 1
         # The second half is the last span at the next index.
-        first, middle = stack.before.read(place), stack.before.read(place + 1)
+        first, middle = stack.before.read(index), stack.before.read(index + 1)
         turns = _turns_back(
-            Span(middle - first, stack.momentum.read(place), stack.previous.read(place + 1)),
-            Span(new.total - middle, stack.momentum.read(place + 1), new.end.momentum),
+            Span(middle - first, stack.momentum.read(index), stack.previous.read(index + 1)),
+            Span(new.total - middle, stack.momentum.read(index + 1), new.end.momentum),
         )
-        old = Draw(*(room.read(place) for room in stack.draw))
+        old = Draw(*(room.read(index) for room in stack.draw))
         weight = draw.numbers[2]
         # The new half of a trajectory is preferred: it is taken by the ratio of the weights, not by
         # its share of them.
-        others = old.numbers[2] + tf.where(place > 0, weight, 0.0)
-        takes = going & (levels[own - place - 1] * others < weight)
-        return place, going & ~turns, _either(takes, draw, old)
+        others = old.numbers[2] + tf.where(index > 0, weight, 0.0)
+        takes = going & (levels[own - index - 1] * others < weight)
+        return index, going & ~turns, _either(takes, draw, old)
 
     _, going, draw = tf.while_loop(
-        lambda place, *_: place > longest, close, (own, new.going, draw), parallel_iterations=1
+        lambda index, *_: index > longest, close, (own, new.going, draw), parallel_iterations=1
     )
     return going, draw
 

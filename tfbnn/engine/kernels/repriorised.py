@@ -6,7 +6,7 @@ from typing import Self
 from tfbnn.data.validation import check_flag, check_number
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.regression import is_conjugate, num_features, readout_of, readout_place
+from tfbnn.engine.density.regression import is_conjugate, num_features, readout_of, readout_span
 from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.hmc import HMC
@@ -140,8 +140,8 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 "collapse_readout=True does not go with a noise_scale known per row together with "
                 "noise_scale='learned'. Use collapse_readout=False, or a fixed noise scale."
             )
-        place = readout_place(spec)
-        if self.collapse_readout and spec.num_parameters == place.stop - place.start:
+        span = readout_span(spec)
+        if self.collapse_readout and spec.num_parameters == span.stop - span.start:
             raise ValueError(
                 "collapse_readout=True leaves nothing to sample of a network without hidden layers "
                 "and with a fixed noise scale. Use collapse_readout=False."

@@ -78,8 +78,8 @@ class TruncatedMALA(MALA, name="truncated_mala"):
         """Raise ValueError if some weights have a prior without a box."""
         super().check_model(spec, row_noise)
         others = [
-            f"{spec.parameter_name(place.start).partition('[')[0]}: {prior}"
-            for prior, place, _ in model_of(spec, "TruncatedMALA").weight_groups()
+            f"{spec.parameter_name(span.start).partition('[')[0]}: {prior}"
+            for prior, span, _ in model_of(spec, "TruncatedMALA").weight_groups()
             if not prior.is_bounded
         ]
         if others:

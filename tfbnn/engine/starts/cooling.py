@@ -166,9 +166,8 @@ def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:
 
 def with_noise(spec: NetworkSpec, theta: Array, data: Data) -> Array:
     """Add the noise scales that the residuals suggest to networks; return [C, P]."""
-    place = spec.layout.log_noise_scale
     missing = spec.num_parameters - theta.shape[1]
-    theta = np.insert(theta, [place.start] * missing, 0.0, axis=1)
+    theta = np.insert(theta, [spec.layout.log_noise_scale.start] * missing, 0.0, axis=1)
     return with_residual_noise(spec, theta, data)
 
 
@@ -183,8 +182,8 @@ def _levels(spec: NetworkSpec, rows: Data, population: Populations) -> Array:
 def _in_turn(populations: Array, num_chains: int) -> Array:
     """Take particles [num_chains, P] from populations [n, M, P] in turn, spread evenly in each."""
     chains, count = np.arange(num_chains), len(populations)
-    places = chains // count * populations.shape[1] // -(-num_chains // count)
-    return populations[chains % count, places]
+    indices = chains // count * populations.shape[1] // -(-num_chains // count)
+    return populations[chains % count, indices]
 
 
 def num_operations(spec: NetworkSpec, num_rows: int, num_particles: int) -> float:
@@ -213,8 +212,8 @@ def some_rows(data: Data, seed: int) -> Data:
     if int(data.num_rows) <= _MOST_ROWS:
         return data
     rows, generator = data.rows(), seeds.generator(seed, "cooled rows", 0)
-    places = np.sort(generator.choice(rows.length, _MOST_ROWS, replace=False))
-    some = rows.map(lambda array: tf.gather(array, places, axis=-1))
+    indices = np.sort(generator.choice(rows.length, _MOST_ROWS, replace=False))
+    some = rows.map(lambda array: tf.gather(array, indices, axis=-1))
     some = some._replace(last=tf.constant(_MOST_ROWS))
     if some.weights is None:
         return some
@@ -251,7 +250,7 @@ def cooler(
     uniform = seeds.generator(sampling.seed, "cooling", 0, index).uniform(size=_NUM_POPULATIONS)
     kept = [resampled(*of_one) for of_one in zip(log_weights, uniform)]
     each = _of_each(population.theta)
-    theta = np.concatenate([one[places] for one, places in zip(each, kept)])
+    theta = np.concatenate([one[indices] for one, indices in zip(each, kept)])
     warm = warmed(spec, rows, temperature)
     theta, log_step = awaited(
         _make_moves(spec, sampling.jit_compile),
@@ -331,7 +330,7 @@ def resampled(log_weights: Array, uniform: float) -> Array:
 
 def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap | LowRankMap:
     """Return the maps that turn the Gauss-Newton matrix at each particle [M, P] into the identity."""
-    distinct, places = np.unique(theta, axis=0, return_inverse=True)
+    distinct, indices = np.unique(theta, axis=0, return_inverse=True)
     maps: DenseMap | LowRankMap
     if int(rows.num_rows) * spec.num_outputs < spec.num_parameters:
         prior = [compiled_prior_curvature(spec)(tf.constant(one, tf.float64)) for one in distinct]
@@ -340,7 +339,7 @@ def _whitened(spec: NetworkSpec, theta: Array, rows: Data) -> DenseMap | LowRank
     else:
         curvature = np.stack([gauss_newton_matrix(spec, one, rows) for one in distinct])
         maps = whitening_map(distinct, curvature)
-    return type(maps)(*(tf.constant(array[places.ravel()]) for array in maps))
+    return type(maps)(*(tf.constant(array[indices.ravel()]) for array in maps))
 
 
 @lru_cache(maxsize=32)

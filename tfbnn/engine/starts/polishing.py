@@ -176,10 +176,9 @@ def refine_all(
         notify: As in `find_starts`.
     """
     began, theta = time.perf_counter(), found.theta.copy()
-    place = spec.layout.log_noise_scale
 
     def settings_of(start: Array) -> dict[str, Any]:
-        floor = start[place].astype(np.float64)
+        floor = start[spec.layout.log_noise_scale].astype(np.float64)
         return {"noise_floor": lambda _: floor}
 
     reached, interrupted = _reached(spec, theta[list(polished)], data, plan, notify, settings_of)

@@ -168,8 +168,8 @@ def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:
         "Drop these rows if the calculation failed there; or, if they are right, give y_transform, such "
         "as 'standardize'."
     )
-    place = row if is_training else row - num_training
-    raise BadRowError(name, found, advice, place, column if targets.shape[1] > 1 else None)
+    index = row if is_training else row - num_training
+    raise BadRowError(name, found, advice, index, column if targets.shape[1] > 1 else None)
 
 
 def settle_options(

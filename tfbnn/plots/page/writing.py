@@ -15,7 +15,7 @@ from tfbnn.plots.page.content import SECTIONS, Page
 from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.posterior.checks import given_together
 from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.system.atomic import MARK, StrPath, check_place, write_file
+from tfbnn.system.atomic import MARK, StrPath, check_page_path, write_file
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls
 
@@ -29,7 +29,7 @@ def save_report(
 ) -> None:
     """Write a report of a model; see `BayesianMLP.save_report`."""
     rows = KnownRows(x, y, known) if given_together("save_report", x, y) else None
-    check_place(path)
+    check_page_path(path)
     title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
     write_report(Subject(model, rows), path, title)
 

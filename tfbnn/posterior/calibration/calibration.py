@@ -409,8 +409,8 @@ class Calibration:
 @lru_cache(maxsize=8)  # the same for every tile of rows
 def _quantile_table(calibration: Calibration, levels: tuple[float, ...]) -> Array:
     """Return scores at probabilities [Q] of each distribution [B, K, Q]."""
-    places = np.array(levels, dtype=float)
-    return read_only(calibration.table(lambda one: one.quantile(places)))
+    probabilities = np.array(levels, dtype=float)
+    return read_only(calibration.table(lambda one: one.quantile(probabilities)))
 
 
 def _of_shape(name: str, values: Any, shape: tuple[int, ...]) -> Array:

@@ -66,8 +66,8 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
         likelihood.scale(outputs, ensemble.log_noise_scale, None), outputs.shape
     )
     low, high = central_levels(1)
-    places = np.array([low, 0.5, high])
-    scores = np.swapaxes(calibration.table(lambda one: one.quantile(places)), 1, 2)[..., None]
+    levels = np.array([low, 0.5, high])
+    scores = np.swapaxes(calibration.table(lambda one: one.quantile(levels)), 1, 2)[..., None]
     return BarConstants(
         noise=root_mean_square(scale, ensemble.draw_weights)[0][:, None],
         scores=np.diff(scores, axis=0, prepend=0.0),

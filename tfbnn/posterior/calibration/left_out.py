@@ -158,7 +158,7 @@ def left_out_moments(
     mean, stddev = np.zeros(rows.y.shape), np.ones(rows.y.shape)
     judged = np.zeros(rows.y.shape, bool)
     for tile, found in left_out_tiles(ensemble, rows, groups, row_groups, tangents):
-        mean[tile.place], stddev[tile.place], judged[tile.place] = found
+        mean[tile.span], stddev[tile.span], judged[tile.span] = found
     return mean, stddev, judged
 
 
@@ -172,21 +172,21 @@ def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
     if not ensemble.spec.has_additive_noise:
         for tile in target_tiles(ensemble, rows):
             likelihood = ensemble.spec.likelihood
-            densities = likelihood.log_density(rows.y[tile.place], tile.location, tile.fitted)
-            scores[tile.place] = log_mean_exp(densities, ensemble.draw_weights)
+            densities = likelihood.log_density(rows.y[tile.span], tile.location, tile.fitted)
+            scores[tile.span] = log_mean_exp(densities, ensemble.draw_weights)
         return float(scores.mean())
     groups = group_chains(function_of_chains(ensemble))
     for tile, (mean, stddev, _) in left_out_tiles(ensemble, rows, groups):
-        score = (rows.y[tile.place] - mean) / stddev
-        scores[tile.place] = (-0.5 * score**2 - np.log(stddev)).sum(axis=1)
+        score = (rows.y[tile.span] - mean) / stddev
+        scores[tile.span] = (-0.5 * score**2 - np.log(stddev)).sum(axis=1)
     return float(scores.mean())
 
 
 def halves(num_rows: int, labels: Array | None = None) -> Array:
     """Return the half, 0 or 1, that each row [N] is in; rows of one label [N] are in the same half."""
-    _, places = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
-    order: Array = np.random.default_rng(0).permutation(int(places.max(initial=-1)) + 1)
-    return order[places] % 2
+    _, indices = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
+    order: Array = np.random.default_rng(0).permutation(int(indices.max(initial=-1)) + 1)
+    return order[indices] % 2
 
 
 def left_out_tiles(
@@ -205,10 +205,10 @@ def left_out_tiles(
         tangents: Tangents of the fit, or None: leverage is that of the draws alone.
     """
     if ensemble.given is not None:
-        places = ensemble.given.places_of(rows.x, rows.y)
-        exact = exactly_left_out(ensemble, places, row_groups)
+        indices = ensemble.given.indices_of(rows.x, rows.y)
+        exact = exactly_left_out(ensemble, indices, row_groups)
         for tile in target_tiles(ensemble, rows):
-            mean, stddev = (values[tile.place] for values in exact)
+            mean, stddev = (values[tile.span] for values in exact)
             yield tile, (mean, stddev, np.ones(mean.shape, bool))
         return
     weights, power = ensemble.chain_weights, ensemble.spec.likelihood_power
@@ -218,10 +218,10 @@ def left_out_tiles(
     together = row_groups is not None
     leverage = None if together or tangents is None else tangents.leverage(rows)
     for tile in tiles:
-        place, location, fitted, predicted, _ = tile
-        target, tangent = rows.y[place], None if leverage is None else leverage[place]
+        span, location, fitted, predicted, _ = tile
+        target, tangent = rows.y[span], None if leverage is None else leverage[span]
         if together and tangents is not None:
-            tangent = tangents.covariance(rows.taken(place))
+            tangent = tangents.covariance(rows.taken(span))
         moments = target, location, fitted, weights, groups, power, predicted, together, tangent
         yield tile, left_out(*moments)
 
@@ -230,11 +230,11 @@ def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> It
     """Iterate over groups of rows [N] as tiles, but not those of too many rows."""
     order = np.argsort(row_groups, kind="stable")
     _, first = np.unique(row_groups[order], return_index=True)
-    for place in np.split(order, first[1:]):
-        if len(place) <= _MOST_TOGETHER:
-            tiles = target_tiles(ensemble, rows.taken(place))
+    for indices in np.split(order, first[1:]):
+        if len(indices) <= _MOST_TOGETHER:
+            tiles = target_tiles(ensemble, rows.taken(indices))
             parts = (np.broadcast_arrays(*tile[1:4]) for tile in tiles)
-            yield TargetTile(place, *(np.concatenate(part, axis=1) for part in zip(*parts)))
+            yield TargetTile(indices, *(np.concatenate(part, axis=1) for part in zip(*parts)))
 
 
 def require_moving_chains(
@@ -360,22 +360,22 @@ def _without_all(
     residual, variance = np.empty(means.shape), np.empty(means.shape)
     judged = np.ones(target.shape, bool)
     for group, target_number in np.ndindex(len(means), target.shape[1]):
-        place = group, slice(None), target_number
-        scale = np.sqrt(noise[place])
+        index = group, slice(None), target_number
+        scale = np.sqrt(noise[index])
         with np.errstate(divide="ignore", invalid="ignore"):
-            off = (location[..., target_number] - means[place]) / scale
+            off = (location[..., target_number] - means[index]) / scale
             matrix = power * (off * weights[group][:, None]).T @ off
         if not np.isfinite(matrix).all():  # without noise no row is judged
             matrix, scale = np.eye(len(scale)), np.ones_like(scale)
         leverage, vectors = np.linalg.eigh(matrix)
         leverage = np.minimum(leverage, _LARGEST_EIGENVALUE)
         shares = leverage / (1.0 - leverage)
-        variance[place] = np.square(scale[:, None] * vectors) @ shares / power
+        variance[index] = np.square(scale[:, None] * vectors) @ shares / power
         if tangent is not None and power * np.trace(tangent[target_number]) > np.trace(matrix):
             matrix = power * tangent[target_number]
         leverage, vectors = np.linalg.eigh(matrix)
         judged[:, target_number] &= leverage[-1] <= _LARGEST_EIGENVALUE
-        plain = (target[:, target_number] - means[place]) / scale @ vectors
+        plain = (target[:, target_number] - means[index]) / scale @ vectors
         plain /= 1.0 - np.minimum(leverage, _LARGEST_EIGENVALUE)
-        residual[place] = scale * (vectors @ plain)
+        residual[index] = scale * (vectors @ plain)
     return residual, variance, judged

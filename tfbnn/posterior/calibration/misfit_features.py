@@ -33,9 +33,9 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
         return ensemble.at_mode
     weighted = ensemble.weighted
     reached = np.cumsum(weighted.draw_weights)
-    places = reached[-1] * np.arange(1, count + 1) / count
+    levels = reached[-1] * np.arange(1, count + 1) / count
     # A tenth of a draw less, so that rounding decides nothing.
-    chosen = np.searchsorted(reached, places - 0.1 * weighted.draw_weights.min())
+    chosen = np.searchsorted(reached, levels - 0.1 * weighted.draw_weights.min())
     flat = weighted.draws.reshape(weighted.num_draws, -1)
     # They ascend. np.unique would import more of NumPy, which a reader of untrusted files must not do.
     chosen = chosen[np.diff(chosen, prepend=-1) > 0]

@@ -69,8 +69,8 @@ def fit_misfit(
 def noise_of_networks(networks: Ensemble, rows: NetworkRows) -> Array:
     """Compute the noise scales of the likelihood of M networks at rows with known targets [M, N, K]."""
     noise: Array = np.empty((networks.num_draws, *rows.y.shape))
-    for place, location, scale, *_ in target_tiles(networks, rows):
-        noise[:, place] = np.broadcast_to(scale, location.shape)
+    for span, location, scale, *_ in target_tiles(networks, rows):
+        noise[:, span] = np.broadcast_to(scale, location.shape)
     return noise
 
 

@@ -92,8 +92,8 @@ class ScoreDistribution(ReadOnlyArrays):
         """
         ordered, count = np.sort(scores), len(scores)
         if count > MOST_SCORES:
-            places = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
-            ordered = np.interp(places, np.arange(count), ordered)
+            positions = np.arange(1, MOST_SCORES + 1) * (count + 1) / (MOST_SCORES + 1) - 1
+            ordered = np.interp(positions, np.arange(count), ordered)
             count = MOST_SCORES
         distances = np.abs(ordered - np.median(ordered))
         least = _LEAST_SCALE * (float(distances.max()) or 1.0)
@@ -109,9 +109,9 @@ class ScoreDistribution(ReadOnlyArrays):
 
     def quantile(self, levels: Array) -> Array:
         """Compute scores at probabilities in (0, 1), in the same shape."""
-        places, scores = self._body
-        found = np.interp(levels, places, scores)
-        for side, end, is_tail, start in self._tails(levels, places):
+        body_levels, scores = self._body
+        found = np.interp(levels, body_levels, scores)
+        for side, end, is_tail, start in self._tails(levels, body_levels):
             beyond = student_t_quantile(levels[is_tail], side.df)
             found[is_tail] = scores[end] + side.scale * (beyond - start)
         return found
@@ -121,8 +121,8 @@ class ScoreDistribution(ReadOnlyArrays):
 
         It is the inverse of `quantile`.
         """
-        places, body = self._body
-        found = np.interp(scores, body, places)
+        body_levels, body = self._body
+        found = np.interp(scores, body, body_levels)
         for side, end, is_tail, start in self._tails(scores, body):
             beyond = start + (scores[is_tail] - body[end]) / side.scale
             found[is_tail] = student_t_cdf(beyond, side.df)

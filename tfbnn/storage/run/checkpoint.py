@@ -46,20 +46,20 @@ class Checkpoint(NamedTuple):
         return int(self.lengths.sum())
 
 
-def write_checkpoint(place: GroupFolder, checkpoint: Checkpoint) -> None:
+def write_checkpoint(group: GroupFolder, checkpoint: Checkpoint) -> None:
     """Write a checkpoint, which readers and the next writer find once this returns."""
-    content = place.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
+    content = group.owner | {"generation": checkpoint.generation, "counters": checkpoint.counters}
     state = {f"{schema.STATE}/{name}": array for name, array in checkpoint.arrays.items()}
     arrays = {schema.DIGESTS: checkpoint.digests, schema.LENGTHS: checkpoint.lengths, **state}
     name = CHECKPOINT_NAMES[checkpoint.generation % 2]
-    write_record(os.path.join(place.folder, name), schema.CHECKPOINT, content, arrays)
+    write_record(os.path.join(group.folder, name), schema.CHECKPOINT, content, arrays)
 
 
-def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _Found | None:
+def newest_usable(group: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _Found | None:
     """Apply `use` to the newest checkpoint that is intact.
 
     Args:
-        place: Folder of the group.
+        group: Folder of the group.
         use: Function of a Checkpoint; it raises RunFolderError for a checkpoint that it cannot use.
 
     Returns:
@@ -69,12 +69,12 @@ def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _F
         RunFolderError: When no checkpoint can be used.
     """
     # Listed before the checkpoints are read: a second segment means that the first was committed.
-    num_segments = len(segments.indices(place.folder))
+    num_segments = len(segments.indices(group.folder))
     found: list[Checkpoint] = []
     faults: list[RunFolderError] = []
     for name in CHECKPOINT_NAMES:
         try:
-            found.append(_read(os.path.join(place.folder, name), place.owner))
+            found.append(_read(os.path.join(group.folder, name), group.owner))
         except FileNotFoundError:
             continue
         except RunFolderError as error:
@@ -87,7 +87,7 @@ def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _F
             continue
         if faults:
             warn(
-                f"{place.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws "
+                f"{group.folder!r}: commit {checkpoint.generation} with {checkpoint.num_draws} draws "
                 f"is used; later ones, if any, are lost: {faults[0]}",
                 RunFolderWarning,
             )
@@ -95,7 +95,7 @@ def newest_usable(place: GroupFolder, use: Callable[[Checkpoint], _Found]) -> _F
     if faults or num_segments > 1:
         fault, *_ = *faults, f"there are {num_segments} segments and no checkpoint."
         raise RunFolderError(
-            f"{place.folder!r} has no commit that can be used: {fault} Restore the folder from a "
+            f"{group.folder!r} has no commit that can be used: {fault} Restore the folder from a "
             "copy, or delete it to start this part of the run anew."
         )
     return None

@@ -123,16 +123,16 @@ class RunFolder:
     @staticmethod
     def around(path: StrPath) -> str | None:
         """Return the run folder that a path is or lies in, or None; the path need not exist."""
-        place = Path(os.path.realpath(path))
+        resolved = Path(os.path.realpath(path))
         # The files of chain groups are the deepest level of a run folder.
-        folders = [place, *place.parents][:3]
+        folders = [resolved, *resolved.parents][:3]
         return next((str(folder) for folder in folders if (folder / _RUN).is_file()), None)
 
     @staticmethod
     def in_use(path: StrPath) -> bool:
         """Return whether a process holds a lease in this folder, on the run or on a chain group."""
-        places = (_LEASE, f"lane-*/{_LEASE}")
-        return any(is_held(lease) for place in places for lease in Path(path).glob(place))
+        patterns = (_LEASE, f"lane-*/{_LEASE}")
+        return any(is_held(lease) for pattern in patterns for lease in Path(path).glob(pattern))
 
     @staticmethod
     def remove(path: StrPath) -> None:
@@ -146,18 +146,18 @@ class RunFolder:
         """
         if RunFolder.in_use(path):
             raise RunLockedError(f"{os.fspath(path)!r} is not removed: a process is at work there.")
-        place = Path(path)
+        root = Path(path)
         # The order matters after an interruption: a remaining search would look like a run that has
         # not begun, and a run with missing parts like a damaged one.
-        if (place / PREPARATION).is_dir():
-            shutil.rmtree(place / PREPARATION)
-        (place / _RUN).unlink(missing_ok=True)
-        for folder in place.glob("lane-*"):
+        if (root / PREPARATION).is_dir():
+            shutil.rmtree(root / PREPARATION)
+        (root / _RUN).unlink(missing_ok=True)
+        for folder in root.glob("lane-*"):
             shutil.rmtree(folder)
-        for file in place.iterdir():
+        for file in root.iterdir():
             if file.name == _LEASE or file.name.startswith(STOP) or is_temporary(file.name):
                 file.unlink()
-        place.rmdir()
+        root.rmdir()
 
     def replace_description(self, description: _Json) -> None:
         """Replace the description of the run, for example to extend it; arrays and draws stay.
@@ -190,10 +190,10 @@ class RunFolder:
                 damaged, the one before it is used, with a RunFolderWarning.
             OSError: When the folder cannot be written.
         """
-        place = self._group(group)
-        make_folder(place.folder)
-        with held_lease(os.path.join(place.folder, _LEASE)) as lease:
-            yield GroupWriter(place, lease)
+        group_folder = self._group(group)
+        make_folder(group_folder.folder)
+        with held_lease(os.path.join(group_folder.folder, _LEASE)) as lease:
+            yield GroupWriter(group_folder, lease)
 
     def checkpoint(self, group: int) -> Checkpoint | None:
         """Read the last commit of a chain group without its draws; None before the first commit."""

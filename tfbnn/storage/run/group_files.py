@@ -37,24 +37,24 @@ class GroupWriter:
         waiting_bytes: Size of the draws and statistics that wait for the next commit.
     """
 
-    def __init__(self, place: GroupFolder, lease: Lease):
+    def __init__(self, group: GroupFolder, lease: Lease):
         """Create the writer, and remove files that were not committed.
 
         Args:
-            place: Folder of the group.
+            group: Folder of the group.
             lease: Lease of this folder, held by this process.
         """
-        self._place, self._lease = place, lease
+        self._group, self._lease = group, lease
         self._waiting: list[dict[str, Array]] = []
         self.waiting_bytes = 0
-        self.checkpoint = newest_usable(place, self._checked)
+        self.checkpoint = newest_usable(group, self._checked)
         last = self.checkpoint or _NOTHING
-        remove_abandoned(place.folder)  # and segments beyond the last commit
-        segments.remove(place.folder, len(last.lengths))
+        remove_abandoned(group.folder)  # and segments beyond the last commit
+        segments.remove(group.folder, len(last.lengths))
         # `_rows` of the committed draws; None without committed draws.
         self._kept_rows = None
         if last.num_draws:
-            self._kept_rows = _rows(segments.read(place.folder, 0, last.digests[0].tobytes()))
+            self._kept_rows = _rows(segments.read(group.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
         """Append draws for the next commit; they are copied.
@@ -102,12 +102,12 @@ class GroupWriter:
                     name: np.concatenate([part[name] for part in self._waiting])
                     for name in self._waiting[0]
                 }
-                digest = segments.write(self._place, len(lengths), segment)
+                digest = segments.write(self._group, len(lengths), segment)
                 digests = np.concatenate([digests, [np.frombuffer(digest, np.uint8)]])
                 lengths = np.append(lengths, len(segment[schema.THETA]))
             kept = {name: np.array(array) for name, array in arrays.items()}
             new = Checkpoint(kept, counters, last.generation + 1, digests, lengths)
-            write_checkpoint(self._place, new)
+            write_checkpoint(self._group, new)
         except FileNotFoundError:
             self._lease.check()  # explains the error if the folder was removed meanwhile
             raise
@@ -115,7 +115,7 @@ class GroupWriter:
         self._waiting, self.waiting_bytes = [], 0
 
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
-        segments.check(self._place.folder, [digest.tobytes() for digest in checkpoint.digests])
+        segments.check(self._group.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
 
 
@@ -150,14 +150,14 @@ class GroupDraws(NamedTuple):
     counters: dict[str, Any] | None
 
 
-def read_group(place: GroupFolder) -> GroupDraws:
+def read_group(group: GroupFolder) -> GroupDraws:
     """Read the committed draws of a chain group, whose folder need not exist yet.
 
     Raises:
         RunFolderError: When the committed files are damaged. If only the last commit is damaged,
             the one before it is read, with a RunFolderWarning.
     """
-    return newest_usable(place, functools.partial(_load, place.folder)) or _group_draws({}, None)
+    return newest_usable(group, functools.partial(_load, group.folder)) or _group_draws({}, None)
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:

@@ -45,16 +45,16 @@ def indices(folder: str) -> list[int]:
     return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
 
 
-def write(place: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
+def write(group: GroupFolder, index: int, arrays: Mapping[str, Array]) -> bytes:
     """Write a segment and return its digest.
 
     Args:
-        place: Folder of the group.
+        group: Folder of the group.
         index: Number of the segment.
         arrays: Dict name -> array [n, ...], one row per draw.
     """
-    content = place.owner | {"index": index}
-    return write_record(path_of(place.folder, index), schema.SEGMENT, content, arrays)
+    content = group.owner | {"index": index}
+    return write_record(path_of(group.folder, index), schema.SEGMENT, content, arrays)
 
 
 def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:

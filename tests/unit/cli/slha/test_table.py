@@ -184,7 +184,7 @@ def test_points_of_largest_error_come_next(run, folder):
     width = 0.5 * (found.err_down + found.err_up) / found.central
     width = np.where(found.trust >= 0, width, -1.0).max(axis=1)
     order = np.argsort(-width)
-    assert [row.split(",")[0] for row in rows] == [f"p{place}" for place in order[:2]]
+    assert [row.split(",")[0] for row in rows] == [f"p{index}" for index in order[:2]]
     errors = [float(row.split(",")[3]) for row in rows]
     np.testing.assert_allclose(errors, width[order[:2]], rtol=1e-8)
     assert "Left out 2 points outside" in err

@@ -81,10 +81,10 @@ def test_the_maximum_is_one_and_its_curvature_is_what_gradients_say():
     steep = np.eye(len(found.theta))[np.argmax(np.diagonal(found.curvature))]
     values, _ = function(found.theta + 1e-4 * np.array([steep, -steep, 0 * steep]))
     second = (2 * values[2] - values[0] - values[1]) / 1e-8
-    places = np.linspace(-12.0, 8.0, 4001)
-    weights = np.exp(function(found.theta + places[:, None] * steep)[0] - values[2])
+    positions = np.linspace(-12.0, 8.0, 4001)
+    weights = np.exp(function(found.theta + positions[:, None] * steep)[0] - values[2])
     weights /= weights.sum()
-    variance = weights @ (places - weights @ places) ** 2
+    variance = weights @ (positions - weights @ positions) ** 2
     width = np.sqrt(variance * second)  # of the slice, by that of the curvature
     assert steep @ found.curvature @ steep == pytest.approx(second / width**2, rel=0.02)
     assert maximum(spec, data) is found  # which every chain asks for

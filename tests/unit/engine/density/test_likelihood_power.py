@@ -106,9 +106,9 @@ def test_the_power_is_that_of_the_likelihood_alone(name):
     points, ones = tf.constant(theta[None]), tf.ones(1, tf.float64)
     (inside,) = gauss_newton_matrices(spec, points, data, ones).numpy()
     np.testing.assert_allclose(inside, matrix, **close)
-    lines, place = scaled_jacobian(spec, theta, data), slice(0, spec.layout.num_weights)
-    found = (lines.T @ lines)[place, place] + np.diag(prior)[place, place]
-    np.testing.assert_allclose(found, matrix[place, place], **close)
+    lines, span = scaled_jacobian(spec, theta, data), slice(0, spec.layout.num_weights)
+    found = (lines.T @ lines)[span, span] + np.diag(prior)[span, span]
+    np.testing.assert_allclose(found, matrix[span, span], **close)
 
 
 @pytest.mark.parametrize("num_rows", [4, 15], ids=["data space", "feature space"])

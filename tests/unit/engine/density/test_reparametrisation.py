@@ -21,7 +21,7 @@ from tfbnn.engine.density.data import all_of
 from tfbnn.engine.density.gauss_newton import gauss_newton_matrix
 from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.density.regression import ReadoutRegression, num_features, readout_place
+from tfbnn.engine.density.regression import ReadoutRegression, num_features, readout_span
 from tfbnn.engine.density.reparametrisation import Collapsed, RepriorisedPotential
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.starts.check import draw_prior
@@ -60,9 +60,9 @@ class TestRepriorised:
         """The density is the posterior times the determinant, which is found by numbers."""
         potential, data, theta = build(num_rows, **MODELS[name])
         phi = potential.coordinates(theta, data)
-        place = readout_place(potential.spec)
-        assert np.all(np.abs(phi - theta)[:, place].max(axis=1) > 1e-3)
-        others = np.delete(theta - phi, np.r_[place], axis=1)
+        span = readout_span(potential.spec)
+        assert np.all(np.abs(phi - theta)[:, span].max(axis=1) > 1e-3)
+        others = np.delete(theta - phi, np.r_[span], axis=1)
         np.testing.assert_array_equal(others, 0.0)
         np.testing.assert_allclose(complete(potential, phi, data), theta, atol=1e-9)
         jacobian = numeric(lambda points: complete(potential, points, data), phi[0])
@@ -79,13 +79,13 @@ class TestCollapsed:
     def test_density_leaves_out_the_readout_given_the_rest(self, name, num_rows):
         """log p(rest) = log p(all) - log p(readout | rest), with the latter by SciPy; and its gradient."""
         repriorised, data, theta = build(num_rows, **CONJUGATE[name])
-        spec, place = repriorised.spec, readout_place(repriorised.spec)
+        spec, span = repriorised.spec, readout_span(repriorised.spec)
         potential = Collapsed(spec, keep_factor=True)
         coordinates = potential.coordinates(theta, data)
         normals = tf.zeros([3, potential.num_normals], tf.float64)
         _, found = potential.complete(tf.constant(coordinates), normals, data)
         mean = found["readout_mean"].numpy().reshape(3, num_features(spec), -1)
-        readout = theta[:, place].reshape(mean.shape)
+        readout = theta[:, span].reshape(mean.shape)
         size = mean.shape[1]
         conditional = 0.0
         for output in range(mean.shape[2]):
@@ -105,7 +105,7 @@ class TestCollapsed:
         """The completed readout is the one that the map of `Repriorised` makes."""
         repriorised, data, theta = build(num_rows, **CONJUGATE[name])
         potential, phi = Collapsed(repriorised.spec), repriorised.coordinates(theta, data)
-        normals = tf.constant(phi[:, readout_place(potential.spec)])
+        normals = tf.constant(phi[:, readout_span(potential.spec)])
         found = complete(potential, potential.coordinates(theta, data), data, normals)
         np.testing.assert_allclose(found, theta, atol=1e-9)
 
@@ -161,9 +161,9 @@ def test_curvature_whitens_the_collapsed_density(name):
     curvature = collapsed.curvature(collapsed.coordinates(theta, data)[0], data)
     assert np.all(np.linalg.eigvalsh(curvature) > 0)
     full = potential.curvature(potential.coordinates(theta, data)[0], data)
-    others, place = collapsed.in_theta, readout_place(potential.spec)
+    others, span = collapsed.in_theta, readout_span(potential.spec)
     np.testing.assert_allclose(full[np.ix_(others, others)], curvature, rtol=1e-6, atol=1e-8)
-    np.testing.assert_array_equal(full[place], np.eye(len(full))[place])
+    np.testing.assert_array_equal(full[span], np.eye(len(full))[span])
     # Inverse of the joint curvature, restricted to the rest, at the readout's mean.
     mean, _ = collapsed.complete(
         tf.constant(collapsed.coordinates(theta[:1], data)),

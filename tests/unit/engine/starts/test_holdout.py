@@ -55,10 +55,10 @@ class TestSplit:
         sides = split_rows(table, 0.3, seed=5)
         assert [len(side.x) for side in sides] == [21, 9]
         numbers = [side.noise[:, 0].astype(int) - 1 for side in sides]
-        for side, places in zip(sides, numbers):
-            assert np.all(np.diff(places) > 0)
+        for side, indices in zip(sides, numbers):
+            assert np.all(np.diff(indices) > 0)
             for array, whole in zip(side, table):
-                np.testing.assert_array_equal(array, whole[places])
+                np.testing.assert_array_equal(array, whole[indices])
         np.testing.assert_array_equal(np.sort(np.concatenate(numbers)), np.arange(30))
 
     def test_the_seed_alone_chooses(self):
@@ -299,12 +299,12 @@ class TestSearch:
         new, kept = batches(table, known)
         later = search(new, spec.after(kept), share=0.0, epochs=1, largest_misfit=0.1)
         every = np.concatenate([known, populations])
-        places = [
+        indices = [
             int(np.flatnonzero(np.all(np.delete(every, NOISE, 1) == one, axis=1))[0])
             for one in np.delete(later.theta, NOISE, 1)
         ]
         assert "the best 2 of 4 starts" in later.text
-        np.testing.assert_array_equal(later.superchains, np.array([1, 2, 0, 0])[places])
+        np.testing.assert_array_equal(later.superchains, np.array([1, 2, 0, 0])[indices])
 
     def test_early_stopping_without_enough_rows_makes_all_epochs(self):
         starts = search(rows(), SPEC, share=0.05, epochs=3, early_stopping=1, batch_size=None)

@@ -133,15 +133,15 @@ def test_every_input_gets_the_scale_that_its_weights_ask_for():
     y = np.sin(1.5 * x[:, :1]) + 0.1 * generator.normal(size=(60, 1))
     data = make_data(x, y, None, "float64")
     theta = 0.5 * generator.normal(size=spec.layout.num_parameters)
-    place, weights = spec.layout.layers[0].kernel.scales, slice(0, spec.layout.num_weights)
-    theta[place] = 0.3, -0.2
+    span, weights = spec.layout.layers[0].kernel.scales, slice(0, spec.layout.num_weights)
+    theta[span] = 0.3, -0.2
     problem = newton._Problem(spec, data, DenseCurvature)
-    pull = problem._expected_pull(theta, problem.curvature(theta))[place]
+    pull = problem._expected_pull(theta, problem.curvature(theta))[span]
     variances = np.diag(np.linalg.inv(gauss_newton_matrix(spec, theta, data)[weights, weights]))
     expected = variances[:8].reshape(2, 4).sum(axis=1) / np.exp([0.6, -0.4])
     np.testing.assert_allclose(pull, expected, rtol=1e-8)
     *_, polished = polish(spec, theta, data, 60, "dense")
-    acting, idle = np.exp(polished.theta[place])
+    acting, idle = np.exp(polished.theta[span])
     assert 0.2 < acting < 2.0 and 1e-4 < idle < 0.25 * acting
 
 

@@ -100,8 +100,8 @@ def test_adam_counts_rows_as_often_as_they_stand_for():
     steps = make_adam_steps(spec, 0.1, "constant", 2, 1, False)
     control = tf.constant([0, 1, 1, 1])
     state, _ = steps(start_adam(theta), data, tf.constant(batches[None]), control)
-    for chain, places in enumerate(batches):
-        rows = make_data(x[places], y[places], None, spec.dtype, weights[places] * 4 / len(places))
+    for chain, batch in enumerate(batches):
+        rows = make_data(x[batch], y[batch], None, spec.dtype, weights[batch] * 4 / len(batch))
         point = tf.constant(theta[chain][None])
         _, gradient = Potential(spec).value_and_gradient(point, rows)
         np.testing.assert_allclose(state.mean[chain], -0.1 * gradient[0], rtol=1e-9)

@@ -30,7 +30,7 @@ def ground(seed=0, spec=SPEC, **settings):
     return find._ground(spec, rows, data, replace(SETTINGS, **settings), seed)[0]
 
 
-def places(sample):
+def indices(sample):
     """Which of ROWS are in a sample."""
     x = sample.rows().x.numpy()[0]
     return [int(np.flatnonzero(X[:, 0] == value)[0]) for value in x]
@@ -38,16 +38,16 @@ def places(sample):
 
 def test_the_seed_draws_the_rows_once_each_and_they_stand_for_all():
     sample = ground().sample
-    assert len(set(places(sample))) == 60 and places(sample) == sorted(places(sample))
-    assert places(ground().sample) == places(sample) != places(ground(seed=1).sample)
+    assert len(set(indices(sample))) == 60 and indices(sample) == sorted(indices(sample))
+    assert indices(ground().sample) == indices(sample) != indices(ground(seed=1).sample)
     np.testing.assert_array_equal(sample.rows().weights.numpy(), np.full((1, 60), 5.0))
-    np.testing.assert_array_equal(sample.rows().y.numpy()[0], Y[places(sample), 0])
+    np.testing.assert_array_equal(sample.rows().y.numpy()[0], Y[indices(sample), 0])
 
 
 def test_rows_that_judge_are_not_among_them():
     found = ground(validation_split=0.2)
-    judged = set(places(found.holdout.data))
-    assert len(judged) == 60 and not judged & set(places(found.sample))
+    judged = set(indices(found.holdout.data))
+    assert len(judged) == 60 and not judged & set(indices(found.sample))
     np.testing.assert_array_equal(found.sample.rows().weights.numpy(), np.full((1, 60), 4.0))
 
 

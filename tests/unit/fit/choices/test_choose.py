@@ -83,8 +83,8 @@ def test_rules_know_of_the_rows_that_are_kept_of_earlier_fits():
 
 
 def test_what_is_given_keeps_its_meaning_and_no_pilot_flies(monkeypatch):
-    for place in (module, pilot):
-        monkeypatch.setattr(place, "pilot_noise", None)
+    for one in (module, pilot):
+        monkeypatch.setattr(one, "pilot_noise", None)
     spec = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(2.0)))
     kernel, pretraining = HMC(num_leapfrog_steps=3), Pretraining(epochs=5)
     given = {"num_burnin_steps": 7, "pretraining": pretraining, "calibrate": False}
