@@ -98,9 +98,7 @@ def add_options(parser: argparse.ArgumentParser, command: ModuleType) -> None:
         command.add_options(parser)
 
 
-def add_fields(
-    group: Group, owner: type, names: Iterable[str] = (), text: str | None = None
-) -> None:
+def add_fields(group: Group, owner: type, names: Iterable[str] = (), text: str = "") -> None:
     """Add an argument or option for each field of a class.
 
     Args:
@@ -271,7 +269,7 @@ class ResultOptions(StrictOptions, JsonOptions):
     """Output and verdict of a run.
 
     Attributes:
-        model_file: File to save the fitted model to.
+        model_file: Model file to write at the end; it is not the run folder.
     """
 
     model_file: Annotated[str | None, {"flags": ("-o",), "metavar": "MODEL.h5"}] = None

@@ -1,8 +1,9 @@
 """Write a model with calibrated error bars (those that include the noise).
 
-DATA needs at least 150 rows with known targets that the fit has not seen. Without DATA, MODEL.h5 must be a
-run folder, and its training rows are used, each left out in turn. Means do not change. 'tfbnn predict --include-noise', 'evaluate' and 'plot'
-use the calibrated error bars of the new model. Needs no TensorFlow.
+DATA needs at least 20 rows with known targets that the fit has not seen. 150 or more rows determine intervals of
+one and two standard deviations. Without DATA, MODEL.h5 must be a run folder, and its training rows are used, each
+left out in turn. Means do not change. 'tfbnn predict --include-noise', 'evaluate' and 'plot' use the calibrated
+error bars of the new model. Needs no TensorFlow.
 """
 
 import argparse

@@ -166,7 +166,7 @@ class _Network:
         parameterization: standard, ntk, which suits every width, or auto (default): ntk unless a prior
             is given.
         prior: Prior of all weights: normal, laplace, hierarchical, or auto (default).
-        prior_scale: Scale of a normal (default) or Laplace prior, default 1.
+        prior_scale: Scale of a normal or Laplace prior, default 1; without --prior, the prior is normal.
         likelihood: Noise model; heteroscedastic: the network also predicts the noise; bernoulli: two class
             labels; categorical: several class labels; poisson, negative_binomial: counts; auto (default):
             gaussian, heteroscedastic or student_t, chosen by held-out rows; gaussian if layers are given.
@@ -189,13 +189,33 @@ class _Network:
     dtype: Annotated[str, _words(*DTYPES)] = SUPPRESS
 
 
+class _Fit:
+    """Arguments of `fit_posterior` that commands describe in other words than its docstring.
+
+    Attributes:
+        num_results: Draws to keep per chain; with --until, the maximum; default auto.
+        until: Stopping rule; auto (default): stop when more draws no longer change the predictions, or
+            when the chains agree; limits such as ess=400,rhat=1.01; converged: these two limits; none: stop
+            after --num-results draws.
+        max_seconds: Limit on the wall-clock seconds of the command; default: no limit.
+        calibrate: Calibrate the error bars at the end by leave-one-out, which changes no draw; default:
+            if the noise is learned from at least 150 rows.
+        output: Run folder for the draws, from which a killed run can be resumed; -o names the model file;
+            default: keep the draws in memory only.
+        resume: Continue the run in the folder of --output; default: begin a run there.
+        commit_interval: Seconds between commits of draws to the run folder, default 30.
+        verbose: 0: silent; 1 or auto (default): progress bars on a terminal, a line every 30 s elsewhere;
+            2: as 1, and a report with all details.
+    """
+
+
 class _Start:
     """Starts of the chains.
 
     Attributes:
         no_pretraining: Start from draws of the prior.
-        initial_state: Starts of the chains, without pretraining: a number, for random weights of that
-            size, or the file of a fitted model with the same layers, likelihood and transforms.
+        initial_state: Starts of the chains, without pretraining: the standard deviation of normal random
+            weights, or the file of a fitted model with the same layers, likelihood and transforms.
         batch_size: Rows per step, default 32; 0 or full: all.
     """
 
@@ -211,8 +231,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for either in (_Features, _HeldOut):
         add_fields(data.add_mutually_exclusive_group(), either)
     add_fields(parser.add_argument_group("network"), _Network)
-    group = parser.add_argument_group("sampling, named as in fit_posterior")
-    add_fit_arguments(group, FIT_ARGUMENTS)
+    add_fit_arguments(parser.add_argument_group("sampling"), FIT_ARGUMENTS)
     add_kernel_options(parser.add_argument_group("kernel"))
     group = parser.add_argument_group(
         "pretraining with ADAM, for each chain; chosen automatically if none of these is given"
@@ -225,7 +244,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_fit_arguments(group: Group, names: Sequence[str]) -> None:
     """Add options for arguments of `fit_posterior`."""
-    add_fields(group, FitOptions, names, BayesianMLP.fit_posterior.__doc__)
+    for name in names:
+        text = _Fit.__doc__ if described(_Fit.__doc__, name) else BayesianMLP.fit_posterior.__doc__
+        add_fields(group, FitOptions, [name], text or "")
 
 
 def add_kernel_options(group: Group) -> None:

@@ -2,8 +2,8 @@
 
 It shows the verdict and the next steps, the model, convergence, relevance of the inputs, calibration,
 basins and settings. With a table of rows with known targets it also shows scores, pulls and coverage, or
-reliability for a classifier. It opens offline in any browser, light or dark, and on a phone. Needs
-Matplotlib and Jinja2 (tfbnn[plots]).
+reliability for a classifier. It opens offline in any browser, also on a phone, and has a light and a
+dark mode. Needs Matplotlib and Jinja2 (tfbnn[plots]).
 
 example:
   tfbnn report bnn.h5 test.csv -o report.html

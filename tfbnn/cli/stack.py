@@ -1,8 +1,8 @@
-"""Write a model with the weights of its chains that predict held-out rows best.
+"""Weight the chains of a model so that their mixture predicts held-out rows best, and write the model.
 
-This is stacking, for chains that do not agree. VALIDATION must have rows that the fit has not seen. Every later prediction
-and score uses the weights. The mixture is not the posterior, and reports say so. An earlier calibration
-is dropped; calibrate the stacked model. Needs no TensorFlow.
+This is stacking, for chains that do not agree. VALIDATION must have rows that the fit has not seen. Every
+later prediction and score uses the weights. The mixture is not the posterior, and reports say so. An earlier
+calibration is dropped; calibrate the stacked model. Needs no TensorFlow.
 
 example:
   tfbnn stack bnn.h5 validation.csv -o stacked.h5

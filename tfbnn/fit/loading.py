@@ -120,9 +120,9 @@ def resume(
     Args:
         folder: The `output` of `fit_posterior`.
         num_results: Draws to keep per chain, if the run is to have more than it was begun with.
-        until: Stopping rule, as in `fit_posterior`. "auto" (default): the rule that the run was begun
+        until: Stopping rule, as for a fit. "auto" (default): the rule that the run was begun
             with, unless num_results is given.
-        max_seconds: Wall-clock seconds from this call to the end, as in `fit_posterior`. Default
+        max_seconds: Limit on the wall-clock seconds from this call to the end, as for a fit. Default
             None: the limit that the run was begun with, if any, counted from now.
         commit_interval, verbose, callbacks: As in `fit_posterior`.
         custom: User-defined classes that the model may have, as in `load`.

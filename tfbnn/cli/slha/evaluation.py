@@ -85,7 +85,7 @@ class PointsOptions:
             .slha1, .slha2, .lha or .spc.
         table: Table of points with the inputs, in place of spectra.
         id_column: Column of the table that names its points; default: their numbers, from 0.
-        process: Predict this process only; may be repeated.
+        process: Use the network of this process only; may be repeated.
         skip_bad: Leave out spectra that lack an input or are marked invalid, and report them.
         trusted: Parse the models without the separate, restricted process that protects from files of
             strangers, which is faster; only for folders of your own.
@@ -112,8 +112,8 @@ class Options(JsonOptions, PointsOptions):
         overwrite: Let -w replace existing files.
         add_errors: Add the other errors that the folder has, such as those of scale and parton densities, to
             the network's own in quadrature, and show the parts.
-        error: As --add-errors, with one more relative error, or another value for one of the folder: a
-            number, down and up with a comma, or a column of the table; may be repeated.
+        error: As --add-errors, with one more relative error, or another value for an error of the folder;
+            X is a number, two numbers (down and up) with a comma, or a column of the table; may be repeated.
     """
 
     output: Annotated[str | None, {"flags": ("-o",), "metavar": "OUT.csv"}] = None

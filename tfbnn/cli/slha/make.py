@@ -39,8 +39,9 @@ class Options:
     Attributes:
         description: Description of the processes.
         folder: Folder of processes to write.
-        existing: Treatment of a FOLDER that holds processes already: refuse (default) to change it; add
-            processes of other particles; update: also replace those of the same particles; replace all.
+        existing: Treatment of a FOLDER that holds processes: refuse (default): change nothing and fail;
+            add: keep them, and fail if one has the same particles as a new one; update: replace those of
+            the same particles and keep the others; replace: remove all.
         trusted: Parse the models without the separate, restricted process that protects from files of
             strangers; only for models of your own.
     """

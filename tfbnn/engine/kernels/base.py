@@ -342,8 +342,8 @@ class AdjustableKernel(TunedKernel):
 
     Attributes:
         adjusted: Accept or reject, default True; False gives biased draws.
-        bias_tolerance: Unadjusted only: allowed relative error of variances, see
-            `tfbnn.engine.kernels.transition`.
+        bias_tolerance: Unadjusted only: allowed relative error of variances, to which the step size
+            adapts. `tfbnn.engine.kernels.transition` derives the step size.
         bias_without_tolerance: Description of the bias without a tolerance, a class attribute.
     """
 

@@ -198,10 +198,10 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
         power: Exponent of the ladder; default 4. The log likelihood changes fastest near the prior,
             where rungs have to be close.
         crowded_at: Power of the likelihood around which half of the rungs lie; 0 for none. None
-            (default): where a noise scale is learned, the number of weights over that of targets,
-            at most 0.5. At about this power the rows begin to outweigh the weights that fit them.
-            Within a factor of two of it, the noise scale falls from that of the prior to that of
-            the data.
+            (default): with a learned noise scale, the number of weights divided by that of targets,
+            at most 0.5; otherwise 0. At about this power the rows begin to outweigh the weights
+            that fit them. Within a factor of two of it, the noise scale falls from that of the
+            prior to that of the data.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown, biased, built by the user,

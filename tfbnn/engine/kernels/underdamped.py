@@ -107,9 +107,9 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
             every step, and a rejection reverses the momentum. False accepts every step except
             divergent ones. The draws then have a bias of the order of step_size^2, and the report
             says so.
-        persistence: Share a of the momentum that a transition keeps; default 0.9. The momentum
-            becomes p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for about ten
-            steps. 0 is MALA with h = step_size^2.
+        persistence: Share of the momentum that a transition keeps; default 0.9. With the share a, the
+            momentum becomes p' = a p + sqrt(1 - a^2) eps, so that with 0.9 the direction lasts for
+            about ten steps. 0 is MALA with h = step_size^2.
         bias_tolerance: Unadjusted only: allowed relative error of variances, root mean square over
             principal directions of a normal density; the step size adapts to the corresponding
             energy error, see `tfbnn.engine.kernels.transition`. None (default): until 0.99 of the
