@@ -174,10 +174,10 @@ def test_bars_of_the_default():
     """Made-up rows: level with the best rival or not, on the splits that they share; fits that fail are none."""
     rivals = made_up("ridge", -3.0) + made_up("gp", -1.5) + made_up("bde", -0.5)[2:3]
     level, ridge = (
-        "airfoil: LPD level within 0.02 + 2 se",
-        "no default fit below ridge regression in LPD",
+        "airfoil: LPD at most 0.02 + 2 se below the best rival",
+        "no default fit with an LPD below that of ridge regression",
     )
-    behind = "never more than 0.1 + 2 se behind"
+    behind = "LPD never more than 0.1 + 2 se below the best rival"
     for lpd, text, met in (
         (-0.51, "-0.010 +- 0.000 against bde", ("yes", "yes", "yes")),
         (-1.0, "-0.500 +- 0.000 against bde", ("no", "no", "yes")),
@@ -187,18 +187,21 @@ def test_bars_of_the_default():
         assert found[level][0] == text
         assert tuple(found[bar][1] for bar in (level, behind, ridge)) == met
         assert found["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"][1] == "yes"
-    assert found["airfoil: rmse at most 0.95"] == ("1", "no")
-    assert found["concrete: lpd at least -2.62"] == ("", "not measured")
+    assert found["airfoil: RMSE at most 0.95"] == ("1", "no")
+    assert found["concrete: LPD at least -2.62"] == ("", "not measured")
     skewed = judged(*made_up("default", 0.0, pit=[0] * 50 + [20] * 50))
-    assert skewed["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"] == ("0.500, at most 0.042", "no")
+    assert skewed["airfoil: PIT-KS at most 0.03 + 0.87 / sqrt(n)"] == (
+        "0.500, the limit is 0.042",
+        "no",
+    )
     ours = made_up("default", -0.4)
     late = {name: ours[2][name] for name in ("key", "table", "split", "method", "seed", "hidden")}
     late |= {"plain": False, "commit": "c", "load_before": 0.0, "failed": "not done after 900 s"}
     for failed in (late, ours[2] | {"lpd": float("nan")}):
         found = judged(*ours[:2], failed, *ours[3:], *rivals)
         assert found[level] == ("1 of 5 fits failed", "no")
-        assert found[behind] == ("inf beyond 2 se, on airfoil", "no")
-        assert found[ridge] == ("1 of 5 below; least margin -inf (default 2)", "no")
+        assert found[behind] == ("inf + 2 se below, on airfoil", "no")
+        assert found[ridge] == ("1 of 5 below; smallest difference -inf (default 2)", "no")
 
 
 @pytest.mark.parametrize(

@@ -85,21 +85,23 @@ def report(store):
         sizes = [row["num_rows"], row["num_parameters"], row["iterations"]]
         lines.append([name, *sizes, *cells, f"{row['planned']:.3f}"])
     header = [
-        "network",
+        "data set, hidden layers",
         "N",
         "P",
         "iterations",
-        "log density, plain",
-        "s",
-        "log density, accelerated",
-        "s",
-        "s, planned",
+        "plain: log density",
+        "plain: time, s",
+        "accelerated: log density",
+        "accelerated: time, s",
+        "planned time, s",
     ]
     commits = dict.fromkeys(row["commit"] for row in store.rows.values())
     return (
         "# Levenberg-Marquardt: plain and accelerated steps\n\n"
-        "Log density of two starts, from draws of the prior, after so many iterations; seconds of one "
-        "iteration on all cores, and as planned on two.\n\n"
+        "Two starts are draws of the prior. The table has their log densities (nats) after the iterations of the "
+        "fourth column, and the wall-clock time of one iteration on all cores. Accelerated steps have geodesic "
+        "acceleration. N is the number of rows, P that of parameters. The planned time is the one that a fit assumes for "
+        "an iteration on two cores.\n\n"
         f"{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
     )
 

@@ -69,15 +69,15 @@ def main(arguments=None):
         began = time.perf_counter()
         lines.append(line(fit, calls(fit)))
         print(*lines[-1], f"{time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    header = ["kernel", "network", "rows", "chains", "transitions", "blocks", "longest, s"]
-    of_longest = ["CPU s", "its transitions", "its gradients", "ms per gradient"]
+    header = ["kernel", "network", "rows", "chains", "transitions", "blocks", "longest block, s"]
+    of_longest = ["its processor time, s", "its transitions", "its gradients", "ms per gradient"]
     keep(
         "prompt_blocks.md",
-        "# The longest block of a fit\n\nTransitions are those of warm-up and of sampling, of each "
-        "chain; blocks those of all chains, which share the cores. Of the longest block: its "
-        "wall clock, the processor time of all threads meanwhile (far less than the wall clock says "
-        "that the process was not let run), what it made, its gradients one after another, and "
-        "milliseconds of one of them.\n\n"
+        "# Time of the longest block of a fit\n\nA block is the part of a chain between two points at which the fit can be "
+        "stopped. The table has the transitions (warm-up + sampling) of each chain, and the number of blocks of all "
+        "chains, which share the cores. The other columns are of the longest block: its wall-clock time, the processor time of all "
+        "threads in it (much less means that other processes ran), its transitions, its gradients, which follow "
+        "each other, and the time of one gradient.\n\n"
         f"{markdown([*header, *of_longest], lines)}",
         folder,
     )

@@ -41,12 +41,13 @@ def main(arguments=None):
     folder = output_folder(options)
     networks, lengths = (NETWORKS, LENGTHS) if not options.quick else (NETWORKS[:1], LENGTHS[-1:])
     lines = [line for network in networks for line in lines_of(network, lengths)]
-    header = ["network", "", *(length if length < NUM_ROWS else "all" for length in lengths)]
+    header = ["network", "chains", *(length if length < NUM_ROWS else "all" for length in lengths)]
     keep(
         "row_blocks.md",
-        f"# A gradient of {NUM_ROWS} rows in blocks, ms\n\n{markdown(header, lines)}\n\n"
-        'float32, tanh, XLA. "alone": one chain, all cores. "each": a chain on every core, ms '
-        "per gradient of each chain. Rows of a block across; bold: the rule's choice.",
+        f"# Time of a gradient of {NUM_ROWS} rows in blocks, ms\n\n{markdown(header, lines)}\n\n"
+        "Columns have the number of rows of a block; in the last one, all rows are one block. Cells are milliseconds per "
+        'gradient of a chain, the least of several turns, in float32 with tanh and XLA. "Alone" is one chain that has all '
+        'cores, "each" a chain on every core. The package chooses the block length in bold.',
         folder,
     )
 

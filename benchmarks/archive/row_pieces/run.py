@@ -45,13 +45,15 @@ def main(arguments=None):
     cases, turns = (QUICK, 1) if options.quick else (CASES, TURNS)
     lines = [measure(*case, turns) for case in cases]
     header = ["network", "rows", "chains", *(f"{name}, ms" for name in SETTINGS)]
-    header += ["one over two at a time", "one program over two at a time", "bits of the pieces"]
+    header += ["one at a time / two at a time", "one program / two at a time", "bits of the pieces"]
     keep(
         "row_pieces.md",
-        "# Rows in pieces\n\n"
-        f"Milliseconds per gradient of a chain, medians of {turns} runs in turns; ratios are medians of "
-        "those of a turn. Several chains run as in a fit, those of one program on a thread per core, others "
-        "in turn, and all their gradients are counted. Two cores.\n\n" + markdown(header, lines),
+        "# Time of a gradient with rows in pieces\n\n"
+        "One program sums over all rows, or several programs sum over pieces of the rows, one or two at a time. Times "
+        f"are milliseconds per gradient, medians of {turns} runs in turns on two cores; ratios are medians of the ratios. "
+        "Four chains run as in a fit: chains of one program on a thread per core, others in turn. Their "
+        "times are divided by the gradients of all chains. The last column says whether the density and its gradient have the "
+        "same bits with one and with two pieces at a time.\n\n" + markdown(header, lines),
         output_folder(options),
     )
 

@@ -28,13 +28,14 @@ def main(arguments=None):
     folder = output_folder(options)
     cases, repeats = (CASES[:1], 1) if options.quick else (CASES, REPEATS)
     lines = [line_of(layers, num_rows, repeats) for layers, num_rows in cases]
-    header = ["network", "P", "N", "plain, ms", "whitened, ms", "ratio", "lone column, ms", "ratio"]
+    header = ["network", "P", "N", "plain, ms", "whitened, ms", "whitened / plain", "lone column, ms", "lone column / plain"]  # fmt: skip
     keep(
         "whitening_cost.md",
-        f"# A gradient in whitened coordinates\n\n{markdown(header, lines)}\n\n"
-        f"float32, tanh, XLA, a chain on every core; ms per gradient of each, medians of {repeats} "
-        "turns. The products read two P x P matrices of four bytes a number, out of the cache where "
-        "they fit; ratios are to the plain gradient.",
+        f"# Time of a gradient in whitened coordinates\n\n{markdown(header, lines)}\n\n"
+        f"Times are milliseconds per gradient of a chain, medians of {repeats} turns, with a chain on every core, in float32 "
+        "with tanh and XLA. Ratios are to the plain gradient. P is the number of parameters, N that of rows. Whitening adds "
+        "products with two P x P matrices of four bytes per number, which are read from the cache if they fit. A lone column is "
+        "a product with a single vector, which XLA computes in one loop with the gradient.",
         folder,
     )
 

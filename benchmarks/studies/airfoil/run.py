@@ -32,7 +32,7 @@ OURS = (
 ABOUT = {
     "bde": "5-16-16-16-16-2 ReLU, heteroscedastic, 4 x (50 000 + 1000 thinned by 10)",
     "tfbnn": f"same inputs as bde, {OURS}",
-    "log_frequency": f"log10 of the frequency, {OURS}",
+    "log_frequency": f"log10 of the frequency as input, {OURS}",
     "stacking": f"90 % of the training rows, the rest for stacking, {OURS}",
 }
 RESULT, MISSING = "RESULT ", "No module named 'bde'"

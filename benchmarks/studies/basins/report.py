@@ -5,32 +5,44 @@ from benchmarks.lib.common import markdown
 __all__ = ["report"]
 
 _HEADER = [
-    "row",
+    "setting",
     "layers",
     "P",
     "draws per chain",
-    "log density of the chains",
+    "log density of each chain, nats",
     "basin",
-    "chains",
+    "chains in the basin",
     "log weight, nats",
-    "by",
-    "R-hat within: median, 95 %",
-    "below 1.01, 1.05",
-    "R-hat of all: median, 95 %",
+    "method",
+    "R-hat in the basin: median, 95 %",
+    "rows with R-hat below 1.01, 1.05",
+    "R-hat of all chains: median, 95 %",
     "RMSE: all, best basin",
 ]
 _TEXT = """\
-Chains of rows of benchmarks/studies/convergence/run.py, grouped by the functions that they represent. Weights are
-natural logarithms, of the basins that were found, with their standard errors; where bridge sampling
-had too little overlap, "bounds", the error is half of the distance of two bounds. R-hat is of the
-predictions at 300 test rows, of one chain that of its halves."""
+Settings are those of `convergence.md`. The four chains (0 to 3) of a setting are grouped by the functions
+that they represent. P is the number of parameters. The log density of a chain is its mean over the last
+quarter of the draws. The log weight of a basin is the natural logarithm of its share of the posterior mass of
+all basins found, with its standard error. Bridge sampling estimates it ("bridge"). If the draws overlap too
+little for bridge sampling, the cell says "bounds". Then the error is infinite; up to version 0.2 it was half
+of the distance between two bounds. R-hat is of predictions at 300 test rows: median and 95 % quantile over
+rows, and the share of rows below a limit. In a basin with one chain, the two halves of this chain are
+compared. RMSE is of the test rows, for the average of all chains and of those in the best basin, in standard
+deviations of log10 of the target."""
 
 
 def report(rows):
     """Markdown of rows, dict name -> what `measure` found."""
     lines = [line for name, row in rows.items() for line in _lines(name, row)]
     notes = [f"{name}: {note}" for name, row in rows.items() for note in row["notes"]]
-    return "\n\n".join(["# Basins", markdown(_HEADER, lines), _TEXT, *notes])
+    return "\n\n".join(
+        [
+            "# Basins: chains that represent the same functions",
+            markdown(_HEADER, lines),
+            _TEXT,
+            *notes,
+        ]
+    )
 
 
 def _lines(name, row):

@@ -120,12 +120,15 @@ def report(rows):
     lines = [
         "# Four batches of rows, one after the other",
         "",
-        "`python -m benchmarks batches`: log predictive density of the test rows of pp -> chi10 chi10, "
-        "5-20-20-1. A batch has the posterior of those before it as prior (`priors.FromPosterior`), by their "
-        "rows or, where few are kept, by four of them per parameter; every fit takes as many gradients.",
+        "The training rows of pp -> chi10 chi10 (cross sections in fb, networks 5-20-20-1) arrive in four batches. "
+        "The prior of a batch is the posterior of the earlier batches (`priors.FromPosterior`). It is represented by "
+        'all their rows or, in the fits "few kept", by four rows per parameter. Every fit computes the same number of '
+        'gradients. "Gradients x rows" multiplies this number by the rows of the batch and the earlier rows kept. '
+        "The log predictive density is the mean per test row, and the noise scale is in standard deviations of log10 of the "
+        "target. Condensing is the choice of the earlier rows to keep.",
         "",
-        "| | seed | rows | and earlier ones | log predictive density | noise scale | gradients x rows | "
-        "pretraining s | chains s | condensing s |",
+        "| fit | seed | rows | earlier rows kept | log predictive density | noise scale | gradients x rows | "
+        "pretraining, s | chains, s | condensing, s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -136,8 +139,18 @@ def report(rows):
             f"{row['noise']:.4f} | {row['gradients'] * (row['rows'] + row['kept']):.2e} | "
             f"{seconds['pretraining']:.0f} | {chains:.0f} | {row['condensing']:.0f} |"
         )
-    lines += ["", *_means(rows), "", *sorted({row["machine"] for row in rows})]
+    lines += ["", *_means(rows), "", *_machines(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _machines(rows):
+    """A line for each machine, with the fits that ran there."""
+    fits = {}
+    for row in rows:
+        fits.setdefault(row["machine"], {})[row["what"]] = None
+    if len(fits) == 1:
+        return [*fits]
+    return [f"- {'; '.join(names)}: {found}" for found, names in fits.items()]
 
 
 def _means(rows):
@@ -151,8 +164,8 @@ def _means(rows):
         if seeds:
             means = [np.mean([found[name, seed] for seed in seeds]) for name in names]
             lines.append(
-                f"Means over seeds {', '.join(map(str, seeds))}: {last} {means[0]:.3f}, {alone} "
-                f"{means[1]:.3f}, {at_once} {means[2]:.3f}."
+                f"- Mean log predictive density over seeds {', '.join(map(str, seeds))}: {means[0]:.3f} "
+                f"({last}), {means[1]:.3f} ({alone}), {means[2]:.3f} ({at_once})."
             )
     return lines
 

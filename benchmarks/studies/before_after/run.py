@@ -62,11 +62,15 @@ def main(arguments=None):
         path = str(Path(folder) / "model.h5")
         write_model(path)
         lines = [line for figure in figures(path) for line in compare(figure, sides, options.pairs)]
-    table = markdown(("figure", "old", "new", "new / old", "range of the ratios"), lines)
+    table = markdown(("quantity", "old", "new", "new / old, median", "new / old, range"), lines)
     names = " and ".join(map(revision, sides))
     keep(
         "before_after.md",
-        f"# Before and after\n\nRevisions {names}, {options.pairs} pairs of processes; medians.\n\n"
+        "# Two revisions in pairs: time of gradients and predictions\n\n"
+        f"Old and new are the revisions {names}. Processes with either revision take turns, in {options.pairs} pairs. "
+        "Times are medians over the pairs. The ratio is the median of the ratios of the pairs, which differs from the "
+        "ratio of the medians; the last column has the smallest and the largest. A gradient is one of HMC, as in "
+        "`gradient_cost.md`. Predictions are of 1000 random networks 5-50-50-1.\n\n"
         f"{table}",
         output_folder(options),
     )
@@ -83,13 +87,21 @@ def figures(path):
     """Tuples of names, code, and whether the wall-clock seconds of the process are the figure."""
     for layers in ((5, 20, 20, 1), (5, 50, 50, 1)):
         shape = "-".join(map(str, layers))
-        names = f"gradient of {shape}, ms", f"its compilation {shape}, s"
+        names = f"gradient of {shape}, ms", f"compilation of the gradient of {shape}, s"
         yield names, GRADIENT.replace("{layers}", str(layers)), False
     for points, repeats in ((1, 500), (4096, 7)):
         code = PREDICTION.replace("{points}", str(points)).replace("{repeats}", str(repeats))
-        yield (f"prediction of {points}, ms",), code.replace("{path!r}", repr(path)), False
-    yield ("process that imports tfbnn, s",), "import tfbnn; print('[]')", True
-    yield ("process that loads and predicts, s",), COLD.replace("{path!r}", repr(path)), True
+        yield (
+            (f"prediction of {points} row{'s' if points > 1 else ''}, ms",),
+            code.replace("{path!r}", repr(path)),
+            False,
+        )
+    yield ("process that only imports tfbnn, s",), "import tfbnn; print('[]')", True
+    yield (
+        ("process that loads a model and predicts, s",),
+        COLD.replace("{path!r}", repr(path)),
+        True,
+    )
 
 
 def compare(figure, sides, num_pairs):

@@ -97,6 +97,8 @@ def sample(candidate, x, y, test, quick):
 def report(store, tables):
     """The table as Markdown: for every candidate its trial and what it comes to."""
     lines = []
+    # Columns of candidates that were sampled, if any was.
+    has_sampled = any(not key.endswith(", trials") for key in store.rows)
     for table in tables:
         known = store.rows.get(f"{table}, trials", {})
         last = {tuple(trial[:2]): trial[2:] for trial in known.get("trials", [])}
@@ -107,40 +109,44 @@ def report(store, tables):
                 continue
             text = f"{'-'.join(map(str, hidden))}-{1 + (kind == 'HeteroscedasticGaussian')}, tanh, {kind}"
             is_chosen = known.get("chosen", "").endswith(f"-{text}")
-            cells = (
-                ["", "", ""]
-                if trial is None
-                else [f"{trial[0]:.3f}", f"{trial[1]:.4f}", f"{trial[2]:.1f}"]
-            )
-            if row is None:
-                cells += ["", "", ""]
-            else:
-                cells += [
-                    f"{row['log_predictive_density']:.3f}",
-                    f"{row['rmse']:.4g}",
-                    f"{row['seconds']:.0f}",
-                ]
+            cells = ["", "", ""]
+            if trial is not None:
+                cells = [f"{trial[0]:.3f}", f"{trial[1]:.4f}", f"{trial[2]:.1f}"]
+            if has_sampled:
+                cells += sampled_cells(row)
             lines.append([table, candidate, *cells, "chosen" if is_chosen else ""])
-    header = [
-        "table",
-        "candidate",
-        "trial: log density",
-        "RMSE",
-        "s",
-        "sampled: log density",
-        "RMSE",
-        "s",
-        "",
-    ]
+    header = ["data set", "candidate", "trial: log density", "trial: RMSE", "trial: time, s"]
+    if has_sampled:
+        header += ["sampled: log density", "sampled: RMSE", "sampled: time, s"]
+    header.append("choice")
     commits = dict.fromkeys(row["commit"] for row in store.rows.values())
     about = (
-        "# What brief fits say of a network, and what sampling it gives\n\n"
-        "Trials score rows in five folds, on the scale that the network sees, with their noise scaled as "
-        "these rows ask for. Seconds include compilation, beside another trial; those of Gaussian noise on the "
-        "chosen layers are of the part that goes on. Sampled: `fit_posterior(x, y)` of the candidate on the first split, "
-        "seed 0, scored on the test rows in their units. A cell is empty where nothing was measured.\n\n"
+        "# Choice of layers and noise by short fits\n\n"
+        "A default fit compares candidates by trials, which are short fits in five folds. The log density is the mean per "
+        "held-out row. It and the RMSE are in units of the standardised targets (of their logarithm, if the fit takes "
+        "it), with the noise scale that fits these rows best. Times include compilation. Another trial runs at the same time. For "
+        "Gaussian noise on the chosen layers, the time is only that of the continuation of the first trial.\n\n"
+        "The fit chooses the fewest units among layers within a standard error of the best density. Other noise than one "
+        'noise scale has to gain more than its standard error (Student-t noise: and .1). "Noise by inputs" is '
+        "`HeteroscedasticGaussian`. Infinite width is compared separately and is not in this table.\n\n"
     )
+    if has_sampled:
+        about += (
+            '"Sampled" is `fit_posterior(x, y)` of the candidate on the first split with seed 0, scored on the test rows in '
+            "their units. A cell is empty if nothing was measured.\n\n"
+        )
     return f"{about}{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
+
+
+def sampled_cells(row):
+    """Scores and seconds of a candidate that was sampled, empty for others."""
+    if row is None:
+        return ["", "", ""]
+    return [
+        f"{row['log_predictive_density']:.3f}",
+        f"{row['rmse']:.4g}",
+        f"{row['seconds']:.0f}",
+    ]
 
 
 def main(arguments=None):

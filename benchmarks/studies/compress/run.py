@@ -24,13 +24,13 @@ COUNTS = (50, 100, 200)
 HEADER = [
     "draws",
     "method",
-    "different draws",
-    "mean stddev",
-    "a stddev: average, largest",
-    "a mean, in stddev",
-    "a quantile, in stddev",
-    "log predictive density",
-    "seconds",
+    "distinct draws",
+    "change of the mean stddev",
+    "change of a row's stddev: mean, largest",
+    "change of a row's mean, in stddev",
+    "change of a row's quantiles, in stddev",
+    "change of the log predictive density",
+    "time, s",
 ]
 
 
@@ -51,9 +51,10 @@ def neutralino_fit():
         model,
         problem,
         (
-            "5-20-20-1 on neutralino cross sections, prior scales 1, ADAM 1000, Levenberg-Marquardt "
-            f"100, whitened HMC 32, 4 x (200 + 250); median R-hat of the predictions {rhat:.2f}: the "
-            f"chains are modes of their own. Fitted in {sum(run.seconds.values()):.0f} s."
+            "The fit is a network 5-20-20-1 on neutralino cross sections with prior scales 1, 1000 epochs of ADAM, "
+            "100 iterations of Levenberg-Marquardt and whitened HMC with 32 leapfrog steps. Four chains have 200 "
+            f"transitions of warm-up and 250 draws each. It took {sum(run.seconds.values()):.0f} s. The median R-hat of "
+            f"predictions is {rhat:.2f}: each chain is in a mode of its own."
         ),
     )
 
@@ -74,7 +75,11 @@ def toy_fit():
         pretraining=adam(20),
         verbose=0,
     )
-    return model, problem, "2-4-1 on a toy function, 4 x (50 + 250)."
+    return (
+        model,
+        problem,
+        "The fit is a network 2-4-1 on a toy function, with four chains of 50 + 250 transitions.",
+    )
 
 
 def methods(problem):
@@ -124,12 +129,12 @@ def main():
     text = (
         f"# Compression of {model.posterior.num_draws} draws\n\n{about}\n\n"
         f"{markdown(HEADER, lines)}\n\n"
-        f"Changes of the predictions at {len(problem.test[0])} test rows, in original units, "
-        "without noise: of the standard deviation averaged over rows; of the standard deviation of "
-        "a row, average and largest; of the mean and of the 16 and 84 % quantiles of a row, in "
-        "units of its standard deviation, averaged; of the log predictive density per row, which "
-        f"is {density:.4f} with all draws; without calibration, which compression drops. Seconds "
-        "include the statement of the change."
+        f"The columns have the changes of predictions at {len(problem.test[0])} test rows, in original units, "
+        "without noise and without calibration, which compression drops. A stddev is the predictive standard "
+        "deviation of a row with all draws. The mean stddev is averaged over rows. Changes of means and of the 16 and "
+        "84 % quantiles are averages over rows. The log predictive density per row, noise included, is "
+        f"{density:.4f} with all draws. Times are those of `compress`, which also computes such changes. Stride keeps "
+        "every n-th draw. Kernel thinning compares predictions at the inputs named."
     )
     if quick:
         print(text)

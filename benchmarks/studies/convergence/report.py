@@ -6,68 +6,66 @@ from tfbnn.plots.canvas import GREY, line_looks, styled_figure
 __all__ = ["figure", "report"]
 
 FINDINGS = """\
-No row reaches R-hat < 1.05 on 95 % of the test rows.
+No run reaches R-hat < 1.05 on 95 % of the test rows.
 
-Neutralino: R-hat stays above 2 whatever is spent. The chains are in modes of their own: the network
-with three hidden units (`tiny`) stands still at R-hat 2.10 from 0.4 to 1.7 million gradients, with
-two chains at one log density (11 915) and the others 750 and 3 900 below. That is a barrier, not
-slow exploration, and neither longer trajectories, nor NUTS, nor whitening renewed for half of the
-time, nor the best of 16 starts changes it. At
-a noise scale of 0.002 the chains are narrow, and to leave a mode they would have to fit thousands
-of rows worse on the way. What it costs is bounded: the four means differ by a quarter of the
-predictive standard deviation (median row), and their average predicts better than each of them.
-Whitening changes how fast a mode is explored, not how many are seen. A network with P = 1962 had no
-time left after its start.
+Neutralinos: R-hat stays above 2 in all runs. Each chain is in a mode of its own. With three hidden units (the
+run tiny) R-hat is 2.10 from 0.4 to 1.7 million gradients. Two chains have the same log density (11 915), and
+the others are 750 and 3 900 below. Barriers separate the modes: longer trajectories, NUTS, whitening renewed
+for half of the time, and the best of 16 starts change nothing. With a noise scale of 0.002 the modes are
+narrow, and a chain that leaves one has to fit thousands of rows worse on the way. The effect on predictions
+is limited. The four chain means differ by a quarter of the predictive standard deviation (median row), and
+the average of the chains predicts better than each of them. Whitening changes how fast a chain explores its
+mode, not how many modes it visits. The network with 1962 parameters had no time left after its start.
 
-Airfoil, with more noise and as many parameters as rows, is different: under a wide prior chains do
-move between each other's regions. In an hour on one core (16 million gradients) R-hat falls from
-1.21 to 1.09 (median) and from 1.68 to 1.26 (95 % quantile), ESS grows to 34 and the scores become
-RMSE .1145 and LPD .999, against .84 for bde's four members. From there it falls slowly: ESS no
-longer doubles with the draws, and chains with a frozen step size accept less in narrower regions
-(0.60 overall).
+Airfoil has more noise, and as many parameters as rows. Under a wide prior, chains move between each other's
+regions. In an hour on one core (16 million gradients) R-hat falls from 1.21 to 1.09 (median) and from 1.68 to
+1.26 (95 % quantile). ESS grows to 34, RMSE is .1145, and LPD is .999; LPD of four members of bde is .84. From
+there R-hat falls slowly. ESS no longer doubles with the draws, and chains with a frozen step size accept less
+in narrower regions (0.60 overall).
 
-Rows of three to five minutes and the long one ran at the same time as other benchmarks on
-the two cores, the long one pinned to one of them: judge them by gradients. The rows raw, diagonal, airfoil, airfoil_nuts, airfoil_small and airfoil_diagonal of the script are still to be
-run."""
+All runs shared the two cores with other benchmarks, and the run long had one of them. Compare runs by
+gradients, not by seconds. The runs raw, diagonal, airfoil, airfoil_nuts, airfoil_small and airfoil_diagonal
+of the script have not been made."""
 
 LEGEND = """\
-Four chains, start by 1000 full-batch ADAM steps and at most the Levenberg-Marquardt (LM) iterations
-that the setting names, per start; ntk parameterisation, kernel prior scale 1.5, bias 1, learned
-noise scale; HMC and NUTS in coordinates whitened by the Gauss-Newton matrix unless the setting says
-otherwise, target acceptance 0.8. Neutralino rows have the six invariant inputs unless the setting
-says raw. The clock runs from raw rows to the last draw, compilation and pretraining included;
-warm-up is planned, from a short pilot run that is not counted, to take a fifth of it. The library
-renews the whitening at the ends of warm-up windows that double in length, so the only way to renew
-it more often is a longer warm-up: the row `refresh` spends half the time there.
+Each run has four chains. A chain starts from 1000 full-batch steps of ADAM (5000 in the run long), followed
+by at most as many iterations of Levenberg-Marquardt (LM) as the setting names. Networks are in the ntk
+parameterisation, with prior scale 1.5 for kernels and 1 for biases, and a learned noise scale. The number
+after HMC is that of leapfrog steps, and the depth after NUTS that of the largest tree. HMC and NUTS move in
+coordinates whitened by the Gauss-Newton matrix unless the setting says otherwise, with a target acceptance of
+0.8. Runs on neutralinos have the six invariant inputs unless the setting says raw. The wall-clock time is
+from raw rows to the last draw, compilation and pretraining included. A short pilot run, which is not counted,
+plans warm-up to take a fifth of the wall-clock time. The whitening is renewed at the ends of warm-up windows
+that double in length, so a longer warm-up renews it more often: the run refresh spends half the time there.
 
-Kept: draws per chain, every how many transitions. Gradients: of warm-up and sampling, all chains,
-in millions; those of pretraining are not in it. R-hat (rank-normalised split, the larger of the
-plain and the folded one) and bulk ESS are of the predictions at up to 300 test rows: median and
-95 % quantile of R-hat over rows, the share of rows below a limit, the median ESS over all chains.
-Disagreement is the standard deviation of the four chain means over that of the whole predictive
-distribution, noise included, median and 95 % quantile over rows: far below 1, chains that have not
-mixed still predict alike. Log density is the mean of the last quarter of the draws, chain by chain.
-RMSE and LPD (mean log predictive density of all draws) are of the test rows in standardised (log10)
-units. Seconds are those of pretraining, warm-up, sampling and of everything."""
+P is the number of parameters. Warm-up is in transitions. Kept: draws per chain, and the number of transitions
+per draw. Gradients are those of warm-up and sampling of all chains; those of pretraining are not counted.
+R-hat (rank-normalised split, the larger of the plain and the folded one) and bulk ESS are of the predictions
+at up to 300 test rows: median and 95 % quantile of R-hat over rows, the share of rows below a limit, and the
+median ESS over all chains. Disagreement is the standard deviation of the four chain means divided by that of
+the predictive distribution, noise included: median and 95 % quantile over rows. If it is far below 1, chains
+that have not mixed predict alike. The log density of a chain is its mean over the last quarter of the draws.
+RMSE and LPD (mean log predictive density per row, of all draws) are of the test rows, with standardised
+targets (neutralinos: their log10). Seconds are those of pretraining, warm-up, sampling, and the whole run."""
 
 HEADER = [
-    "row",
-    "network, setting",
+    "run",
+    "data, network, setting",
     "P",
     "warm-up",
     "kept",
-    "gradients / 1e6",
-    "R-hat median, 95 %",
-    "rows < 1.05, < 1.01",
-    "ESS",
-    "ESS / 1e6 gradients",
-    "disagreement median, 95 %",
-    "log density of chains",
+    "gradients, millions",
+    "R-hat: median, 95 %",
+    "rows with R-hat < 1.05, < 1.01",
+    "ESS: median",
+    "ESS per million gradients",
+    "disagreement: median, 95 %",
+    "log density of each chain, nats",
     "RMSE",
     "LPD",
     "acceptance",
     "step size",
-    "seconds",
+    "seconds: pretraining, warm-up, sampling, all",
 ]
 
 
@@ -81,9 +79,10 @@ def line(name, row):
     """One line of the table, of the last checkpoint."""
     seconds = row["seconds"]
     phases = ("pretraining", "warmup", "sampling", "wall")
+    data = "airfoil" if row["problem"] == "airfoil" else "neutralinos"
     head = [
         name,
-        f"{'-'.join(map(str, row['layers']))}, LM {row['newton_iterations']}, {row['about']}",
+        f"{data}, {'-'.join(map(str, row['layers']))}, LM {row['newton_iterations']}, {row['about']}",
         row["parameters"],
         row["num_burnin_steps"],
     ]

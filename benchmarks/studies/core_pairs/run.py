@@ -56,15 +56,17 @@ def main(arguments=None):
             stack.enter_context(Resident("lib/resident_groups.py", side)) for side in sides
         ]
         lines = [line for layers in networks for line in gradients(residents, layers, turns)]
-    header = ["network", "chains", "old ms", "new ms", "old / new", "range of the ratios"]
+    header = ["network", "chains", "old, ms", "new, ms", "old / new, median", "old / new, range"]
     keep(
         "core_pairs.md",
-        f"# The core, in pairs\n\nOld is {revision(sides[0])}, new {revision(sides[1])}.\n\n"
+        "# Time of the sampling engine at two revisions, measured in pairs\n\n"
+        f"Old is the revision {revision(sides[0])}, new the revision {revision(sides[1])}. Times are medians over "
+        "pairs. The ratio is the median of the ratios of the pairs, which differs from the ratio of the medians.\n\n"
         f"## Milliseconds per gradient of HMC on {NUM_ROWS} rows\n\n"
-        f"All gradients of all chains counted; medians of {turns} pairs, and of their ratios.\n\n"
+        f"The time of a run is divided by the gradients of all chains ({turns} pairs).\n\n"
         f"{markdown(header, lines)}\n\n## The default fit of 3-8-1 on 300 rows\n\n"
-        "30 transitions, 4 chains; seconds, medians of "
-        f"{fits} pairs of processes, and of their ratios.\n\n{fit_table(sides, fits)}",
+        f"A fit has 4 chains of 30 transitions, in a process of its own ({fits} pairs). The run's clock is what "
+        f"`run.seconds` says.\n\n{fit_table(sides, fits)}",
         folder,
     )
 
@@ -107,11 +109,12 @@ def fit_table(sides, fits):
         [name, *compared([[value(old), value(new)] for old, new in pairs])]
         for name, value in names.items()
     ]
-    programs = [
-        f"programs of XLA: {', '.join(name for name, _ in side['programs'])}" for side in pairs[0]
-    ]
-    header = ["what", "old", "new", "old / new", "range of the ratios"]
-    return f"{markdown(header, lines)}\n\nOld: {programs[0]}. New: {programs[1]}."
+    programs = [", ".join(name for name, _ in side["programs"]) for side in pairs[0]]
+    header = ["quantity", "old, s", "new, s", "old / new, median", "old / new, range"]
+    return (
+        f"{markdown(header, lines)}\n\nXLA compiles these programs at the old revision: {programs[0]}; "
+        f"and these at the new one: {programs[1]}."
+    )
 
 
 def default_fit(side):

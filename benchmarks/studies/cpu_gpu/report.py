@@ -20,21 +20,27 @@ def report(rows, folder):
     """Prints and keeps everything under `folder`."""
     rows = with_one_rate(rows)
     parts = [
-        f"# A gradient of 5-n-1 on {NUM_ROWS} rows",
-        "Milliseconds per gradient of HMC, medians of runs in turns. The limit is products and tanh, "
-        "and on a GPU the traffic of activations through its memory, by the rates of each device. "
-        "With several chains in one program, divided by their number.",
+        f"# Time of a gradient of 5-n-1 on {NUM_ROWS} rows",
+        "Times are milliseconds per gradient of HMC, medians of runs in turns. With several chains in one program, "
+        "times are divided by their number. P is the number of parameters. The limit is the time of the matrix "
+        "products and the tanh at the rates of the device, on a GPU plus the time to move activations through its "
+        "memory (traffic). XLA is one program that XLA compiles, graph is TensorFlow without XLA.",
     ]
     for chains in sorted({row["chains"] for row in rows}):
         found = by_device([row for row in rows if row["chains"] == chains])
         for device, by_width in found.items():
-            parts += [f"## {device}, {chains} chain(s)", device_table(by_width)]
-        parts += gains(found)
+            parts += [f"## {device}, {in_words(chains)}", device_table(by_width)]
+        parts += gains(found, chains)
         if others := rival_lines(found):
-            parts += ["## Others on the same density, one chain, CPU", others]
-    parts += ["Measured in the same runs:\n\n" + "\n".join(rate_lines(by_device(rows)))]
+            parts += ["## Other packages on the same density, 1 chain, CPU", others]
+    parts += ["## Rates and versions", "\n".join(rate_lines(by_device(rows)))]
     keep("cpu_gpu.md", "\n\n".join(parts), folder)
     figure(by_device([row for row in rows if row["chains"] == 1]), folder / "cpu_gpu.png")
+
+
+def in_words(chains):
+    """A number of chains."""
+    return f"{chains} chain{'s' if chains > 1 else ''}"
 
 
 def with_one_rate(rows):
@@ -84,7 +90,7 @@ def limit_parts(row):
     return (*parts, least_traffic(layers, NUM_ROWS) * row["byte"]) if "byte" in row else parts
 
 
-def gains(found):
+def gains(found, chains):
     """How many times faster each GPU is than each processor, both by XLA."""
     kinds = {device: next(iter(rows.values()))["kind"] for device, rows in found.items()}
     processors, gpus = (
@@ -98,8 +104,8 @@ def gains(found):
     lines = [
         [n, *(f"{found[a][n]['XLA'] / found[b][n]['XLA']:.1f}" for a, b in pairs)] for n in widths
     ]
-    header = ["n", *(f"{gpu} over {processor}" for processor, gpu in pairs)]
-    return ["## Gain", markdown(header, lines)]
+    header = ["n", *(f"time on {processor} / time on {gpu}" for processor, gpu in pairs)]
+    return [f"## Speed-up of a GPU, {in_words(chains)}", markdown(header, lines)]
 
 
 def rival_lines(found):
@@ -119,11 +125,11 @@ def rate_lines(found):
     """What the limits are made of, and where and with what each device was timed."""
     for device, by_width in found.items():
         row = next(iter(by_width.values()))
-        memory = f", {1e-9 / row['byte']:.0f} GB/s of its memory" if "byte" in row else ""
+        memory = f", {1e-9 / row['byte']:.0f} GB/s in its memory" if "byte" in row else ""
         where = sorted({row["machine"] for row in by_width.values()})
         yield (
             f"- {device}: {1e-9 / row['operation']:.0f} GFLOP/s in a float32 product of matrices, "
-            f"{1e9 * row['tanh']:.2g} ns a tanh on all cores{memory}; {'; '.join(where)}"
+            f"{1e9 * row['tanh']:.2g} ns per tanh on all cores{memory}; {'; '.join(where)}"
         )
 
 

@@ -41,16 +41,30 @@ def main(arguments=None):
             lines += fold_lines(title, folds, programs)
             totals.append([title, cut, sum(map(len, programs)), *total_cells(folds)])
             print(*totals[-1], file=sys.stderr, flush=True)
-    header = ["kernel", "folds", "programs", "first fold, overhead s", "largest of the others, s"]
-    each = ["kernel", "rows", "programs", "traces", "fit s", "its CPU s", "overhead s"]
+    header = [
+        "kernel",
+        "folds",
+        "programs",
+        "overhead of the first fold, s",
+        "largest overhead of the others, s",
+    ]
+    each = [
+        "kernel",
+        "rows",
+        "programs",
+        "traces",
+        "fit, s",
+        "CPU time of the fit, s",
+        "overhead, s",
+    ]
     keep(
         "cross_validation.md",
-        f"# Cross-validation of 3-8-1\n\nRevision {revision(checkout)}. 30 transitions a fold, 4 "
-        "chains; overhead is the wall clock of a fit, and of `evaluate` on the rows left out, without "
-        "the steps of pretraining, warm-up and sampling: compilation, and whatever else is done "
-        "around them.\n\n"
+        f"# Cross-validation of 3-8-1: time besides the transitions\n\nRevision {revision(checkout)}. Each fold is a "
+        "fit with 4 chains of 30 transitions. Programs are those that XLA compiles. Overhead is the wall-clock time of "
+        "the fit and of `evaluate` on the rows left out, without pretraining, warm-up and sampling. Most of it is "
+        "compilation. The second table has a line for each fold. The column traces has the number of functions that TensorFlow traces.\n\n"
         f"{markdown(header, totals)}\n\n"
-        f"{markdown([*each, 'pretraining s', 'compile s', 'evaluate s'], lines)}",
+        f"{markdown([*each, 'pretraining, s', 'compilation, s', 'evaluate, s'], lines)}",
         folder,
     )
 

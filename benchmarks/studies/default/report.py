@@ -15,6 +15,7 @@ from benchmarks.studies.default.compare import (
     by_split,
     difference,
     done,
+    label,
     methods,
     of_table,
 )
@@ -22,51 +23,55 @@ from benchmarks.studies.default.compare import (
 __all__ = ["report"]
 
 LEGEND = """\
-Means over splits, with the standard error of the mean where there are several; "default auto" is
-`BayesianMLP().fit_posterior(x, y, seed=seed)` and nothing else (of classes also the likelihood,
-which integers cannot say of themselves). "default 50", "default 50-50" and "default 20-20" are
-networks that were given, with one noise scale, and "heteroscedastic 50" is
-`likelihood=HeteroscedasticGaussian()` with two outputs: of the commits named below, where a fit went
-on for up to five minutes until chains agree; "short" are those stopped after two minutes. Splits
-counts splits, and fits in brackets where they are more: other seeds on the first split. RMSE, LPD
-(mean log predictive density per row) and CRPS are in the units of the file; coverage is the share of
-test rows within 1 and 2 standard deviations, noise included. Brier is summed over classes, ECE has
-15 bins. Wall and processor seconds are those of a process from raw rows to scores, imports and
-compilation included.
+**Scores.** Cells are means over splits, with the standard error of the mean if there are several. The column
+splits has the number of splits and, in brackets, of fits if there are more: other seeds on the first split.
+RMSE, LPD (mean log predictive density per row) and CRPS are in the units of the target. Coverage is the share
+of test rows within 1 and 2 predicted standard deviations (sigma), noise included. The Brier score is summed
+over classes. ECE, the expected calibration error, has 15 bins. Times are those of a process from raw rows to
+scores, imports and compilation included. Load is the mean load average of the machine when the processes
+began. Above 1 other programs ran at the same time, and wall-clock times mean little.
 
-Rivals get standardised inputs and target. Where all targets are positive and span more than two
-decades, every method gets log10 of the target, and its density is carried back by the Jacobian; on
-yacht and bikes rivals are also tried on the plain target, and the better of the two counts. Who
-predicts points only has the noise of its errors on rows out of fold (ridge, boosting: five folds;
-forest: out of bag; MLP: see `default_rivals.mlp`). Gaussian processes: a length scale per input, RBF
-or Matern 5/2 by marginal likelihood, hyper-parameters on at most 2000 distinct rows (copies, which
-repeat inputs and target, make noise look like zero: 240 of the 1599 rows of wine), then conditioned
-on all rows, copies included. Their optimiser was settled on split 0 of yacht, concrete and wine with
-test rows in view. Boosting: the better of two settings out of fold. Rows with a star model noise that
-depends on the inputs, as the default does where it pays. A spline has no error bar.
+**Methods of this package.** "default auto" is `BayesianMLP().fit_posterior(x, y, seed=seed)` without other
+settings. For classes the likelihood is given, too, because integer targets may be counts. The other fits have
+given hidden layers. "default 50", "default 50-50" and "default 20-20" have one noise scale, and
+"heteroscedastic 50" has `HeteroscedasticGaussian()`. Most of them are of earlier commits (below), at which a
+fit ran for up to five minutes until its chains agreed; "short 50" was stopped after two minutes. "map",
+"ensemble" and "laplace" are `fit_map`, `fit_ensemble` and `fit_laplace`.
 
-A bar over fits of which one failed, or was not done in time, is not met. The best rival is the one
-with the best score on these very test rows, on the splits that it shares with the default; bde has
-the first ones alone. From five splits on the standard error is that of the splits, below that of 20
-groups of test rows. Load is the mean load average of the machine when rows began: where it is above
-1, other processes ran beside, and wall seconds mean little."""
+**Other methods** get standardised inputs and targets. If all targets are positive and span more than two
+decades, every method gets log10 of the target, and its density is transformed back. On yacht and bikes the
+other methods are also fitted to the target itself ("plain target"), and the better of the two counts. Methods
+without a predictive distribution get normal noise, estimated from out-of-fold errors: five folds for ridge
+and boosting, out-of-bag errors for forest; for mlp see `default_rivals.mlp`. "gp" is a Gaussian process with
+a length scale per input and the kernel, RBF or Matern 5/2, of larger marginal likelihood. Its
+hyper-parameters are fitted to at most 2000 distinct rows, because copies (rows with equal inputs and target:
+240 of the 1599 of wine) look like zero noise. Then it is conditioned on all rows. Its optimiser was chosen by
+test scores of split 0 of yacht, concrete and wine. Boosting is the better of two settings by out-of-fold
+errors. Methods with a star model noise that depends on the inputs; the default fit does so if it scores
+better. A spline has no predictive distribution. bde was fitted to the first split only.
+
+**Goals.** The best rival is the other method with the best score on these test rows, on the splits that it
+shares with the default fit. Goals are for "default auto". "a +- b against X" is the LPD of the default fit
+minus that of X, with its standard error (se): over splits if there are five or more, else over 20 groups of
+test rows. PIT-KS is the Kolmogorov-Smirnov distance of the PITs of n test rows from a uniform distribution. A
+goal is not met if one of its fits failed or took more than 15 minutes."""
 
 SCORES = {"RMSE": "rmse", "LPD": "lpd", "CRPS": "crps"}
 CLASS_SCORES = {"accuracy": "accuracy", "LPD": "lpd", "Brier": "brier", "ECE": "ece"}
 # Methods with noise that depends on the inputs.
 BY_INPUT = (OUR_HETEROSCEDASTIC, *HETEROSCEDASTIC)
-COST = ["wall s", "processor s", "load", "verdict"]
+COST = ["wall-clock time, s", "processor time, s", "load", "fits x verdict"]
 
 
 def report(rows):
     """Markdown of all rows, finished and failed ones."""
     parts = [
-        "# By default: one line against what a user would pick instead",
+        "# Default fits and other methods",
         _section("Regression", rows, False, SCORES),
-        _section("Classes", rows, True, CLASS_SCORES),
+        _section("Classification", rows, True, CLASS_SCORES),
         _differences(rows),
         _first_split(rows),
-        f"## Bars\n\n{markdown(['bar', 'found', 'met'], bars(rows))}",
+        f"## Goals\n\n{markdown(['goal', 'found', 'met'], bars(rows))}",
         LEGEND,
         _processes_on_wine(rows),
         _versions(rows),
@@ -80,8 +85,8 @@ def _section(title, rows, of_classes, scores):
         if (about.kind == CLASSES) == of_classes:
             for name, group in methods(of_table(rows, table)).items():
                 lines.append([table, *_line(name, group, scores)])
-    coverage = [] if of_classes else ["coverage 1, 2 sigma"]
-    header = ["table", "method", "splits", *scores, *coverage, *COST]
+    coverage = [] if of_classes else ["coverage of 1, 2 sigma"]
+    header = ["data set", "method", "splits", *scores, *coverage, *COST]
     return f"## {title}\n\n{markdown(header, lines)}" if lines else ""
 
 
@@ -91,7 +96,7 @@ def _line(name, group, scores):
     splits = len({row["split"] for row in finished})
     count = f"{splits} ({len(finished)})" if len(finished) > splits else f"{splits}"
     reasons = Counter(row["failed"] for row in group if "failed" in row)
-    count += "".join(f", {number} {reason}" for reason, number in reasons.items())
+    count += "".join(f"; {number} failed ({why.rstrip('.')})" for why, number in reasons.items())
     cells = [name + star, count, *(_mean(finished, score) for score in scores.values())]
     if "rmse" in scores.values():
         cells.append(_coverage(finished))
@@ -135,15 +140,15 @@ def _differences(rows):
                 error = f" +- {found.error:.2g}" if np.isfinite(found.error) else ""
                 mean = f"{found.mean:+.3g}{error}"
                 lines.append([table, title, best[0], mean, found.num_splits])
-    header = ["table", "score", "best rival", "default less the rival", "splits"]
-    return f"## Against the best rival\n\n{markdown(header, lines)}" if lines else ""
+    header = ["data set", "score", "best rival", "default minus rival", "splits"]
+    return f"## Difference from the best rival\n\n{markdown(header, lines)}" if lines else ""
 
 
 # Of rivals, in the order of the columns of the first split.
 RIVALS = {
     "bde": "bde",
     "gp": "Gaussian process",
-    "mlp": "networks",
+    "mlp": "MLPs",
     "boosting": "boosting",
     "catboost": "CatBoost",
     "ngboost": "NGBoost",
@@ -163,9 +168,12 @@ def _first_split(rows):
         each = [[row["lpd"] for row in chosen if row["method"] == rival] for rival in RIVALS]
         cells = [f"{max(scores):.2f}" if scores else "" for scores in each]
         lines.append([table, f"{np.median(ours):.2f}", *cells])
-    header = ["table", DEFAULT, *RIVALS.values()]
-    title = "## First split: log predictive density of all methods"
-    return f"{title}\n\n{markdown(header, lines)}" if lines else ""
+    header = ["data set", DEFAULT, *RIVALS.values()]
+    title = "## LPD of all methods on the first split"
+    if not lines:
+        return ""
+    text = "Cells are medians over seeds for the default fit, and the better of both targets for others."
+    return f"{title}\n\n{text}\n\n{markdown(header, lines)}"
 
 
 def _processes_on_wine(rows):
@@ -175,16 +183,28 @@ def _processes_on_wine(rows):
     if not commits:
         return ""
     return (
-        f"Rows of gp on wine are of {', '.join(commits)}. Up to 80f6211 rows were copies where their "
-        "inputs alone repeat; on wine the target repeats with them, so that the rows are the same."
+        f"The fits of gp to wine are of the commits {', '.join(commits)}. Up to 80f6211, rows with equal inputs "
+        "counted as copies, also if their targets differed. On wine this makes no difference, because there such "
+        "rows have equal targets."
     )
 
 
 def _versions(rows):
-    """The versions that the rivals and this package ran with, and the commits of the latter."""
-    versions = dict.fromkeys(
-        name for row in rows for name in row.get("versions", "").split(", ") if name
-    )
-    commits = dict.fromkeys(row["commit"] for row in rows if row["method"] in OURS)
-    text = f"Rows were made with {', '.join(versions)}" if versions else ""
-    return f"{text}; those of this package at {', '.join(commits)}." if commits else f"{text}."
+    """Lists of the versions with the fits made by them, and of the commits of this package's fits."""
+    fits, commits = {}, {}
+    for row in rows:
+        if row.get("versions"):
+            fits.setdefault(row["versions"], Counter())[row["method"]] += 1
+        if row["method"] in OURS:
+            commits.setdefault(label(row), {})[row["commit"]] = None
+    parts = []
+    if fits:
+        lines = (
+            f"- {versions}: {', '.join(f'{name} {count}' for name, count in counts.items())}"
+            for versions, counts in fits.items()
+        )
+        parts.append("Versions, with the methods and their numbers of fits:\n\n" + "\n".join(lines))
+    if commits:
+        lines = (f"- {name}: {', '.join(found)}" for name, found in commits.items())
+        parts.append("Commits of the fits of this package:\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)

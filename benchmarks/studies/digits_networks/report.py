@@ -8,34 +8,35 @@ from benchmarks.studies.repriorisation.report import KINDS, effective_cell, rati
 __all__ = ["report"]
 
 LEGEND = f"""\
-{NUM_ROWS} of scikit-learn's 1797 digits, pixels standardised together; Gaussian noise of standard
-deviation 0.1 on one-hot labels minus 0.1. Fully connected: three hidden layers. Flattened: a
-residual network on 4 x 4 pixels, a stem and one block, all channels of all pixels to the readout
-(`benchmarks/lib/paper_networks.py`). GELU, ntk; prior scales 1.5 for kernels, 1 for that of the readout, 0.1 for biases.
-Features are those of the readout, with the bias.
+The rows are {NUM_ROWS} of scikit-learn's 1797 digits, with pixels standardised together. Targets are one-hot
+labels minus 0.1, with Gaussian noise of standard deviation 0.1. "Fully connected, n" has three hidden layers
+of n units. "Flattened, n" is a residual network with n channels and one block, whose first convolution leaves
+4 x 4 pixels; the readout sees all channels of all pixels (`benchmarks/lib/paper_networks.py`). Networks have
+GELU and the ntk parameterisation. Prior scales are 1.5 for kernels, 1 for that of the readout, and 0.1 for
+biases. Features are those of the readout, with the bias. Standard chains sample the weights. Repriorised
+chains sample coordinates in which the posterior of a wide network looks like its prior. Collapsed chains do
+not sample the readout, which is drawn exactly.
 
-{NUM_CHAINS} chains of HMC, {LEAPFROG_STEPS} leapfrog steps, no preconditioner, step size tuned by dual
-averaging to the acceptance 0.8. The chains of all methods start at the same two points, draws of the
-prior with a readout that is drawn given the data. Gradients are those of one chain, after the warm-up,
-which makes as many transitions with each method. ESS: Geyer's initial monotone sequence, per chain,
-mean of the two; of 100 random projections of theta, and of the ten outputs at {NUM_WATCHED} test
-images; minimum, mean and maximum, per 1000 gradients. Where there are fewer than ten effective draws
-of a quantity, ten are put in their place and "<" says that the number is an upper bound; "> standard"
-are then lower bounds of the ratio, and "about" says that what is divided is below ten, too. R-hat
-squared: split, of those outputs over both chains, median and 95 %. Its way there is in the figure, as
-in figures 8 and 9 of the paper, whose networks are larger and whose chains have 3 million steps.
-Scores are of the 1541 other digits.
+Each method has {NUM_CHAINS} chains of HMC with {LEAPFROG_STEPS} leapfrog steps and no preconditioner. Dual
+averaging tunes the step size to the acceptance 0.8. The chains of all methods start at the same two points,
+which are draws of the prior with a readout that is drawn given the data. Gradients are those of one chain
+after warm-up, which has the same number of transitions with each method. The ESS is that of Geyer's initial
+monotone sequence, the mean over the two chains, per 1000 gradients. Its minimum, mean and maximum are over
+100 random projections of theta (all weights), and over the ten outputs at {NUM_WATCHED} test images. An ESS
+below ten is replaced by ten and marked "<". Ratios to such an ESS are lower bounds (">"), and are marked
+"about" if the numerator is below ten, too. R-hat squared is the split R-hat of these outputs over both
+chains: median and 95 % quantile. The figure shows how it falls with the gradients, as figures 8 and 9 of the
+paper do for larger networks and 3 million steps. Scores are of the 1541 other digits.
 
-These chains are short. Means over the outputs are resolved with the collapsed readout, whose exact
-draws are a part of them; the slowest outputs, and nearly all of theta, make fewer than ten effective
-draws with any method, so that their ratios say nothing. R-hat shows that the
-two standard chains still are apart, so that their scores are those of two places, not of a posterior.
-No larger table of images comes with a package that is used here."""
+These chains are short. With the collapsed readout, which is drawn exactly, the mean ESS over the outputs can
+be estimated. The slowest outputs, and nearly all of theta, have an ESS below ten with any method, so that
+their ratios say nothing. R-hat shows that the two standard chains have not met, so that their scores describe
+two regions, not the posterior. No package that is used here comes with a larger table of images."""
 
 SCORES_LEGEND = """\
-All on the same rows. A network's probabilities of the ten classes are those of the ten codes
-under its Gaussian noise; they are averaged over draws or members. The forest's are raised to
-1 / 5000."""
+All methods have the same rows. The probabilities of a network are those of the ten codes of the classes under
+its Gaussian noise, averaged over draws or members. Probabilities of the forest below 1 / 5000 are set to 1 /
+5000."""
 
 
 def report(rows, cases):
@@ -47,7 +48,11 @@ def report(rows, cases):
         "![R-hat](digits_networks.png)",
     ]
     if "rivals" in rows:
-        parts += ["## Others", scores_table(rows["rivals"]["scores"]), SCORES_LEGEND]
+        parts += [
+            "## Scores of other methods",
+            scores_table(rows["rivals"]["scores"]),
+            SCORES_LEGEND,
+        ]
     return "\n\n".join(parts)
 
 
@@ -77,11 +82,11 @@ def chains_table(rows, cases):
         "method",
         "step size, acceptance",
         "gradients",
-        "theta: min, mean, max",
-        "outputs: min, mean, max",
-        "theta: over standard, min, mean",
-        "outputs: over standard, min, mean",
-        "R-hat squared",
+        "ESS of theta: min, mean, max",
+        "ESS of outputs: min, mean, max",
+        "ESS of theta / standard: min, mean",
+        "ESS of outputs / standard: min, mean",
+        "R-hat squared: median, 95 %",
         "accuracy, log predictive density",
     ]
     return markdown(header, lines)

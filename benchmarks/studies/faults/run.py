@@ -21,15 +21,25 @@ from benchmarks.lib.store import Store
 INTRODUCTION = """\
 # Faults that a run folder survives
 
-Failures out of trials of `benchmarks/studies/faults/run.py`, on the storage layer, with a made-up sampler whose
-every draw is known. A failure is any of: a file that does not open; a draw, density or state that is
-not bit by bit that of the uninterrupted run; a commit that was reported and is gone; a run that,
-resumed, does not end as the uninterrupted one; more than one temporary file, or one that the next
-start leaves; an error that is not the documented one; a warning missing where the commit before the
-last is used. Kills are SIGKILL; they test the order of writes and names, not what a disk keeps when
-power fails. The naive writer, one file that is changed in place, has to fail: else the harness would
-be too weak.
+`python -m benchmarks faults` damages run folders, or kills their writer, and counts failures. The storage
+layer is tested with a made-up sampler whose every draw is known. These are failures:
+
+- a file does not open;
+- a draw, a density or a state differs in a bit from that of the uninterrupted run;
+- a commit that was reported is lost;
+- a resumed run does not end as the uninterrupted one;
+- more than one temporary file is left, or one that the next start does not remove;
+- an error is not the documented one;
+- there is no warning although the commit before the last is used.
+
+A commit is what a writer has stored at one time: draws and a checkpoint, of which the last two are kept.
+"Last commit" and "commit before" say from which commit the folder is read or continued. "Refused" is an error
+that says that the folder is damaged. Kills are SIGKILL. They test the order of writes and names, not what a
+disk keeps when power fails. The naive writer changes one file in place. It has to fail, or the tests would be
+too weak.
 """
+# What the table calls faults whose key says too little.
+LABELS = {"read by four while written": "read by four processes while it is written"}
 RANDOM, IN_A_ROW, NAIVE = "killed at a random moment", "killed five times", "naive writer, killed"
 
 
@@ -149,10 +159,16 @@ def tally(outcomes):
 def table(rows):
     """The page that is kept."""
     lines = [
-        (name, row["failures"], row["trials"], row.get("note", ""), row["seconds"])
+        (
+            LABELS.get(name, name),
+            row["failures"],
+            row["trials"],
+            row.get("note", ""),
+            row["seconds"],
+        )
         for name, row in rows.items()
     ]
-    header = ("fault", "failures", "trials", "what came of it", "seconds")
+    header = ("fault", "failures", "trials", "kills, outcomes or reads", "time of all trials, s")
     return f"{INTRODUCTION}\n{markdown(header, lines)}"
 
 

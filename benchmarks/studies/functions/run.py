@@ -149,8 +149,9 @@ def report(store):
                 [
                     name,
                     per_input,
-                    f"{np.mean(errors):.3g}",
-                    f"{np.min(errors):.3g} to {np.max(errors):.3g}, {len(errors)} draws",
+                    f"{np.mean(errors):.3g}{_range(errors)}",
+                    len(errors),
+                    "; ".join(sorted({row["network"] for row in rows})),
                     ", ".join(f"{share:.3f}" for share in coverage),
                     f"{np.mean([row['seconds'] for row in rows]):.0f}",
                     *(f"{value:.3g}" for value in published),
@@ -160,21 +161,27 @@ def report(store):
         "function",
         "rows per input",
         "relative RMSE",
-        "least and most",
-        "coverage 1, 2 sigma",
-        "s",
+        "training sets",
+        "chosen network",
+        "coverage of 1, 2 sigma",
+        "time, s",
         "Gaussian process, published",
         "TabPFN, published",
     ]
-    networks = sorted({row["network"] for row in store.rows.values()})
     commits = dict.fromkeys(row["commit"] for row in store.rows.values())
     return (
         "# Functions without noise\n\n"
-        "Relative RMSE on 5000 test rows, mean of some draws of training rows; of the published ones, which "
-        "have draws of their own, of 20.\n\n"
-        f"{markdown(header, lines)}\n\n"
-        f"Rows chose {'; '.join(networks)}.\n\nRows were made at {', '.join(commits)}."
+        "Relative RMSE is the RMSE on 5000 test rows, divided by the standard deviation of the target. It is the mean "
+        "over random training sets, with its range if there are several. Coverage is the share of test rows within 1 and 2 "
+        "predicted standard deviations (sigma). The published relative RMSEs are means over 20 other training sets "
+        "(github.com/kianswarehouse/GPvsPFN at ab7e546b). Inf is a layer of infinite width.\n\n"
+        f"{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
     )
+
+
+def _range(errors):
+    """The least and the most of several errors."""
+    return f" ({np.min(errors):.3g} to {np.max(errors):.3g})" if len(errors) > 1 else ""
 
 
 def main(arguments=None):

@@ -40,7 +40,7 @@ def report(rows, folder):
 
 
 def _pairs(rows):
-    header = ["pair", "rows", "failed", *SCORES, "verdict", "s"]
+    header = ["pair", "rows", "failed", *SCORES, "verdict", "time, s"]
     lines = [
         [_name(row), row["num_train"], row["num_failed"], *_scores(row), row["verdict"], f"{row['seconds']:.0f}"]
         for row in rows
@@ -56,26 +56,32 @@ def _pairs(rows):
     again = {row["calibrated"] for row in rows if "calibrated" in row}
     commits = ", ".join(sorted({row["commit"] for row in rows}))
     made = f" They were made at {commits}" + (
-        f", calibrated at {', '.join(again)}." if again else "."
+        f" and calibrated at {', '.join(again)}." if again else "."
     )
     return [
         "## A default fit of each pair",
-        "`BayesianMLP().fit_posterior(x, y, max_seconds=150)` on 85 % of the rows with all masses and a cross "
-        "section, inputs as `datasets.cross_sections.symmetries` proposes them; scores on the other 15 %. "
-        "Failed are points without a cross section (-1, NaN).",
+        "Each fit is `BayesianMLP().fit_posterior(x, y, max_seconds=150)` on 85 % of the points with all masses and a "
+        "cross section, with the inputs that `datasets.cross_sections.symmetries` proposes. Scores are of the other "
+        "15 %. Failed: points without a cross section (-1, NaN), which are left out. Relative errors are those of the "
+        "cross section: median, 95 % and 99 % quantile. Within 1, 2 sigma: share of test points within 1 and 2 "
+        "predicted standard deviations. PIT-KS is the Kolmogorov-Smirnov distance of the PITs from a uniform distribution. "
+        "Trust: shares of test points inside (1), at the edge of (0) and outside (-1) the training inputs.",
         markdown(header, lines),
-        f"Median relative error at most 1 %: {exact} of {len(rows)}. Coverage .66 to .71 and .94 to .97: "
-        f"{len(held)} of {len(rows)}{others and f'; not {others}'}; on average {means}. All fits together took "
+        f"The median relative error is at most 1 % for {exact} of {len(rows)} pairs. The shares within 1 and 2 sigma are "
+        f".66 to .71 and .94 to .97 for {len(held)} of {len(rows)}{others and f' (not {others})'}, and {means} on average. "
+        "All fits together took "
         f"{sum(row['seconds'] for row in rows) / 60:.0f} minutes.{made}",
     ]
 
 
 def _pdf(rows):
-    header = ["pair", "rows", *SCORES, "s"]
+    header = ["pair", "rows", *SCORES, "time, s"]
     lines = [[_name(row), row["num_train"], *_scores(row), f"{row['seconds']:.0f}"] for row in rows]
     return [
         "## The relative error of the parton densities",
-        "A network of its own for each pair, 60 s each; errors are relative to that error.",
+        "Each pair has a second network for the relative error of the parton densities, fitted with `max_seconds=60`. "
+        "Relative errors here are those of this quantity. RMSE of log10 is empty if the fit does not take the logarithm of "
+        "the targets.",
         markdown(header, lines),
     ]
 
@@ -85,26 +91,26 @@ def _rows(rows):
     lines = [[_name(row), row["num_train"], *_scores(row), row["verdict"]] for row in rows]
     return [
         "## With fewer rows",
-        "60 s each; the test rows are those of above.",
+        "Fits have `max_seconds=60`. The test rows are those of the first table.",
         markdown(header, lines),
     ]
 
 
 def _next(rows):
-    header = ["pair", "seed", "rows", "RMSE of log10", "median", "95 %", "99 %", "within 1, 2 sigma"]  # fmt: skip
+    header = ["pair", "seed", "rows", *SCORES[:5]]
     lines = [
         [_name(row), row["seed"], text, *_scores(row[name])[:5]]
         for row in rows
         for name, text in (
             ("first", "300"),
-            ("chosen", "300 and 300 of largest error"),
+            ("chosen", "300 and 300 of largest predicted error"),
             ("random", "300 and 300 at random"),
         )
     ]
     return [
-        "## Which rows next",
-        "300 rows, and 300 more of the pool: those with the widest predicted interval (of the logarithm) inside "
-        "the training inputs, or some at random. 60 s each.",
+        "## Selected and random rows",
+        "A fit to 300 rows is repeated with 300 more, from the rest of the training rows: those with the widest "
+        "predicted interval (of the logarithm) inside the training inputs, or random ones. Fits have `max_seconds=60`.",
         markdown(header, lines),
     ]
 
@@ -118,8 +124,7 @@ def _cut(rows):
     ]
     return [
         "## A region without rows",
-        "Rows with the first mass from 200 to 300 GeV are no part of the fit; inside and outside are test rows in "
-        "that window and elsewhere.",
+        "The fits do not have rows whose first mass is between 200 and 300 GeV. Test rows are inside or outside this window.",
         markdown(header, lines),
     ]
 

@@ -125,20 +125,21 @@ def tables(folder, points, quick):
     ]  # fmt: skip
     yield "# A scan through thirty gaugino pairs"
     yield (
-        f"{num_points} points, {num_processes} processes, {total} cross sections; the load of the machine was "
-        f"{load:.1f} when it began. Trust is 1 for {np.mean(found.trust == 1):.2f} of {BATCH} points and all "
-        f"processes, 0 for {np.mean(found.trust == 0):.2f}, -1 for {np.mean(found.trust == -1):.2f}."
+        f"The scan has {num_points} points and {num_processes} processes, {total} cross sections in all. The load average "
+        f"of the machine was {load:.1f} at the beginning. For {BATCH} points and all processes, the share of "
+        f"predictions with trust 1 (inside the training inputs) is {np.mean(found.trust == 1):.2f}, with trust 0 "
+        f"(at the edge) {np.mean(found.trust == 0):.2f}, and with trust -1 (outside) {np.mean(found.trust == -1):.2f}."
     )
-    header = ["way", "points", "s", "CPU s", "ms per cross section", "CPU ms"]
+    header = ["method", "points", "wall-clock time, s", "CPU time, s", "wall-clock time per cross section, ms", "CPU time per cross section, ms"]  # fmt: skip
     yield markdown(header, rows)
     yield (
-        "Ranks that share the folder and the host, with OMP_NUM_THREADS=1, each with all processes, point by point as "
-        "GAMBIT calls. RSS is what a rank takes by itself, PSS less what it shares; the first row is an "
-        "interpreter with NumPy and h5py."
+        "Ranks are processes on one host that read the same folder, with OMP_NUM_THREADS=1. Each loads all networks and "
+        "predicts point by point, as GAMBIT does. RSS is the memory of a rank. PSS counts memory that n processes "
+        "share as 1/n. The first row is a Python interpreter with NumPy and h5py, without networks."
     )
     measured = [ranks(folder, count, 5 if quick else NUM_ALONE) for count in (0, *RANKS)]
     yield markdown(
-        ["ranks", "CPU s to load", "CPU ms per cross section", "RSS, MB", "PSS, MB"],
+        ["ranks", "CPU time to load, s", "CPU time per cross section, ms", "RSS, MB", "PSS, MB"],
         [
             (
                 row["ranks"] or "none",

@@ -14,50 +14,52 @@ LINEAR = 100.0
 TICKS = (300, 100, 50, 0, -50, -100, -300, -1000, -3000, -10_000, -30_000, -100_000)
 
 LEGEND = """\
-Two chains of HMC with 32 leapfrog steps each, ntk parameterisation, kernel prior scale 1.5, bias 1,
-learned noise scale, target log10 and standardised (neutralino, raw inputs) or standardised. Start:
-1000 full-batch ADAM steps, then as many Levenberg-Marquardt (LM) iterations per chain as the table
-says, at most; they are few where one takes seconds. Step size is the median of the chains, in
-preconditioned coordinates, so it compares within a preconditioner only. Log density is the mean of
-the chains, at the start and over the first and the last quarter of the draws: chains that still
-climb have not reached the posterior, and a start near a mode falls first, because draws lie below
-the mode by about half the number of parameters that the data determine. RMSE of the test rows is in
-log10 (neutralino), dB (airfoil) or original units (yacht); LPD is their mean log predictive density
-in transformed units. R-hat (rank-normalised split, the larger of the plain and the folded one) and
-bulk ESS are of the predictions at up to 300 test rows, ESS per 1000 gradients of the sampling
-phase, both chains counted. An ESS of a few says that chains disagree, whatever their number of
-gradients. Whitening is part of the start-up and of the warm-up. The runs are short: they compare
-geometries, they do not converge.
+Each row is a run of two chains of HMC with 32 leapfrog steps. Networks are in the ntk parameterisation, with
+prior scale 1.5 for kernels and 1 for biases, and a learned noise scale. P is the number of parameters. Inputs
+of the neutralinos are raw. Targets are standardised, those of the neutralinos after log10. Chains start from
+1000 full-batch steps of ADAM, followed by at most as many iterations of Levenberg-Marquardt (LM) as the start
+says; the number is small if an iteration takes seconds. The preconditioner gauss_newton is whitening by the
+Gauss-Newton matrix.
 
-What is seen: on the neutralino rows the start decides (thousands of units of log density, RMSE
-.056 to .017), and only whitened chains go on climbing from there; unwhitened ones stand still at
-the level where Levenberg-Marquardt left them. On airfoil and yacht, with as many parameters as rows,
-polished starts lie far above the level to which all chains fall, and on yacht they predict worse:
-hence "auto" keeps a polished start only where it gained more than P. Whitened chains accept less
-than they were tuned to (target 0.651): they leave the point that they were whitened at. HMC in
-whitened coordinates has aimed at 0.8 since. Rows were measured while two or three other processes
-shared the two cores: seconds are up to three times those of a quiet machine."""
+Step size is the median of the chains, in preconditioned coordinates. Compare it only between rows with the
+same preconditioner. Log density is the mean of the chains, at the start and over the first and the last
+quarter of the draws. Chains whose log density still rises have not reached the posterior. From a start near a
+mode the log density falls first, because draws lie below the mode by about half the number of parameters that
+the data determine. RMSE of the test rows is in log10 (neutralinos), dB (airfoil) or original units (yacht).
+LPD is the mean log predictive density of the test rows, with transformed targets. R-hat (rank-normalised
+split, the larger of the plain and the folded one) and bulk ESS are of the predictions at up to 300 test rows.
+ESS is given in all, and per 1000 gradients of sampling of both chains. An ESS of a few means that the chains
+disagree, whatever the number of gradients. Whitening is part of the start-up and of the warm-up. The runs are
+too short to converge; they compare geometries.
+
+Results: on neutralinos the start decides: it changes the log density by thousands, and the RMSE from .056 to
+.017. Only whitened chains improve on a start by LM. Others stay at the level where LM ended. Airfoil and
+yacht have as many parameters as rows. There, starts by LM lie far above the level to which all chains fall,
+and on yacht they predict worse. Therefore "auto" keeps a start by LM only if it gained more than P. Whitened
+chains accept less than their target of 0.651, because they leave the point at which they were whitened. Since
+then HMC in whitened coordinates has a target of 0.8. Two or three other processes shared the two cores, so
+times are up to three times those of a quiet machine."""
 
 HEADER = [
-    "problem",
+    "data and network",
     "preconditioner",
     "start",
     "warm-up + draws",
     "step size",
     "acceptance",
-    "log density: start, first, last quarter",
+    "log density, nats: start, first, last quarter",
     "test RMSE",
     "LPD",
-    "ESS",
-    "ESS / 1000 gradients",
-    "R-hat median, 95 %",
-    "seconds: start-up, compile, pretraining, warm-up, sampling",
+    "ESS: median",
+    "ESS per 1000 gradients",
+    "R-hat: median, 95 %",
+    "seconds: start-up, compilation, pretraining, warm-up, sampling",
 ]
 
 
 def report(rows):
     """The whole text, of the rows that `geometry.measure` returned."""
-    return f"# Start and geometry\n\n{markdown(HEADER, map(line, rows))}\n\n{LEGEND}"
+    return f"# Starts and preconditioners\n\n{markdown(HEADER, map(line, rows))}\n\n{LEGEND}"
 
 
 def line(row):

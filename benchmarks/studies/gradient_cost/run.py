@@ -142,11 +142,11 @@ def main(arguments=None):
     header = [
         "network",
         "kernel",
-        "tfbnn ms/gradient",
-        "blackjax ms/gradient",
-        "ratio",
-        "tfbnn compile s",
-        "blackjax compile s",
+        "tfbnn, ms per gradient",
+        "blackjax, ms per gradient",
+        "tfbnn / blackjax",
+        "compilation of tfbnn, s",
+        "compilation of blackjax, s",
     ]
     lines = [
         compare(layer_sizes, name, kernel, repeats)
@@ -155,9 +155,10 @@ def main(arguments=None):
     ]
     keep(
         "gradient_cost.md",
-        f"# Cost of a gradient, one chain, {NUM_ROWS} rows\n\n"
-        f"{markdown(header, lines)}\n\nMedians of {repeats} interleaved runs of {COUNT} "
-        "transitions; both use all cores. Below 1 the ratio favours tfbnn.",
+        f"# Time of a gradient, one chain, {NUM_ROWS} rows\n\n"
+        f"{markdown(header, lines)}\n\nTimes are medians of {repeats} runs of "
+        f"{COUNT} transitions, in which the two packages take turns; the ratio is the median of the ratios. Both use "
+        "all cores.",
         folder,
     )
 

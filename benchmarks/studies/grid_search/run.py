@@ -39,14 +39,22 @@ def main(arguments=None):
         if part not in store and options.only in (None, part):
             store.add(part, measure(part))
     lines = [line_of(title, store.rows[part]) for part, title in parts.items() if part in store]
-    header = ["what", "fits", "wall s", "processor s", "programs", "compiling them, s"]
+    header = [
+        "task",
+        "fits",
+        "wall-clock time, s",
+        "processor time, s",
+        "programs",
+        "compilation, s",
+    ]
     keep(
         "grid_search.md",
-        "# Estimators in searches and checks\n\n"
-        "Wall clock of all fits, scores and checks of a process, imports left out. The load is the "
-        "average number of processes that ran or waited in the minute before the end: 2 and more on "
-        "two cores is this process and others, and seconds are too many then. Verdicts are those of "
-        "the fits; passed, skipped and failed are checks.\n\n"
+        "# Time of a grid search and of scikit-learn's checks\n\n"
+        "Each row is a process. Times are those of all its fits, scores and checks, without imports. Programs are "
+        "those that XLA compiled. Load is the load average of the minute before the end. On two cores, 2 or more means "
+        "that other processes ran, and times are too long. The outcome has the verdicts of the fits and their "
+        'numbers, and the results of the checks. The verdict "usable for means, not yet for error bars" is called '
+        '"usable for means" since version 0.3.0.\n\n'
         f"{markdown([*header, 'load', 'outcome'], lines)}",
         folder,
     )

@@ -17,12 +17,13 @@ from benchmarks.lib.common import add_common_options, keep, markdown, output_fol
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 INTRODUCTION = """\
-# How far a call goes
+# Classes and functions that a call passes
 
-Classes: those of the package with a method that runs, or that are made, between the call and the
-function where it arrives. Stops: functions on the stack where it arrives, from the call on, through
-threads; comprehensions, lambdas and wrappers do not count. Climbs: stops in a room above that of the
-stop before them (`tests/architecture/test_rooms.py` has the floors).
+A call ends at a function deep in the package: `fit_posterior` and `tfbnn fit` at the first block of
+transitions, `predict` at the outputs of the networks, and `load` at the model. Classes and functions are
+those of the package that are used between the call and this function. Stack: functions on the call stack at
+the end, from the call on and through threads, without comprehensions, lambdas and wrappers. Climbs: calls on
+this stack to a room above that of the caller (`tests/architecture/test_rooms.py` has the order of rooms).
 """
 
 
@@ -124,7 +125,7 @@ def main():
             rows.append(
                 [what, len(seen.classes), len(seen.functions), len(seen.stack), climbs(seen.stack)]
             )
-    table = markdown(["call", "classes", "functions", "stops", "climbs"], rows)
+    table = markdown(["call", "classes", "functions", "functions on the stack", "climbs"], rows)
     keep("journeys.md", f"{INTRODUCTION}\n{table}", output_folder(options))
 
 

@@ -57,7 +57,7 @@ def specs(dtype):
     stack = keras.Sequential([keras.Input((LAYER_SIZES[0],)), *dense()])
     return {
         "BayesianMLP": tfbnn.BayesianMLP(LAYER_SIZES, **settings).spec,
-        "Keras, a plain stack": tfbnn.BayesianModel(stack, **settings).spec,
+        "Keras, Sequential": tfbnn.BayesianModel(stack, **settings).spec,
         "Keras, subclassed": tfbnn.BayesianModel(copy, **settings).spec,
     }
 
@@ -164,27 +164,36 @@ def main(arguments=None):
     folder = output_folder(options)
     num_rows, repeats, count = (500, 3, 5) if options.quick else (NUM_ROWS, REPEATS, COUNT)
     header = [
-        "side",
-        "log density, float32",
-        "gradient, float32",
-        "log density, float64",
-        "gradient, float64",
+        "model",
+        "error of the log density, float32",
+        "error of the gradient, float32",
+        "error of the log density, float64",
+        "error of the gradient, float64",
         "ms per gradient",
-        "ratio",
-        "compile s",
+        "time / that of BayesianMLP",
+        "compilation, s",
     ]
-    other_header = ["model", "P", "rows' derivatives", "readout", "ms per gradient", "compile s"]
+    other_header = [
+        "model",
+        "parameters",
+        "derivatives per row",
+        "readout",
+        "ms per gradient",
+        "compilation, s",
+    ]
     lines = compare(num_rows, repeats, count)
     more = others(100 if options.quick else OTHER_ROWS, repeats, min(count, OTHER_COUNT))
     keep(
         "keras_models.md",
-        f"# A Keras copy of {'-'.join(map(str, LAYER_SIZES))}, one chain, {num_rows} rows\n\n"
-        f"{markdown(header, lines)}\n\nLargest differences at four networks, relative, from the "
-        f"perceptron's. Times are medians of {repeats} interleaved runs of {count} gradients, float32, "
-        "compiled by XLA; the ratio is the median of those of single rounds.\n\n"
+        f"# Keras copies of {'-'.join(map(str, LAYER_SIZES))}, one chain, {num_rows} rows\n\n"
+        f"{markdown(header, lines)}\n\nAll three models have the same posterior. Keras computes "
+        "the subclassed model; the Sequential model is recognised as a perceptron. Errors are the largest relative "
+        f"differences from `BayesianMLP` at four networks. Times are medians of {repeats} runs of {count} gradients in "
+        "float32, compiled by XLA, in which the models take turns; the ratio is the median of the ratios.\n\n"
         "## Other models\n\n"
-        f"{markdown(other_header, more)}\n\nThose of `tests/support/keras_models.py`, on "
-        f"{100 if options.quick else OTHER_ROWS} rows. The first is recognised as a perceptron.",
+        f"{markdown(other_header, more)}\n\nThe models are those of `tests/support/keras_models.py`, "
+        f"on {100 if options.quick else OTHER_ROWS} rows. The first is recognised as a perceptron. The columns say "
+        "whether derivatives of the outputs per row, and the readout (a linear last layer), are available.",
         folder,
     )
 

@@ -32,9 +32,9 @@ COUNTED_TIME, COUNTED_STEP = 0.05, 1e-4
 HIDDEN = ((10,), (50,), (100,), (200,), (400,), (20,), (20, 20), (20, 20, 20), (20, 20, 20, 20))
 
 SETUP = """\
-ReLU networks on 100 rows, N(0, 1) priors and Gaussian noise of {noise}, float64; states are draws of the posterior with
-fresh momenta. A kink: a hidden unit goes on or off for a row. Dinh, Ho and Nguyen 2024, arXiv:2410.22065, have no
-numbers for any of these."""
+ReLU networks have N(0, 1) priors and Gaussian noise of {noise} on 100 rows, in float64. States are draws of
+the posterior with new momenta. At a kink, a hidden unit switches on or off for a row. The step size is eps.
+Dinh, Ho and Nguyen 2024, arXiv:2410.22065, have no numbers for these tables."""
 
 
 def main(arguments=None):
@@ -159,7 +159,7 @@ def slope(abscissae, ordinates):
 
 def report(found):
     """The whole text."""
-    parts = ["# Kinks on the way of leapfrog HMC", SETUP.format(noise=NOISE_SCALE)]
+    parts = ["# Kinks on the paths of leapfrog HMC", SETUP.format(noise=NOISE_SCALE)]
     row = found["lemma"]
     shares = np.array(row["shares"])
     header = ["eps", *(f"a = {a:g}" for a in row["a"])]
@@ -168,17 +168,18 @@ def report(found):
         for step, of_step in zip(row["step_sizes"], row["shares"])
     ]
     parts.append(
-        f"## A kink in the middle of a step (Lemma 3.4)\n\nShare of {row['states']:,} states of a 1-{WIDTH}-1 network "
-        "whose step crosses exactly one kink, at a time within (1 +- a) eps / 2: there the error of first order "
-        "is a of what it is at most. The lemma bounds the measure of these states by (C a M eps)^(1/alpha), alpha at "
-        "least 2.\n\n" + markdown(header, lines)
+        f"## A kink in the middle of a step (Lemma 3.4)\n\nCells have the share of {row['states']:,} states of a "
+        f"1-{WIDTH}-1 network whose next step crosses exactly one kink, at a time within (1 +- a) eps / 2. Then the "
+        "energy error of first order is at most a times its largest value. The lemma bounds the measure of "
+        "these states by (C a M eps)^(1/alpha), with constants C, M and alpha, where alpha is at least 2.\n\n"
+        + markdown(header, lines)
     )
     in_a = slope(row["a"], shares[2])
     in_step = slope(row["step_sizes"][:3], shares[:3, -1])
     parts.append(
-        f"The share goes as a^{in_a:.2f} (at eps {row['step_sizes'][2]:g}) and as eps^{in_step:.2f} (up to "
-        f"{row['step_sizes'][2]:g}, a = {row['a'][-1]:g}): times of crossing are uniform, and the bound, with an exponent of "
-        "one half at most, is far above."
+        f"The share grows as a^{in_a:.2f} (eps = {row['step_sizes'][2]:g}) and as eps^{in_step:.2f} (a = "
+        f"{row['a'][-1]:g}, eps up to {row['step_sizes'][2]:g}), because the times of crossing are uniform. The bound has an "
+        "exponent of at most one half, and is much larger."
     )
     lines = [
         [
@@ -191,12 +192,12 @@ def report(found):
         ]
         for row in found["paths"]["rows"]
     ]
-    header = ["steps", "eps", "mean abs dH", "mean bound", "paths within it"]
-    header.append("paths with a kink within .1 of the middle of a step")
+    header = ["steps", "eps", "mean of abs(dH)", "mean bound", "paths within the bound"]
+    header.append("paths with a kink in the middle tenth of a step")
     parts.append(
-        f"## The error of a path\n\nPaths of {TRAVEL_TIME:g}, and eps / 2 times the sum over their kinks of |p . jump of "
-        "the gradient|, which bounds their error but for terms of order T eps.\n\n"
-        + markdown(header, lines)
+        f"## The error of a path\n\nPaths have the travel time T = {TRAVEL_TIME:g}, and dH is the energy error at their "
+        "end. The bound is eps / 2 times the sum of |p . jump of the gradient| over the kinks of a path, where p is the "
+        "momentum. It holds up to terms of order T eps.\n\n" + markdown(header, lines)
     )
     counted = [row for row in found.values() if row["part"] == "count"]
     lines = [
@@ -208,10 +209,11 @@ def report(found):
         ]
         for row in counted
     ]
-    header = ["network", "P", "kinks a unit of travel time", "of these per hidden unit"]
+    header = ["network", "parameters", "kinks per unit of travel time", "the same per hidden unit"]
     parts.append(
-        "## Kinks by architecture\n\nAlong leapfrog paths of steps of "
-        f"{COUNTED_STEP:g}; 100 rows.\n\n" + markdown(header, lines)
+        "## Kinks by architecture\n\nKinks are counted along leapfrog paths with eps = "
+        f"{COUNTED_STEP:g}. The cells have the mean over paths and its standard error.\n\n"
+        + markdown(header, lines)
     )
     return "\n\n".join(parts)
 

@@ -22,13 +22,14 @@ LAYERS = [5, 50, 50, 50, 1]
 INTRODUCTION = """\
 # Memory of a run that writes to a folder
 
-One chain of a 5-50-50-50-1 network, {size} weights in float32, random walk on {rows} rows, every
-transition kept; `output=` with the default `commit_interval`. Resident memory of the whole process,
-TensorFlow included, after the block in which so many draws were reached, and the largest until then.
-Up to 64 MB of draws wait for a commit, and three times as much is in memory while one is written.
+One chain of a 5-50-50-50-1 network ({size} weights in float32) is sampled by random walk on {rows} rows, with
+`output=` and the default `commit_interval`. Every transition is kept. The table has the resident memory of
+the whole process, TensorFlow included, after the block in which the number of draws was reached, and the
+largest until then. Up to 64 MB of draws wait for a commit. While they are written, they take three times as
+much memory.
 
-From {settled} draws to {last} the largest resident memory grew by {growth:.1f} MB. The draws
-themselves take {draws:.0f} MB, which a run in memory would need on top.
+From {settled} draws to {last}, the largest resident memory grew by {growth:.1f} MB. The draws themselves take
+{draws:.0f} MB, which a run without a folder needs in addition.
 """
 
 

@@ -115,28 +115,29 @@ def fit(work, asked):
 def table(study, rows):
     """The text of the table."""
     found = rows["fit"]
-    shape = "-".join(map(str, study["layers"]))
     seconds = ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items())
     inside = " and ".join(f"{100 * share:.1f} %" for share in found["coverage"])
     return (
         "# A million rows\n\n"
-        f"`BayesianMLP({study['layers']}).fit_posterior(x, y)` to {found['num_rows']} rows of leading-order "
-        f"cross sections, smeared by 20 %, in files that are mapped; {shape}, {found['kernel']}. "
-        f"Killed by SIGKILL {found['kills']} time(s), in warm-up, and gone on with.\n\n"
-        f"- RMSE of log10 of {study['held_out']} held-out rows {found['rmse']:.4f}, noise alone "
-        f"{found['floor']:.4f}: {100 * (found['rmse'] / found['floor'] - 1):.1f} % above it\n"
-        f"- {inside} of them within one and two standard deviations (68.3 % and 95.4 % are right)\n"
-        f"- {sum(found['seconds'].values()) / 60:.1f} minutes of the run, of both processes; in seconds: "
-        f"{seconds}\n"
+        f"The fit is `BayesianMLP({study['layers']}).fit_posterior(x, y)` with {found['num_rows']} rows of leading-order "
+        "cross sections with 20 % of noise. The rows are in memory-mapped files. The kernel is "
+        f"{found['kernel']}. The fit was killed by SIGKILL in warm-up and resumed ({found['kills']} "
+        f"kill{'' if found['kills'] == 1 else 's'}).\n\n"
+        f"- RMSE of log10 of {study['held_out']} held-out rows: {found['rmse']:.4f}. The noise alone has "
+        f"{found['floor']:.4f}, and the fit {100 * (found['rmse'] / found['floor'] - 1):.1f} % more.\n"
+        f"- Held-out rows within one and two standard deviations: {inside} (68.3 % and 95.4 % are right)\n"
+        f"- Time of both processes: {sum(found['seconds'].values()) / 60:.1f} minutes; in seconds: {seconds}\n"
         f"- Verdict: {found['verdict']}\n"
-        f"- On {found['machine']}\n\n"
-        "Growth of the largest resident memory of a fit of four transitions of two gradients, over what "
-        f"the process had after a fit of 300 rows, median and range of {study['memory_runs']} runs. Rows "
-        "are float64, as the files have them, and the pages of the files that are mapped count. The slope "
-        "is how much more memory grew than in the line above, by medians, over how much larger the rows "
-        "are. From 65 536 rows on starts are sought on so many, whatever the number of rows: that is in the "
-        "second line.\n\n"
-        + markdown(["rows", "rows, MB", "growth, MB", "slope"], memory_lines(study, rows))
+        f"- Machine and versions: {found['machine']}\n\n"
+        "The table has the growth of memory in a fit of four transitions with two gradients each: the largest resident "
+        "memory of the process, minus that after a fit of 300 rows. Cells have the median and the range of "
+        f"{study['memory_runs']} runs. Rows are float64 in memory-mapped files, whose pages are counted. The last column "
+        "is the growth minus that of the line above, divided by the same difference of the rows. From 65 536 rows on, "
+        "starts are sought on 65 536 rows; the second line includes this memory.\n\n"
+        + markdown(
+            ["rows", "size of the rows, MB", "growth, MB", "growth per size"],
+            memory_lines(study, rows),
+        )
     )
 
 

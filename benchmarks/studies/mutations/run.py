@@ -16,19 +16,22 @@ LAYERS = {
 }
 
 INTRODUCTION = """\
-# Seeded bugs and who sees them
+# Seeded bugs and the checks that detect them
 
-Each row is a fault put into the library by monkeypatching (`tests/support/bugs`), held against
-every check that could see it. Layer A checks single transitions; its column names the checks that
-failed, with the size of the error, or says how many were silent; tests of the engine stand there too.
-Layer B starts from exact draws, makes ten transitions and compares with the exact law: on a skewed
-density in three dimensions, and on the joint law of weights and rows of a logistic regression. Its
-columns are p values, corrected for the number of statistics, at 4 000 and at 20 000 replicates, where
-below {alarm:.0e} is an alarm. Other B: the joint law of a line with learned noise and prior scales
-(hierarchical), the swaps of a power posterior by themselves (sweep), the laws of its rungs. A bug is
-caught by one alarm. The rows without fault show that nothing is raised without reason; the two that
-are harmless leave the target as invariant as before, so layer B must stay silent (layer A, which pins
-the mechanism, is not asked).
+Each row is a bug that is put into the library by monkeypatching (`tests/support/bugs`) and tried against
+every check that could detect it.
+
+- Layer A checks single transitions. Its column has the checks that failed, with the size of the error, or the
+  number of checks if none failed ("silent"). Tests of the engine are in the same column.
+- Layer B starts from exact draws, makes ten transitions and compares the result with the exact distribution:
+  a skewed density in three dimensions (B skewed), and the joint distribution of weights and rows of a
+  logistic regression (B joint). Cells are p values at 4 000 and at 20 000 replicates, corrected for the
+  number of statistics. A p value below {alarm:.0e} is an alarm.
+- Other B: the joint distribution of a line with learned noise and prior scales (hierarchical), the swaps of a
+  power posterior (sweep), and the distributions of its rungs.
+
+One alarm catches a bug. The last rows have no bug, and must raise no alarm. The two harmless changes leave
+the target invariant, so layer B must raise no alarm; layer A, which checks the mechanism, is not applied.
 """
 
 
@@ -71,12 +74,12 @@ def main():
     for name, checks in clean.items():
         seen = all_of(checks)
         rows.append(row(name, "nothing", seen, silence(seen, "no fault")))
-    header = ["bug", "what it changes", "A or engine test"]
+    header = ["bug", "change", "A or engine test"]
     header += [
-        "B skewed, 4 000 / 20 000",
-        "B joint, 4 000 / 20 000",
-        "other B",
-        "layers",
+        "B skewed: p at 4 000 / 20 000",
+        "B joint: p at 4 000 / 20 000",
+        "other B: p",
+        "layers with an alarm",
         "verdict",
     ]
     total = f"{caught} of {len(BUGS)} bugs are caught."

@@ -7,32 +7,36 @@ from benchmarks.lib.common import markdown
 __all__ = ["report"]
 
 LEGEND = """\
-Rows are named by setting and seed. RMSE and R2 of log10(cross section) are of the posterior mean of
-log10; R2 in fb and relative errors are of the posterior mean in fb. LPD is the mean log predictive
-density of the mixture of all draws, in units of the standardised (thesis row: plain) log10 target.
-Coverage is the share of test rows within k standard deviations, noise included (nominal .683 .954
-.997), the next column that of central predictive intervals. Pull width is the standard deviation of
-the standardised residuals, with the interquartile range over 1.349 and the kurtosis (3 for a
-normal) beside it. R-hat and ESS are of the predictions at 200 validation rows. Wall is everything
-from raw rows to scores, compilation included; ms per gradient is wall time of warm-up and sampling
-over the gradients of all chains. Raw inputs are mass and N11 to N14; invariant inputs carry the
-symmetries of the cross section (`invariant_inputs` in benchmarks/lib/problems.py). Stacked rows weigh
-the chains by their score on the 535 validation rows."""
+Rows are named by setting and seed. "4 x (200 + 100)" means four chains with 200 transitions of warm-up and
+100 draws each. The numbers after ADAM, Levenberg-Marquardt and HMC are epochs, iterations and leapfrog steps.
+Raw inputs are the mass and N11 to N14; invariant inputs do not change under the symmetries of the cross
+section (`invariant_inputs` in benchmarks/lib/problems.py). The setting basic has the standard
+parameterisation, others ntk.
+
+RMSE and R2 of log10 are of the posterior mean of log10 of the cross section. R2(fb) and relative errors are
+of the posterior mean in fb. LPD is the mean log predictive density per row of the mixture of all draws, for
+standardised log10 targets (row thesis: for log10). Coverage is the share of test rows within 1, 2 and 3
+predicted standard deviations (sigma), noise included; .683, .954 and .997 are right. The next column is that
+of central predictive intervals. Pulls are residuals divided by the predicted standard deviation. Their width
+is the standard deviation; in brackets is the interquartile range divided by 1.349, and then the kurtosis (3
+for a normal distribution). The noise scale is in standard deviations of log10 of the target, and nan without
+a learned noise scale for all rows. R-hat and ESS are of the predictions at 200 validation rows. Wall-clock
+time is that from raw rows to scores, compilation included. Milliseconds per gradient are the time of warm-up
+and sampling divided by the gradients of all chains. Stacking weights the chains by their score on the 535
+validation rows; "equal" is without stacking."""
 
 FINDINGS = """\
-What made the difference: Levenberg-Marquardt (RMSE(log10) .047 to about .015), and then the
-symmetries of the inputs (.015 to about .004 at the same size of network). A larger network gains
-nothing more here.
+Accuracy: Levenberg-Marquardt makes the largest difference (RMSE(log10) .047 to about .015), followed by
+invariant inputs (.015 to about .004 with a network of the same size). A larger network gains nothing more.
 
-Calibration: with the invariant inputs coverage at two sigma is within .03 of nominal; at one sigma
-it is not in any row. The residuals are no Gaussian noise but the error of the fit,
-small almost everywhere and large near N11, N12 = 0, where the cross section cancels: their kurtosis
-says so, and their interquartile range is about half of what it should be. And the chains sit in
-modes of their own, whose spread is that of a single network, while the mean over the modes errs
-less than each. Heteroscedastic noise is calibrated best in bulk and tails (pull kurtosis 6, .794
-and .962, and the best LPD); Student-t noise has the best median error and pays with outliers: it
-gives the cancellation up. Stacking moves coverage at one sigma towards nominal, because it drops
-modes, and changes RMSE and LPD little."""
+Calibration: with invariant inputs, coverage at two sigma is within .03 of the right value; at one sigma it is
+not in any row. The residuals are not Gaussian noise but errors of the fit, which are small almost everywhere
+and large near N11, N12 = 0, where the cross section cancels. This shows in their kurtosis, and in an
+interquartile range of about half the right value. Moreover each chain is in a mode of its own. Its spread is
+that of a single network, while the mean over the modes has a smaller error than each mode. Heteroscedastic
+noise is calibrated best, also in the tails (pull kurtosis 6, coverage .794 and .962, and the best LPD).
+Student-t noise has the best median error, but outliers near the cancellation. Stacking drops modes: it moves
+coverage at one sigma towards the right value, and hardly changes RMSE and LPD."""
 
 ACCURACY = [
     "row",
@@ -44,31 +48,31 @@ ACCURACY = [
     "relative error: median",
     "90 %",
     "99 %",
-    "better than 1 %",
+    "error below 1 %",
     "5 %",
     "10 %",
-    "wall s",
+    "wall-clock time, s",
 ]
 CALIBRATION = [
     "row",
-    "coverage 1, 2, 3 sigma",
-    "68.3 %, 95.4 % intervals",
+    "coverage of 1, 2, 3 sigma",
+    "coverage of 68.3 %, 95.4 % intervals",
     "pull width (IQR), kurtosis",
     "noise scale",
-    "R-hat median, 95 %",
-    "ESS median",
+    "R-hat: median, 95 %",
+    "ESS: median",
     "acceptance",
-    "ms/gradient",
-    "seconds pretraining, warm-up, sampling",
+    "ms per gradient",
+    "seconds: pretraining, warm-up, sampling",
 ]
 STACKING = [
     "row",
-    "weights",
-    "RMSE(log10) equal, stacked",
-    "LPD equal, stacked",
-    "median relative error equal, stacked",
-    "coverage 1, 2 sigma equal",
-    "stacked",
+    "weights of the chains",
+    "RMSE(log10): equal, stacked",
+    "LPD: equal, stacked",
+    "median relative error: equal, stacked",
+    "coverage of 1, 2 sigma: equal",
+    "coverage of 1, 2 sigma: stacked",
 ]
 
 
@@ -78,7 +82,7 @@ def report(rows):
         ("Accuracy", ACCURACY, [*map(_accuracy, rows.values()), *_medians(rows)]),
         ("Calibration and sampling", CALIBRATION, map(_calibration, rows.values())),
         (
-            "What stacking of the chains changes",
+            "Stacking of the chains",
             STACKING,
             [_stacking(row) for row in rows.values() if len(row["weights"]) > 1],
         ),

@@ -173,7 +173,7 @@ def report(rows):
         "step size",
         "acceptance",
         "transitions, processor seconds",
-        "ESS of outputs per second: min, mean",
+        "ESS of outputs per processor second: min, mean",
         "R-hat squared: median, 95 %",
     ]
     return f"""# Crank-Nicolson proposals in repriorised coordinates
@@ -182,22 +182,27 @@ def report(rows):
 
 {markdown(header, fixed)}
 
-## How steep the likelihood is
+## Gradient of the log likelihood
 
-{markdown(["network", "at draws of the prior", "where the chains start"], lengths)}
+{markdown(["network", "length at draws of the prior", "length at the start of the chains"], lengths)}
 
-## Effective draws
+## Effective sample sizes
 
 {markdown(columns, lines)}
 
-GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets; chains from near
-the posterior. {NUM_CHAINS} chains of {NUM_FIXED} transitions from one state in the first table, with the standard error
-of their mean. The second has the length of the gradient of log likelihood in coordinates in which the prior is
-N(0, I), which a proposal's acceptance goes by: at draws of the prior (mean of {NUM_PRIOR_DRAWS}) it falls about as one over
-the root of the width, while chains near the posterior have found where it is less steep. Until the first is as
-small as the second, wider networks are no flatter for them. One chain a row in the third, {LEAPFROG_STEPS} leapfrog steps of
-HMC a transition, steps tuned in as many evaluations of the density each. Outputs are those at 100 held-out
-inputs. Where R-hat squared is far above one, ESS says no more than that the chain is too short."""
+Networks have GELU, the ntk parameterisation, N(0, 1) priors, and Gaussian noise of standard deviation 0.1 on
+standardised targets. "3 x 16, N = 64" means three hidden layers of 16 units and 64 rows. pCN is preconditioned
+Crank-Nicolson, and pCNL adds the gradient. Chains start near the posterior.
+
+In the first table, {NUM_CHAINS} chains make {NUM_FIXED} transitions each from one state; the acceptance has the standard error of
+their mean. The second table has the length of the gradient of the log likelihood, in coordinates in which the prior is
+N(0, I). The acceptance of a proposal depends on this length. At draws of the prior (mean of {NUM_PRIOR_DRAWS}, with its standard
+error) it falls about as one over the root of the width. Near the posterior it is smaller. Wider networks make
+the acceptance larger only after the first number is as small as the second.
+
+In the third table each row is one chain. A transition of HMC has {LEAPFROG_STEPS} leapfrog steps. Warm-up tunes the steps, with
+the same number of evaluations of the density for each kernel. Outputs are those at 100 held-out inputs. If R-hat squared
+is far above one, the chain is too short, and its ESS is not reliable."""
 
 
 def main(arguments=None):

@@ -7,19 +7,36 @@ from benchmarks.lib.common import keep, markdown
 __all__ = ["report"]
 
 
+TEXT = """\
+A calibration multiplies the predicted standard deviation of a row (stddev) by a scale that depends on the
+row, or replaces it. The table compares such scales, which are computed from the training rows. The shift of a
+training row is the change of the prediction if the network is made exact at this row.
+
+- POPS is the root mean square of the shifts of all training rows (arXiv:2402.01810), or of those with a
+  leverage above the median. It replaces the stddev, as sandwich does. POPS x stddev is the product of both.
+- Sandwich is the root of the sum of squared shifts, each times the squared leverage of its row.
+- Misfit is the root of a weighted mean of the squared scores of training rows, and multiplies the stddev. The
+  weight of a row is its squared shift divided by its squared residual ("POPS's weights"), times its leverage
+  (this is `calibrate(scale="misfit")`).
+
+Features are derivatives of networks by the weights of the readout or by all weights: of one network for each
+chain, or of 16 networks.
+
+The rank correlation is Spearman's, between absolute errors and error bars of held-out rows. "loo" is
+calibrated by the rows of the fit, each left out, and "split" by held-out rows (ten partitions). Coverage is
+the share of held-out rows within 1 and 2 sigma (.683 and .954 are right). The thirds are the rows with short,
+medium and long error bars, at 1 sigma. Density is the mean log predictive density per row of transformed
+targets."""
+
+
 def report(rows, folder):
     """Prints and keeps the table of all rows."""
     lines = [line for row in rows for line in _lines(row)]
-    header = ["table, seed", "scale; features", "rank correlation", "loo: 1, 2 sigma", "by thirds",
-              "density", "split: 1, 2 sigma", "by thirds", "density"]  # fmt: skip
-    text = f"# Scales of calibrated bars\n\n{_means(rows)}\n\n{markdown(header, lines)}\n\n"
-    text += (
-        "Rank correlation of absolute errors and bars on held-out rows (Spearman). Coverage of one and "
-        "two sigma (.683, .954 are right), that of one by thirds of the bars, and mean log density of "
-        "transformed targets, calibrated by the rows of the fit (loo) and by held-out rows (split, ten "
-        'partitions). `misfit` is `calibrate(scale="misfit")`. Of the readout alone, or of all '
-        f"weights. Rows were measured at {', '.join(sorted({row['commit'] for row in rows}))}."
-    )
+    header = ["data set, seed", "scale; features", "rank correlation", "loo: coverage of 1, 2 sigma",
+              "loo: coverage of thirds", "loo: density", "split: coverage of 1, 2 sigma",
+              "split: coverage of thirds", "split: density"]  # fmt: skip
+    text = f"# Scales of calibrated error bars\n\n{TEXT}\n\n{_means(rows)}\n\n{markdown(header, lines)}\n\n"
+    text += f"Rows were measured at {', '.join(sorted({row['commit'] for row in rows}))}."
     keep("pops.md", text, folder)
 
 
@@ -45,10 +62,11 @@ def _means(rows):
         gained = sum(one["rank"] - base["rank"] >= 0.1 for one, base in found)
         lines.append([name, f"{rank:.3f}", f"{gained} of {len(found)}",
                       *(f"{value:+.3f}" for value in more), *(f"{value:.3f}" for value in off)])  # fmt: skip
-    header = ["scale; features", "rank correlation", "up by .1 or more", "density, loo", "density, split",
-              "thirds off by, loo", "split"]  # fmt: skip
-    return "Means over the tables; densities over those with `stddev`.\n\n" + markdown(
-        header, lines
+    header = ["scale; features", "rank correlation", "data sets where it rises by .1 or more", "loo: density",
+              "split: density", "loo: error of thirds", "split: error of thirds"]  # fmt: skip
+    return (
+        "The first table has means over the data sets. Densities are differences from `stddev`. The error of thirds is "
+        "the mean distance of their coverage from .6827.\n\n" + markdown(header, lines)
     )
 
 

@@ -48,16 +48,16 @@ def _predictions(rows, limits):
     ]
     where = f" on {gpu}" if (gpu := gpu_name()) else ""
     header = (
-        "network", "points", "NumPy, ms", "NumPy, transformed space, ms",
+        "network", "points", "NumPy, ms", "NumPy, transformed targets, ms",
         f"TensorFlow{where}, ms", f"XLA{where}, ms", "NumPy / XLA", "bound, ms", "NumPy / bound",
     )  # fmt: skip
     return (
-        "Mean and standard deviation, medians of runs in turns. TensorFlow (the backend, with all "
-        "that a prediction returns) and XLA (these two alone) compute them in transformed space, so "
-        "that column 4 is the one to compare. The bound is the larger of two: reading "
-        f"all weights once at {limits['bytes'] / 1e9:.1f} GB/s (one thread, measured), and the "
-        f"multiplications at {limits['products'] / 1e9:.0f} G/s (a large product on all cores) "
-        f"plus tanh at {limits['tanh'] / 1e9:.1f} G/s per core on {num_cores()} cores.\n\n"
+        "A prediction is the mean and standard deviation of all networks at some points. Times are medians of runs "
+        "in turns. TensorFlow computes all that a prediction returns, and XLA only these two, both for transformed "
+        "targets. Compare them with the fourth column, NumPy for transformed targets; the ratios are those of this column. The bound "
+        f"is the larger of two times: that to read all weights once at {limits['bytes'] / 1e9:.1f} GB/s (one thread, "
+        f"measured), and that of the multiplications at {limits['products'] / 1e9:.0f} G/s (a large product on all "
+        f"cores) and of tanh at {limits['tanh'] / 1e9:.1f} G/s per core on {num_cores()} cores.\n\n"
         + markdown(header, table)
     )
 
@@ -82,8 +82,11 @@ def _loads(rows):
         )
         for row in rows
     ]
-    header = ("network", "MB", "tfbnn.load, ms", "h5py alone, ms", "ratio")
-    return "Loading, against h5py reading every dataset.\n\n" + markdown(header, table)
+    header = ("network", "size of the file, MB", "tfbnn.load, ms", "h5py alone, ms", "ratio")
+    return (
+        "Loading a model is compared with reading all datasets of the file by h5py alone.\n\n"
+        + markdown(header, table)
+    )
 
 
 def _colds(rows):
@@ -97,10 +100,12 @@ def _colds(rows):
         )
         for row in rows
     ]
-    header = ("network", "process, s", "empty interpreter, s", "import numpy, h5py, s", "more, s")
-    return "Whole processes: import tfbnn, load the file, predict one point.\n\n" + markdown(
-        header, table
-    )
+    header = (
+        "network", "whole process, s", "empty interpreter, s", "import of numpy and h5py, s",
+        "whole process minus empty interpreter, s",
+    )  # fmt: skip
+    text = "A whole process imports tfbnn, loads the file and predicts one point. Other processes do less."
+    return f"{text}\n\n{markdown(header, table)}"
 
 
 def _histogram(rows, path):

@@ -116,10 +116,11 @@ def error_table(rows):
         "activation",
         "slope, all steps",
         "slope, steps that cross a kink",
-        f"share that crosses at eps = {smallest:g}, {largest:g}",
+        f"steps that cross a kink at eps = {smallest:g}, {largest:g}",
     ]
     return (
         "## Error of the energy in one leapfrog step\n\n"
-        "Slope of log mean |error| against log eps up to 3e-5, float64, from draws of the posterior "
-        "with fresh momenta, the same at all eps.\n\n" + markdown(header, lines)
+        "The table has slopes of the logarithm of the mean |error| against that of eps up to 3e-5, in float64. Steps "
+        "start at draws of the posterior with new momenta, the same for all eps.\n\n"
+        + markdown(header, lines)
     )

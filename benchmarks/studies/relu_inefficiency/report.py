@@ -12,42 +12,49 @@ __all__ = ["efficiency_curve", "mean_acceptance", "report", "standard_error", "s
 STUCK = 0.01
 
 SETUP = """\
-1-50-1 unless the table says otherwise, N(0, 1) prior on every weight, 100 rows, x uniform on
-(0, 4), y ~ N(cos 2x, 0.1^2), Gaussian likelihood with scale 0.1, HMC with identity mass, fixed step
-size eps and number of leapfrog steps L, no jitter; five chains, 100 transitions of burn-in, 2000
-draws, float32. The rows are those of one data set, seed 0, unless five data sets are named. Chains
-start from s N(0, 1), from draws of the prior, or from ADAM (500 full-batch steps). Published: Dinh, Ho
-and Nguyen 2024, arXiv:2410.22065, table 2 and section 4.1; s.e. there is over five runs, and where
-chains started is not said. Means are over all chains, whether they left their start or not. The figure has
-the slope 0.2 of leaky ReLU alone. Rows of leaky_relu_0.01 were made on an AMD EPYC at abfbe1b, all others on an
-Intel Xeon at 6f5451d or before."""
+The networks are 1-50-1 unless the table says otherwise, with the prior N(0, 1) for every weight. There are
+100 rows, with x uniform on (0, 4) and y ~ N(cos 2x, 0.1^2), and the likelihood is Gaussian with scale 0.1.
+HMC has an identity mass matrix, a fixed step size eps and a fixed number of leapfrog steps L, without jitter.
+Five chains make 100 transitions of burn-in and 2000 draws in float32. There is one data set, seed 0, unless
+the text says five. Chains start from s N(0, 1), from draws of the prior, or from ADAM (500 full-batch steps).
+The activation leaky_relu has the slope 0.2, leaky_relu_0.01 the slope 0.01.
+
+Acceptances are means over all chains, with their standard error. "1 stuck" means that one chain did not leave
+its start; stuck chains are part of the mean. Published numbers are those of Dinh, Ho and Nguyen 2024,
+arXiv:2410.22065, table 2 and section 4.1. Their standard errors are over five runs. The paper does not say
+where chains start. The figure has only the slope 0.2 of leaky ReLU. Rows of leaky_relu_0.01 were made on an
+AMD EPYC at abfbe1b, all others on an Intel Xeon at 6f5451d or before."""
 
 FINDINGS = """\
-## What is seen
+## Results
 
-Sigmoid: acceptance agrees with the published one within 0.013 at every step size, wherever chains start, and
-the optimum of the efficiency curve lies at eps = 0.003 with an acceptance of 0.75 to 0.78 (0.755 published).
+Sigmoid: the acceptance agrees with the published one within 0.013 at every step size and for all starts. The
+most efficient step size is 0.003, with an acceptance of 0.75 to 0.78 (published: 0.755).
 
-ReLU and leaky ReLU: where chains start decides. From the prior the energy is thousands of times that of the
-posterior, and from eps = 0.0015 on no chain moves; which ones do at 0.001 is a matter of luck. From s N(0, 1)
-with s of 0.1 to 0.5 they move, and acceptance is the published one within 0.060 with ReLU (the mean of
-twenty-five chains where there are so many), but at 0.0015 with L = 200: 0.28 +- 0.01 for 0.16 +- 0.07, 1.6
-standard errors of the difference; at 0.001 with L = 1000 it is 2.6 (0.47 +- 0.02 for 0.53 +- 0.01). Which leaky
-ReLU is meant the paper does not say. The slope 0.01 of PyTorch and JAX agrees up to 0.001 and accepts more than the
-paper from 0.0015 on: 0.09 +- 0.03 for 0.00 at 0.002 with L = 200. TensorFlow's 0.2 agrees from 0.0015 on and
-accepts less at 0.001: with L = 200 0.52 +- 0.04 for 0.65, where three chains of twenty-five never left their start
-(0.59 without them), and by 0.03 to 0.07 with longer ones. Neither is the paper's everywhere. Acceptance falls with
-width and depth until chains stand still again.
+ReLU, acceptance: the starts decide. At draws of the prior the energy is thousands of times that of the
+posterior. From there no chain moves from eps = 0.0015 on, and only some chains move at 0.001. Chains from s
+N(0, 1) with s from 0.1 to 0.5 move. With ReLU, their acceptance is within 0.060 of the published one, with
+one exception: at eps = 0.0015 and L = 200 it is 0.28 +- 0.01 (25 chains), published as 0.16 +- 0.07, a
+difference of 1.6 standard errors. At eps = 0.001 and L = 1000 the difference is 2.6 standard errors (0.47 +-
+0.02 and 0.53 +- 0.01).
 
-Efficiency, chains that stand still counted: the most efficient of the step sizes is 0.001 with a kink from
-0.5 N(0, 1), with an acceptance of 0.74 (ReLU; 0.65 published), 0.71 and 0.75 (leaky ReLU of slope 0.2 and 0.01;
-0.72), and 0.00075 from the prior and from the end of ADAM. The curve is flat there: 1000 eps * acceptance of ReLU is 0.74 at 0.001 and
-0.73 at 0.0011, where it accepts 0.67. Sigmoid is more than three times as efficient; the paper says more than four
-times.
+Leaky ReLU, acceptance: the paper does not say which slope it has. The slope 0.01 of PyTorch and JAX agrees up
+to eps = 0.001, and accepts more from 0.0015 on: 0.09 +- 0.03 instead of 0.00 at 0.002 with L = 200. The slope
+0.2 of TensorFlow agrees from 0.0015 on, and accepts less at 0.001. With L = 200 the acceptance is 0.52 +-
+0.04 instead of 0.65, or 0.59 without the three of 25 chains that are stuck. With longer trajectories it is
+smaller by 0.03 to 0.07. Neither slope agrees everywhere.
 
-One step: the error is of third order with the sigmoid. With a kink it is of first order in the
-steps that cross one. Their share grows with eps too, hence the second order of the mean over all
-steps, until the third-order error of the smooth pieces takes over above 1e-4."""
+Width and depth: acceptance falls with both until chains are stuck.
+
+Efficiency (stuck chains are counted): from 0.5 N(0, 1) the most efficient step size of networks with kinks is
+0.001. Its acceptance is 0.74 with ReLU (published: 0.65), and 0.71 and 0.75 with leaky ReLU of slope 0.2 and
+0.01 (published: 0.72). From the prior and from ADAM the most efficient step size is 0.00075. The maximum is
+flat: for ReLU, 1000 eps * acceptance is 0.74 at 0.001 and 0.73 at 0.0011, where the acceptance is 0.67.
+Sigmoid is more than three times as efficient as ReLU; the paper says more than four times.
+
+One step: the energy error is of third order with sigmoid, and of first order in steps that cross a kink. The
+share of these steps grows with eps, too, so the mean over all steps is of second order. Above 1e-4 the
+third-order error of the smooth pieces dominates."""
 
 
 def report(found):
@@ -73,8 +80,8 @@ def scale(rows):
     published = ACCEPTANCE["relu"][200][STEP_SIZES.index(0.001)]
     return (
         "## The scale of the starts\n\n"
-        f"ReLU, L = {rows[0]['num_leapfrog_steps']}, eps = 0.001, where the paper has {published:g}. The "
-        "scale that comes closest is that of the tables that follow.\n\n"
+        f"This table is for ReLU, L = {rows[0]['num_leapfrog_steps']} and eps = 0.001, where the paper has {published:g}. "
+        "The next tables have the scale whose acceptance is closest.\n\n"
         + markdown(["start", "acceptance"], lines)
     )
 
@@ -99,8 +106,8 @@ def more_chains(rows):
         cell = f"{published:.3f} +- {error:.3f} / {with_error(together)}"
         lines.append([activation, length, f"{step:g}", cell, count])
     return (
-        "## Where five chains left a standard error above 0.04\n\nPublished / measured with all "
-        "chains, those of the table above among them.\n\n"
+        "## More chains where the standard error is above 0.04\n\nAcceptances are published / "
+        "measured, with all chains, including those of the table above.\n\n"
         + markdown(["activation", "L", "eps", "acceptance", "chains"], lines)
     )
 
@@ -186,16 +193,17 @@ def efficiency(rows):
         "activation",
         "start",
         f"acceptance at eps = {', '.join(f'{1e3 * s:g}' for s in all_steps)} / 1000",
-        "stuck",
-        "best eps",
-        "acceptance there (range over data sets)",
-        "published",
-        "1000 eps * acceptance there",
+        "stuck chains",
+        "most efficient eps",
+        "its acceptance (range over data sets)",
+        "published acceptance",
+        "its 1000 eps * acceptance",
     ]
     return (
         "## Efficiency at the travel time eps L = 0.1\n\n"
-        "Means on five data sets with five chains each; stuck: those that did not leave their start, at "
-        "all step sizes together.\n\n" + markdown(header, lines)
+        "The efficiency is eps times the acceptance. Means are over five data sets with five chains each. Stuck chains "
+        "are counted over all step sizes. The published number is the acceptance at the most efficient step size.\n\n"
+        + markdown(header, lines)
     )
 
 
@@ -216,7 +224,7 @@ def architecture(rows):
         lines.append([layers, group[0]["parameters"], *(cells.get(a, "") for a in activations)])
     length, step = rows[0]["num_leapfrog_steps"], rows[0]["step_size"]
     return f"## Width and depth, L = {length}, eps = {step:g}\n\n" + markdown(
-        ["network", "P", *activations], lines
+        ["network", "parameters", *activations], lines
     )
 
 

@@ -21,12 +21,13 @@ DRAWN_DIMENSION = "1024"
 COLOURS = dict(zip(("slopes 1 and 1", "slopes 1/2 and 2", "normal"), (ORANGE, GREEN, BLUE)))
 
 SETUP = """\
-Leapfrog HMC with the travel time T = {time:g} on d independent components with potential U: affine
-with one kink at 0, where the slope changes from -a to b, or q^2 / 2 ("normal"). Starts are exact
-draws, with {components:,} components for each step size T / L, which for d components are {components:,} / d
-trajectories. Each number is the mean over eight parts of these, with its standard error. Published:
-Dinh, Ho and Nguyen 2024, arXiv:2410.22065, proposition 3.5 with figures 4 and 5, from the limit of
-many dimensions; for the normal density what they cite (Beskos et al. 2013, Betancourt et al. 2014)."""
+Leapfrog HMC with the travel time T = {time:g} samples d independent components. Each has the same potential
+U: linear on both sides of a kink at 0, where the slope changes from -a to b ("slopes a and b"), or q^2 / 2
+("normal"). Trajectories start at exact draws. For each step size eps = T / L there are {components:,}
+components, and thus {components:,} / d trajectories. Each number is the mean over eight parts of these, with
+its standard error. Published numbers are those of Dinh, Ho and Nguyen 2024, arXiv:2410.22065, proposition 3.5
+and figures 4 and 5, for the limit of many dimensions. For the normal density they are those that the paper
+cites (Beskos et al. 2013, Betancourt et al. 2014)."""
 
 FINDINGS = """\
 ## What is seen
@@ -64,17 +65,18 @@ def optima(rows):
     header = [
         "density",
         "d",
-        "acceptance at the largest eps E[a]",
+        "acceptance where eps E[A] is largest",
         "published",
-        "at the largest eps / E[1 / a]",
+        "acceptance where eps / E[1 / A] is largest",
         "published",
-        "E[a] and its limit differ by at most",
+        "largest difference of E[A] from its limit",
     ]
     return (
         "## The most efficient acceptance\n\n"
-        "a is the probability to accept a proposal, E[a] the acceptance. The limit is 2 Phi(-sqrt(d "
-        "V) / 2), V the mean square energy error of one component. Cells are empty where the "
-        "maximum is at the end of the step sizes tried, or fewer than five of them are near it.\n\n"
+        "The most efficient step size maximises eps E[A] or eps / E[1 / A], where A is the probability that a proposal "
+        "is accepted and E[A] the acceptance. The table has the acceptance at both step sizes. Its limit for many dimensions is "
+        "2 Phi(-sqrt(d V) / 2), where V is the mean square energy error of one component. A cell is empty if the maximum is at "
+        "the end of the step sizes, or if fewer than five step sizes are near it.\n\n"
         + markdown(header, lines)
     )
 
@@ -93,7 +95,7 @@ def scaling(rows):
         "acceptance",
         *(f"eps at d = {d}" for d in rows[0]["acceptance"]),
         "exponent of d",
-        "published",
+        "published exponent",
     ]
     return "## Step sizes of a given acceptance\n\n" + markdown(header, lines)
 
@@ -113,10 +115,9 @@ def variances(rows, travel_time):
         lines.append([name, f"{scaled[-1]:.3f}", f"{scaled[0]:.4f}", f"{expected:.4f}"])
     largest, smallest = (f"eps = {group[index]['step_size']:.3g}" for index in (-1, 0))
     return (
-        "## Mean square energy error of one component, over eps^2\n\n"
-        "By theorem 3.3: T sqrt(2 / pi) a b (a + b) / 6, each crossing of the kink at an "
-        "independent uniform time within its step.\n\n"
-        + markdown(["density", largest, smallest, "theorem 3.3"], lines)
+        "## Mean square energy error of one component, divided by eps^2\n\n"
+        "Theorem 3.3 gives T sqrt(2 / pi) a b (a + b) / 6, if each crossing of the kink has an independent uniform time "
+        "within its step.\n\n" + markdown(["density", largest, smallest, "theorem 3.3"], lines)
     )
 
 

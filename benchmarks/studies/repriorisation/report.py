@@ -26,35 +26,40 @@ PUBLISHED = {
 }
 
 LEGEND = f"""\
-GELU, ntk, N(0, 1) priors, Gaussian noise of standard deviation 0.1 on standardised targets. One
-chain of HMC per row, {LEAPFROG_STEPS} leapfrog steps, no preconditioner, step size tuned by dual
-averaging to the acceptance 0.8 for each method (short runs end above it); all methods start at the
-same point, a draw of the prior with its readout drawn given the data, after a warm-up of the
-repriorised chain. ESS: Geyer's initial monotone sequence, of 100 random projections of theta and of
-the outputs at 100 test inputs, minimum, mean and maximum, per 1000 leapfrog steps; a step is a
-gradient. Where a chain makes fewer than ten effective draws of a quantity, ten are put in their
-place and "<" says that the number is an upper bound; "> standard" are then lower bounds of the
-ratio. R-hat squared: split, of the outputs, median and 95 %. The paper has 3 million steps of
-unadjusted Langevin per point, tuned to an acceptance above 98 %; these chains have the processor
-seconds of sampling that the table says, one thread each. Standard chains run longer, because their
-bound is ten over the number of steps.
+"kin8nm, 3 x 16, N = 256" means three hidden layers of 16 units and 256 rows of kin8nm. Networks have GELU,
+the ntk parameterisation, N(0, 1) priors, and Gaussian noise of standard deviation 0.1 on standardised
+targets. Standard chains sample the weights. Repriorised chains sample coordinates in which the posterior of a
+wide network looks like its prior. Collapsed chains do not sample the readout, which is drawn exactly.
 
-What the collapsed chain gains over the repriorised one in the outputs is what the readout, which it
-draws anew, contributes to their spread. On yacht that is a good part of it; on kin8nm the earlier
-layers decide most of it, and the two differ little."""
+Each row is one chain of HMC with {LEAPFROG_STEPS} leapfrog steps and no preconditioner. Dual averaging tunes
+the step size for each method to the acceptance 0.8; in short runs the acceptance is higher. All methods start
+at the same point: a draw of the prior with its readout drawn given the data, after a warm-up of the
+repriorised chain. Steps are leapfrog steps, which cost one gradient each. ESS is that of Geyer's initial
+monotone sequence, per 1000 leapfrog steps. Its minimum, mean and maximum are over 100 random projections of
+theta (all weights), and over the outputs at 100 test inputs. An ESS below ten is replaced by ten and marked
+"<". Ratios to such an ESS are lower bounds (">"), and are marked "about" if the numerator is below ten, too.
+R-hat squared is the split R-hat of the outputs: median and 95 % quantile. The paper has 3 million steps of
+unadjusted Langevin per chain, tuned to an acceptance above 98 %. Here the length of a chain is given by its
+processor time, with one thread. Standard chains run longer, because their bound is ten divided by the number
+of steps.
+
+A collapsed chain draws the readout exactly. Its ESS of the outputs exceeds that of a repriorised chain by as
+much as the readout contributes to their spread: a good part on yacht, and little on kin8nm, where the earlier
+layers decide most of it."""
 
 SPEED_LEGEND = """\
-Milliseconds per leapfrog step in blocks in which the methods take turns, medians and quickest;
-overhead is the median of the ratios. The bound is the arithmetic of one gradient (6 N P operations,
-and for the Gram matrix, its Cholesky factor, the inverse and its product with the features
-2 n^2 m + n^3 / 3 + 2 n^3 in float64 and 2 n^2 m in float32, n the smaller and m the larger of
-features and rows) at the rates of products of 1024 x 1024 matrices, measured in the same turns.
-ESS per second: the ESS per step above over these milliseconds."""
+Times are milliseconds per leapfrog step, in blocks in which the methods take turns: the median and, in
+brackets, the shortest. The overhead is the median ratio to the time of standard chains. The bound is the
+arithmetic of one gradient at the rates of products of 1024 x 1024 matrices, measured in the same turns. It
+counts 6 N P operations and, for the Gram matrix, its Cholesky factor, the inverse and its product with the
+features, 2 n^2 m + n^3 / 3 + 2 n^3 in float64 and 2 n^2 m in float32, where N is the number of rows, P that
+of parameters, and n the smaller and m the larger of the numbers of features and rows. ESS per second is the
+ESS per step of the tables above divided by the time of a step, for the three methods."""
 
 ROWS = """\
-Rows standard and repriorised of 3 x 1024 were made at 95dad19, on a machine that other work shared: their
-seconds are no measure. All others were made with tfbnn 0.1.0 at d839262 or before, before rows were summed in
-blocks."""
+The rows standard and repriorised of 3 x 1024 were measured at 95dad19, while other programs used the machine;
+their seconds mean little. All others were measured with tfbnn 0.1.0 at d839262 or before, before rows were
+summed in blocks."""
 
 
 def report(rows, plan):
@@ -63,7 +68,7 @@ def report(rows, plan):
     for name, cases in plan.items():
         found = chains_table(rows, cases)
         if found:
-            parts.append(f"## {TITLES[name]}: effective draws per 1000 leapfrog steps\n\n{found}")
+            parts.append(f"## {TITLES[name]}: ESS per 1000 leapfrog steps\n\n{found}")
     parts.append(LEGEND)
     cases = dict.fromkeys(itertools.chain(*plan.values()))
     timed = [case for case in cases if f"{case.key}, speed" in rows]
@@ -119,12 +124,12 @@ def chains_table(rows, cases):
         "step size",
         "acceptance",
         "steps, processor seconds",
-        "theta: min, mean, max",
-        "outputs: min, mean, max",
-        "R-hat squared",
-        "theta: over standard, min, mean",
-        "outputs: over standard, min, mean",
-        "outputs: over repriorised",
+        "ESS of theta: min, mean, max",
+        "ESS of outputs: min, mean, max",
+        "R-hat squared: median, 95 %",
+        "ESS of theta / standard: min, mean",
+        "ESS of outputs / standard: min, mean",
+        "ESS of outputs / repriorised: min, mean",
     ]
     return markdown(header, lines) if lines else ""
 
@@ -168,12 +173,12 @@ def speed_table(rows, cases):
     header = [
         "network",
         *(f"{method}, ms" for method in METHODS),
-        "overhead of the two",
+        "overhead: repriorised, collapsed",
         "bound: standard, repriorised, ms",
-        "repriorised over its bound",
-        "Gflop/s: float32, float64",
-        "outputs, min ESS / s",
-        "outputs, mean ESS / s",
+        "repriorised / its bound",
+        "rates, GFLOP/s: float32, float64",
+        "ESS of outputs per second: min",
+        "ESS of outputs per second: mean",
     ]
     return markdown(header, lines)
 
@@ -208,8 +213,9 @@ def splits_part(rows):
     return (
         f"## Yacht, {len(rows)} of 20 splits, 6-50-1\n\n"
         + markdown(["method", "RMSE", "log predictive density"], lines)
-        + "\n\nTanh, ntk, prior scales 1.5 (weights) and 1, learned noise scale, two chains of collapsed "
-        f"HMC after ADAM, 300 transitions of warm-up and 200 draws; {seconds:.0f} s a split with "
-        f"everything, {effective:.0f} effective draws of the predictions (medians). Mean +- standard "
-        "error over the splits. The priors were the best of four on the first two splits."
+        + "\n\nScores are means over the splits, with their standard error; those without an error are published. "
+        "Collapsed HMC has tanh, the ntk parameterisation, prior scales 1.5 (weights) and 1 (biases), and a learned noise "
+        "scale. Two chains start from ADAM, with 300 transitions of warm-up and 200 draws. A split takes "
+        f"{seconds:.0f} s with everything, and the ESS of the predictions is {effective:.0f} (medians). The priors were the "
+        "best of four on the first two splits."
     )

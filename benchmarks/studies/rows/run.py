@@ -43,19 +43,19 @@ def main(arguments=None):
         study_times, study_memory = measure(*study, turns)
         times += study_times
         memory += study_memory
-    header = ["network", "chains", "rows", "ms per gradient", "times the rows", "times the cost"]
-    grown = ["network", "rows", "rows, MB", "given, MB", "growth, MB", "slope", "peak, MB", "slope"]
+    header = ["network", "chains", "rows", "ms per gradient", "relative rows", "relative time"]
+    grown = ["network", "rows", "size of the rows, MB", "arrays of the user, MB", "growth, MB", "growth per size", "largest growth, MB", "the same per size"]  # fmt: skip
     keep(
         "rows.md",
-        "# Cost and memory against the number of rows\n\n"
-        f"Medians of {turns} runs in turns, and of their ratios to the row with 1 in the fifth "
-        "column. All gradients of all chains counted.\n\n"
+        "# Time and memory against the number of rows\n\n"
+        f"Times are divided by the gradients of all chains, and are medians of {turns} runs in turns. Relative rows and "
+        "times are those divided by the values of the line with 1.\n\n"
         f"{markdown(header, times)}\n\n"
-        "Growth of resident memory while chain groups are built and make gradients, and its peak meanwhile: "
-        "the memory of chain groups, without what a fit has besides, as pretraining and kept draws; "
-        "rows are their own size in float32, given are the user's float64 arrays, which are not "
-        "counted. A slope is how much more memory grew than with the fewest rows, over how much "
-        "larger the rows are; compilers come and go by some MB, so that of a few rows says nothing.\n\n"
+        "The second table has the growth of resident memory while chain groups are built and compute gradients, and the "
+        "largest growth meanwhile. It contains the memory of the chain groups, but not that of pretraining and kept draws. "
+        "Rows have their size in float32. The float64 arrays of the user are not counted. The growth per size is the growth minus "
+        "that with the fewest rows, divided by the same difference of the rows. Compilers take and release some MB, so the "
+        "number is given only for many rows.\n\n"
         f"{markdown(grown, memory)}",
         folder,
     )

@@ -61,32 +61,32 @@ SCRIPTS = ("cases", "seen", "side")
 LISTED = 8
 
 INTRODUCTION = """\
-# The same bits from two checkouts
+# Equal bits from two checkouts
 
-Tiny fits with the package of {old} (old) and of {new} (new), each in a process of its own, one after
-the other on one machine. Compared by dtype, shape and bytes are
+Small fits are made by the package at {old} (old) and at {new} (new), each in a process of its own, one after
+the other on one machine. These are compared by dtype, shape and bytes:
 
-- the fit: draws, chain weights, statistics of the sampler, predictions, scores, densities, diagnosis;
-  the numbers of the run and its report; the categories and numbers of warnings; the arrays and the
-  JSON of its model file; and what else the column names;
-- its files: the predictions and so on of the model file and the run folder that were loaded, and of
-  a run that was stopped and resumed, which must have the bits of the one that was not stopped;
-- old files: model files and run folders of the old side loaded by the new one, and runs that the
-  old side began resumed by the new one, against what the old side makes of them itself.
+- the fit: draws, chain weights, statistics of the sampler, predictions, scores, densities, diagnosis; the
+  numbers of the run and its report; the categories and numbers of warnings; the arrays and the JSON of its
+  model file; and what else the column names;
+- its files: predictions and the rest, from the model file and the run folder after loading, and from a run
+  that was stopped and resumed, which must have the bits of the run that was not stopped;
+- old files: model files and run folders of the old side, loaded by the new side, and runs that the old side
+  began and the new side resumed, compared with the results of the old side itself.
 
-Not compared are
+These are not compared:
 
 - words: sentences in reports, warnings and JSON, {words};
-- advice, which is a sentence after "Next:" with its numbers and names of folders;
-- times, dates, and the chance name of a run;
-- where draws in run folders are cut into segments, which goes by the clock: all segments of a chain
+- advice: a sentence after "Next:", with its numbers and names of folders;
+- times, dates, and the random name of a run;
+- the division of draws in run folders into segments, which depends on the clock: all segments of a chain
   group are compared as one;
-- checkpoints in folders of finished runs, which hold chains on their way. Draws do not depend on when
-  they are taken, and the resumed runs have read checkpoints of both sides;
+- checkpoints in folders of finished runs, which contain the states of chains at some time. Draws do not depend
+  on when they are written, and the resumed runs have read checkpoints of both sides;
 - {entries};
 - {kernels}.
 
-Numbers count arrays and entries of JSON; the draws have the first digits of their SHA-256.
+Cells have the number of arrays and entries of JSON that are compared. The column draws has the first digits of their SHA-256.
 """
 
 
@@ -245,16 +245,16 @@ def text_difference(old, new):
 
 def report(names, kernels, compared, with_words=True):
     """The page that is kept, of pairs (old, new) of revisions and kernels, and of dict case -> Compared."""
-    words = "of which the numbers and the verdict are compared"
+    words = "except for their numbers and the verdict"
     if not with_words:
-        words = "but for the verdict; their numbers are not compared, entries of JSON are"
+        words = "except for the verdict; numbers in sentences are not compared, entries of JSON are"
     lines, listed = [], []
     for name, (found, of_old, differences, *_) in compared.items():
         kinds = Counter(re.split("/| entry ", key)[0] for key in found)
         files = sum(kinds.pop(kind, 0) for kind in OF_FILES)
         fit = ", ".join([str(kinds.total()), *(kind for kind in kinds if kind not in USUAL)])
         draws = digest([found["draws"].tobytes()])[:12] if "draws" in found else "none"
-        equal = f"**NO**, {len(differences)}" if differences else "yes"
+        equal = f"**NO**, {len(differences)} differences" if differences else "yes"
         lines.append([name, fit, files, len(of_old), draws, equal])
         listed += [f"- {name}: {text}" for text in differences[:LISTED]]
         if len(differences) > LISTED:

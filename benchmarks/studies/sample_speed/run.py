@@ -19,6 +19,11 @@ import tensorflow_probability as tfp
 import tfbnn
 from benchmarks.lib.common import add_common_options, in_turns, keep, markdown, output_folder
 
+INTRODUCTION = """\
+A standard normal density in 50 dimensions is sampled by 4 or 16 chains in float32, without warm-up and after
+compilation. The table has the transitions per second of each chain. tfbnn is `tfbnn.sample` and TFP is
+`tfp.mcmc.sample_chain`. Both use XLA, take turns, and keep every position. tfbnn also keeps six statistics of
+each transition, TFP the acceptance. Cells are medians."""
 DIMENSIONS = 50
 KERNELS = {
     "HMC, 16 steps": (
@@ -51,8 +56,8 @@ def main(arguments=None):
     for name, (ours, theirs, count) in KERNELS.items():
         for num_chains in (4, 16):
             rows.append(row_of(name, ours, theirs, int(share * count), num_chains, repeats))
-    header = ["kernel", "chains", "transitions", "tfbnn, 1/s", "TFP, 1/s", "ratio"]
-    parts = ["# Transitions per second", __doc__.split("\n\n")[2].strip(), markdown(header, rows)]
+    header = ["kernel", "chains", "transitions", "tfbnn, 1/s", "TFP, 1/s", "tfbnn / TFP"]
+    parts = ["# Transitions per second", INTRODUCTION, markdown(header, rows)]
     keep("sample_speed.md", "\n\n".join(parts), output_folder(options))
 
 

@@ -5,7 +5,7 @@ from benchmarks.lib.common import keep, markdown
 __all__ = ["report"]
 
 TITLES = {
-    "made": "Two processes at leading order, of the package's own",
+    "made": "Two processes at leading order, which the package computes",
     "real": "One process at next-to-leading order",
 }
 
@@ -21,19 +21,19 @@ def part(name, row):
     return "\n\n".join(
         [
             f"## {TITLES[name]}",
-            f"`tfbnn slha table`, all fits and `tfbnn slha make` took {row['make']:.0f} s, each fit with "
-            f"{'`' + row['fit'] + '`' if row['fit'] else 'nothing else than data and target'}. Inputs are those of "
-            "`datasets.cross_sections.symmetries`; scores are of the medians and the "
-            "distributions that the folder predicts.",
+            f"`tfbnn slha table`, all fits and `tfbnn slha make` took {row['make']:.0f} s. The fits have "
+            f"{'`' + row['fit'] + '`' if row['fit'] else 'no options other than data and target'}, and the inputs of "
+            "`datasets.cross_sections.symmetries`. Scores are of the predictions of the process folder on new points: "
+            "relative errors (median, mean and 90 % quantile) of the predicted medians, and the share of points "
+            "within 1 and 2 sigma of the predicted distributions.",
             _scores(row["scores"]),
-            f"{row['points']} points, all processes; commands are whole processes, with their "
-            f"start. The load of the machine was {row['machine_load']:.1f}, so that CPU seconds say "
-            "more than seconds. Spectra have the blocks that are needed and no others; long ones take "
-            "longer.",
+            f"The next table has the times for {row['points']} points and all processes. Times of commands include their "
+            f"start. The load average of the machine was {row['machine_load']:.1f}, so compare CPU times rather than "
+            "wall-clock times. Spectra have only the blocks that are needed; whole spectra take longer.",
             _ways(row["ways"], len(row["scores"])),
-            "Ranks that share a folder and a host, with OMP_NUM_THREADS=1, as GAMBIT calls them; "
-            "times are of the CPU. RSS is what a rank takes by itself, PSS less what it shares with others; the first row "
-            "is an interpreter with NumPy and h5py.",
+            "Ranks are processes on one host that read the same folder, with OMP_NUM_THREADS=1, and predict point by "
+            "point, as GAMBIT does. RSS is the memory of a rank. PSS counts memory that n processes share as 1/n. The "
+            "first row is a Python interpreter with NumPy and h5py, without networks.",
             _ranks(row["ranks"]),
         ]
     )
@@ -51,7 +51,7 @@ def _scores(scores):
         for pids, found in scores.items()
     ]
     header = (
-        "process", "test rows", "relative error: median", "mean", "90 % below", "RMSE of log10",
+        "process", "test rows", "relative error: median", "mean", "90 %", "RMSE of log10",
         "within 1, 2 sigma",
     )  # fmt: skip
     return markdown(header, table)
@@ -73,7 +73,10 @@ def _ways(ways, num_processes):
         )
         for what, (seconds, cpu, count) in ways.items()
     ]
-    header = ("way", "points", "s", "CPU s", "CPU ms per point", "CPU ms per cross section")
+    header = (
+        "method", "points", "wall-clock time, s", "CPU time, s", "CPU time per point, ms",
+        "CPU time per cross section, ms",
+    )  # fmt: skip
     return markdown(header, table)
 
 
@@ -88,5 +91,5 @@ def _ranks(ranks):
         )
         for row in ranks
     ]
-    header = ("ranks", "CPU s to load", "CPU ms per point", "RSS, MB", "PSS, MB")
+    header = ("ranks", "CPU time to load, s", "CPU time per point, ms", "RSS, MB", "PSS, MB")
     return markdown(header, table)

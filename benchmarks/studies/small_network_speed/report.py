@@ -18,23 +18,23 @@ def report(speeds, shared, num_chains, missing):
         [name, f"{1e6 * wall:.2f}", f"{1.0 / wall:,.0f}", f"{1.0 / processor:,.0f}"]
         for name, (wall, processor) in speeds.items()
     ]
-    header = ["", "us per iteration", "iterations per second", "per second of processor time"]
+    header = ["program", "wall-clock time per iteration, us", "iterations per second", "iterations per processor second"]  # fmt: skip
     absent = f"\n\nNot installed: {', '.join(missing)}." if missing else ""
     return "\n\n".join(
         [
-            f"# MALA on XOR: 2-2-1, four rows, {num_chains} chains",
+            f"# Speed of MALA on XOR: 2-2-1, four rows, {num_chains} chains",
             markdown(header, lines),
-            "One iteration advances all chains. Best of alternating runs; compilation is not "
-            "counted. `fit_posterior` and its block keep draws and six statistics of every "
-            "transition and hash a random key for it; its density is summed in float64. The others "
-            f"keep draws only, in float32.{absent}",
-            "## When chains had better share a program",
+            "An iteration advances all chains. Times are the best of alternating runs, without compilation. "
+            "`fit_posterior` and its compiled block keep draws and six statistics of every transition, compute a random key "
+            "for it by a hash, and sum the density in float64. The others keep only draws, in "
+            f"float32.{absent}",
+            "## Chains in one program and in several",
             _sharing(shared),
-            "Microseconds of processor time per iteration of all chains in one program, and the "
-            "gain over as many programs with one chain each on one core. Apart, chains occupy a "
-            "core each, so that two cores make up for a gain of 2; and draws do not depend on the "
-            "number of chains. Hence the rule: chains share a program on a CPU if they are eight "
-            "or more and parameters times rows are fewer than 1000.",
+            "Cells have the microseconds of processor time per iteration of all chains in one program. In brackets is the "
+            "gain: the time of as many programs with one chain each on one core, divided by this time. Separate "
+            "programs run on a core each, so two cores make up for a gain of 2, and their draws do not depend on the number of "
+            "chains. Therefore chains share a program on a CPU only if there are eight or more, and parameters times rows "
+            "are fewer than 1000.",
         ]
     )
 

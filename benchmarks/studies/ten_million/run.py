@@ -30,6 +30,11 @@ from benchmarks.studies.prediction.run import (
 )
 from tfbnn.system.threads import num_cores
 
+INTRODUCTION = """\
+1000 networks 5-50-1 predict the mean and standard deviation of each point with `predict(x,
+batch_size=100_000)`. The points are in a memory-mapped file. Other memory is the largest resident memory
+minus that before the call and the results. The last row is `tfbnn predict` with a CSV file, as a whole
+process."""
 LAYERS, BATCH, LEVELS = [5, WIDTH, 1], 100_000, [0.05, 0.16, 0.5, 0.84, 0.95]
 PREDICT = """
 import sys, time
@@ -72,10 +77,10 @@ def main(arguments=None):
     rows.append(
         [f"{lines:,}, command, CSV", f"{seconds:.1f}", f"{1e6 * seconds / lines:.2f}", *"---"]
     )
-    header = ["points", "seconds", "us a point", "array, MB", "memory beside, MB", "results, MB"]
+    header = ["points", "time, s", "time per point, us", "array of points, MB", "other memory, MB", "results, MB"]  # fmt: skip
     parts = [markdown(header, rows), limit_text(), float32_text(model)]
     parts.append(quantiles_text(model, 128 if options.quick else 4096))
-    text = "\n\n".join(["# Ten million points", *parts])
+    text = "\n\n".join(["# Predictions for ten million points", INTRODUCTION, *parts])
     keep("ten_million.md", text, output_folder(options))
 
 
@@ -110,10 +115,9 @@ def limit_text():
     products = networks * (WIDTH * 6 + WIDTH + 1) / able["products"]
     bytes_ = (5 + 2) * 8 / able["bytes"]
     return (
-        f"NumPy's tanh and products, timed alone on arrays in the cache, would take "
-        f"{1e6 * (tanh + products):.1f} us a point on {cores} cores: {1e6 * tanh:.1f} and {1e6 * products:.1f}. Reading inputs and writing results at the bandwidth of one "
-        f"core, {able['bytes'] / 1e9:.1f} GB/s, takes {1e6 * bytes_:.3f}: arithmetic is the limit, as weights stay in "
-        "the cache."
+        f"NumPy's tanh and products alone, on arrays in the cache, take {1e6 * (tanh + products):.1f} us per point on {cores} "
+        f"cores ({1e6 * tanh:.1f} and {1e6 * products:.1f} us). Reading inputs and writing results at the bandwidth of one core, "
+        f"{able['bytes'] / 1e9:.1f} GB/s, takes {1e6 * bytes_:.3f} us. Thus arithmetic is the limit; the weights stay in the cache."
     )
 
 
@@ -125,9 +129,9 @@ def float32_text(model):
         one.predict(x, space="transformed") for one in (model, double)
     )
     return (
-        f"Networks are computed in float32: means of 2000 points are off by at most "
-        f"{np.max(np.abs(mean - exact) / stddev):.1e} standard deviations, and standard deviations by "
-        f"{np.max(np.abs(spread / stddev - 1.0)):.1e} of themselves."
+        "Networks are computed in float32. At 2000 points, compared with float64, means differ by at most "
+        f"{np.max(np.abs(mean - exact) / stddev):.1e} standard deviations, and standard deviations by at most "
+        f"{np.max(np.abs(spread / stddev - 1.0)):.1e} (relative)."
     )
 
 
@@ -148,8 +152,9 @@ def quantiles_text(model, count):
         noise = 1.0 + 0.5 * np.random.default_rng(5).normal(size=(300, 1))
         model.calibrate(rows, model.predict(rows).mean * np.abs(noise))
     return (
-        f"Five quantiles at {count} points take `predict(quantiles=..)`, by weighted points, and "
-        f"`predict_distribution(x).quantile(..)`, exact: {ratios[0]}; calibrated {ratios[1]}."
+        f"Five quantiles at {count} points are computed by `predict(quantiles=...)`, which uses weighted points, and "
+        "exactly by `predict_distribution(x).quantile(...)`. They take "
+        f"{ratios[0]}, and with a calibration {ratios[1]}; ratios are in brackets."
     )
 
 

@@ -8,26 +8,32 @@ from benchmarks.studies.thesis.figures import draw
 __all__ = ["publish"]
 
 COMMON = """\
-Rows are of the PDF uncertainty, which the thesis takes for the cross section, on its log10: 11 746 for training and
-1566 for the test (2203 in the thesis: of the others the mass is lost). One chain with noise of scale 1 and a prior
-N(0, 1000), HMC of 512 leapfrog steps or NUTS, every eleventh transition kept, ADAM in batches of 32 before. R2 is that
-of the mean prediction; published values in brackets, digitised from figures. Coverage and residuals are by the spread
-of predictions alone. R-hat: between halves of the chain, median and 95 % quantile over predictions. Hours are by the
-clock, of one core.
+The target is log10 of the PDF uncertainty, which the thesis takes for the cross section. There are 11 746
+training and 1566 test rows (2203 in the thesis; the mass of the others is lost). ADAM in batches of 32 is
+followed by one chain, with a noise scale of 1 and the prior N(0, 1000). The chain is HMC with 512 leapfrog
+steps or NUTS; every eleventh transition is kept. R2 is the coefficient of determination of the mean
+prediction; "R2" is that of the targets themselves. Published values are in brackets, digitised from figures.
+Coverage is the share of test targets within 1, 2 and 3 standard deviations of the predictions, without noise.
+The spread is the median of these standard deviations. R-hat compares the halves of the chain: median and 95 %
+quantile over predictions. Hours are wall-clock hours on one core. Cells are empty if a number was not
+computed.
+
 """
 LEGENDS = {
     "raw": """\
-Inputs are in GeV, and ADAM starts at N(0, 1), counts the prior in full in every batch, and takes batches in the order
-of the file, as the author's program does (`timing_nuts.py`); acceptance is aimed at .75. Rows have 100 draws (1000 in
-the thesis) but for "draws". NUTS of models 1 to 5 has at most 255 leapfrog steps and 1000 transitions of warm-up (4095
-and 2500 in the thesis). R2 of targets is of the mean of 10^f; the author's study of widths has that of 10^mean.
+Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in every batch, and it takes batches in the order
+of the file, as the author's program does (`timing_nuts.py`). The target acceptance is .75. Runs have 100 draws (1000 in
+the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most 255 leapfrog steps and 1000 transitions of warm-up (4095
+and 2500 in the thesis). R2 of the targets is that of the mean of 10^f; the author's study of widths has that of 10^mean.
 """,
     "standardised": """\
-Not the thesis' setting: inputs are standardised, and ADAM starts from the prior, whose weights saturate most hidden
-units. Steps are some thirty times longer than with inputs in GeV, and weights leave the neighbourhood of ADAM's
-network. Draws: 1000 of HMC in the warm-up sweep, 100 elsewhere. Rows "start" begin where ADAM goes when the prior counts
-in full in every batch. Rows ADAM among the surrogates are one network each, from either loss. A few rows where some
-draws reach far up decide R2 of targets.
+The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
+saturate most hidden units. Step sizes are some thirty times larger than with inputs in GeV, and weights leave
+the neighbourhood of the network that ADAM found. Chains have 1000 draws with HMC in the warm-up table, and
+100 otherwise. Runs in the table "Start" begin at the result of an ADAM whose loss has the full log prior in
+every batch. "ADAM" among the surrogates is one network, with either loss. R2 of the targets depends on a few
+rows, for which some draws are very large. After 32 epochs of pretraining all draws have equal predictions, so
+the spread is 0 and R-hat is not defined.
 """,
 }
 TITLES = {
@@ -103,14 +109,14 @@ def _sweep(rows, published, study, label):
         label,
         "method",
         "draws",
-        "R2 of log10, train",
-        "R2 of log10",
-        "R2",
+        "R2 of log10, training rows",
+        "R2 of log10, test rows",
+        "R2, test rows",
         "R2 of 10^mean",
-        "coverage 1, 2, 3",
-        "rms of weights",
+        "coverage of 1, 2, 3 sigma",
+        "rms of the weights",
     ]
-    header += ["spread", "acceptance", "leapfrog steps", "R-hat", "hours"]
+    header += ["spread of log10", "acceptance", "leapfrog steps", "R-hat: median, 95 %", "hours"]
     lines = []
     for row in found:
         value, kernel = row["value"], row["kernel"]
@@ -141,7 +147,7 @@ def _losses(row):
     if "losses" not in row:
         return None
     half, end = row["losses"]
-    return f"Loss of {row['kernel']}: {half:.1f} around half of its steps, {end:.1f} at their end."
+    return f"The loss of {row['kernel']} is {half:.1f} after about half of its steps, and {end:.1f} at the end."
 
 
 def _bracketed(number, form):
@@ -170,6 +176,6 @@ def _coverage(rows, published):
         for part, shares in row["coverage"].items()
     ]
     return (
-        "## Coverage of model 3\n\nShares of targets within k standard deviations of predictions.\n\n"
-        + markdown(["study", "rows", *(f"k = {k}" for k in range(1, 6))], lines)
+        "## Coverage of model 3\n\nCells have the share of targets within k standard deviations of the predictions. Model 3 has three hidden layers of 50.\n\n"
+        + markdown(["table", "rows", *(f"k = {k}" for k in range(1, 6))], lines)
     )

@@ -59,11 +59,13 @@ def main(arguments=None):
             values = [case[what] for case in of_case]
             same = "the same" if len(set(values)) == 1 else "DIFFERENT"
             lines.append(["-".join(map(str, layers)), num_rows, dtype, what, *values, same])
-    header = ["network", "rows", "dtype", "bits of", *map(title, settings), ""]
+    header = ["network", "rows", "dtype", "result", *map(title, settings), "bits"]
     keep(
         "thread_bits.md",
-        "# Bits and the number of threads\n\nThe first eight digits of SHA-256, one process per "
-        f"column.\n\n{markdown(header, lines)}",
+        "# Equal bits with any number of cores and threads\n\nCells have the first eight digits of the SHA-256 of the "
+        "result: the density or its gradient at one point, or the states of chains after a few transitions. Each column is "
+        "a process that may use this number of cores, and gives this number of threads to an operation. The last column "
+        f"says whether all bits are equal.\n\n{markdown(header, lines)}",
         folder,
     )
 
@@ -71,7 +73,7 @@ def main(arguments=None):
 def title(setting):
     """Of a column."""
     cores, threads = setting
-    return f"{cores} core(s), {threads} thread(s)"
+    return f"{cores} core{'s' if cores > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def measure(cores, threads, quick):

@@ -12,59 +12,67 @@ LOOKS = {"standard": (ORANGE, "--", "o"), "repriorised": (BLUE, "-", "s")}
 DEEPEST = -30.0
 
 SETUP = """\
-4-n-1 or 4-n-n-n-1, ReLU, ntk, N(0, 1) priors, float64, 64 rows of sin(x0) + x1 x2 / 2 with noise of standard
-deviation 0.1, which the likelihood knows. References: Hron et al. 2022 (arXiv:2206.07673). The paper's own
-figures are of CIFAR-10 and have no numbers in the text that we have."""
+Networks are 4-n-1 or 4-n-n-n-1 with ReLU, the ntk parameterisation and N(0, 1) priors, in float64. The 64
+rows are sin(x0) + x1 x2 / 2 with noise of standard deviation 0.1, which the likelihood knows. The reference
+is Hron et al. 2022 (arXiv:2206.07673). The figures of the paper are of CIFAR-10, and our copy of it has no
+numbers."""
 
 LIMIT = """\
 ## Draws of the limit (Theorem 2.1, Fig 3)
 
-Standard normal numbers in repriorised coordinates, mapped to weights: no chain. Their predictions at 100
-test inputs, against regression by the Gaussian process of infinite width (arc-cosine kernel), in units of
-its standard deviations: RMS difference of the means, mean ratio of standard deviations, relative Frobenius
-distance of the covariances, each with the error of {count} draws, of a tenth of them from width 1024 on. KL:
-divergence of the prior from the posterior in these coordinates, estimated by the same draws; it vanishes in the
-limit. Gradient: mean squared length of the gradient of the log posterior there less that of a standard normal
-distribution, which vanishes too (Proposition 3.1). Log evidence: of the network, by
-importance sampling, less the process' own. Effective share: of the draws as importance weights, so that at
-a share near one weighting them makes them draws of the posterior itself, and at one near 1 / {count} KL and
-log evidence are lower bounds alone.
+Direct draws are standard normal numbers in repriorised coordinates, mapped to weights; there is no chain.
+Their predictions at 100 test inputs are compared with regression by the Gaussian process of infinite width
+(arc-cosine kernel), in units of its standard deviations:
+
+- means: root mean square difference of the means;
+- standard deviations: mean ratio of the standard deviations;
+- covariance: relative Frobenius distance of the covariances. All three have the error of {count} draws, and
+  of a tenth of them from width 1024 on;
+- KL: divergence of the prior from the posterior in these coordinates, estimated by the same draws, in nats.
+  It vanishes in the limit;
+- gradient: mean squared length of the gradient of the log posterior, minus that of a standard normal
+  distribution. It also vanishes in the limit (Proposition 3.1);
+- log evidence: that of the network by importance sampling, minus that of the process, in nats;
+- effective share: share of effective draws under importance weights. Near one, weighted draws are draws of
+  the posterior. Near 1 / {count}, KL and log evidence are only lower bounds.
 
 """
 
 CHAINS = """\
 ## Chains of three hidden layers
 
-Four chains by the kernel `Repriorised` (HMC of 8 leapfrog steps), from direct draws, after a
-warm-up of half as many. Their predictions against the process, as above; largest R-hat and median effective
-sample size of the predictions at the test inputs.
+Four chains with the kernel `Repriorised` (HMC with 8 leapfrog steps) start at direct draws. Warm-up has half
+as many transitions as the table says. Their predictions are compared with the process as above. R-hat is the
+largest, and ESS the median, of the predictions at the test inputs.
 
 """
 
 STEPS = """\
 ## Step sizes (appendix D)
 
-HMC of 8 leapfrog steps, identity mass, from 64 posterior draws (direct ones, and some transitions in
-repriorised coordinates from there): the step size at which the mean acceptance of one trajectory is {rate:.0%}.
-The same for standard coordinates, the same prior and rows. The paper has the step of the standard chain as
-(noise^2 / N)^(1/2), whatever the width, and that of the repriorised one without N. The figure has log posteriors (Fig 5) on planes of
-two random directions of length one, the same numbers in both coordinates, around one of the draws; beside
-them the acceptance.
+HMC with 8 leapfrog steps and an identity mass matrix makes one trajectory from each of 64 posterior draws,
+which are direct draws after some transitions in repriorised coordinates. The table has the step size at which
+the mean acceptance is {rate:.0%}, in standard and in repriorised coordinates, with the same prior and rows.
+According to the paper, the step size of a standard chain is (noise^2 / N)^(1/2) for N rows, whatever the
+width, and that of a repriorised chain does not depend on N. The figure has the log posterior (Fig 5) around
+one of the draws, on planes of two random directions of length one, which have the same numbers in both
+coordinates, and the acceptances.
 
 """
 
 FINDINGS = """\
-## What is seen
+## Results
 
-Direct draws come nearer to the process and to the posterior as the network gets wider, and three hidden layers
-need more width than one. With one layer KL is 10 nats at 256 units, 2.0 at 1024 and .70 at 4096, and the squared
-difference of the gradients 366, 66 and 15: both vanish, as Theorem 2.1 and Proposition 3.1 have it. Up to 256 units
-direct draws are starts of chains and not yet draws of the posterior. Chains of three layers come nearer to the
-process, too. They have 15 to 30 effective draws: of the distance of the means at 1024 units, .35, some .26 is
-expected of so few. The step of the standard chain goes as N^(-1/2) and not with the width,
-as the paper has it for linear models. That of the repriorised chain grows with the width; it falls with N too,
-at a width of no more than the rows. On the planes the repriorised log posterior of the wide network is
-nearly that of a standard normal distribution, and the standard one a narrow ridge."""
+Direct draws approach the process and the posterior as the network gets wider, and three hidden layers need
+more width than one. With one layer, KL is 10 nats with 256 units, 2.0 with 1024 and .70 with 4096, and the
+difference of the squared gradients is 366, 66 and 15. Both vanish, as Theorem 2.1 and Proposition 3.1 say. Up
+to 256 units, direct draws can start chains, but are not draws of the posterior. Chains of three layers
+approach the process, too. They have an ESS of 15 to 30: with so few draws a distance of the means of about
+.26 is expected; it is .35 with 1024 units. The step size of a standard chain goes as N^(-1/2) and does not
+depend on the width, as the paper says for linear models. That of a repriorised chain grows with the width. It
+falls with N, too, for widths of at most the number of rows. On the planes, the log posterior of the wide
+network is nearly that of a standard normal distribution in repriorised coordinates, and a narrow ridge in
+standard ones."""
 
 
 def report(limits, chains, steps, size):
@@ -96,7 +104,7 @@ def report(limits, chains, steps, size):
     ]
     first = LIMIT.format(count=size.num_draws) + markdown(header, lines)
     columns = ["means", "standard deviations", "covariance"]
-    header = ["width", "transitions", *columns, "step", "R-hat", "ESS"]
+    header = ["width", "transitions", *columns, "step size", "R-hat", "ESS"]
     lines = [
         [
             row["width"],
@@ -109,7 +117,7 @@ def report(limits, chains, steps, size):
         for row in chains
     ]
     between = CHAINS + markdown(header, lines)
-    header = ["width", "rows", "standard", "repriorised", "ratio"]
+    header = ["width", "rows", "standard", "repriorised", "repriorised / standard"]
     second = STEPS.format(rate=ACCEPTANCE) + markdown(header, [_line(row) for row in steps])
     return "\n\n".join(
         ["# Width and repriorised coordinates", SETUP, first, between, second, FINDINGS]

@@ -129,27 +129,28 @@ def line(name, theta, tried, right):
 
 HEADER = [
     "starts",
-    "number",
-    "all four rows right",
+    "number of starts",
+    "starts that lead to a solution",
     "loss: median, largest",
-    "share of each of the eight copies",
-    "first weight within 1 of zero",
+    "solutions in each of the eight copies",
+    "solutions with the first weight within 1 of zero",
     "standard deviations of the nine weights",
-    "of the copy with positive readout in order",
+    "the same of the copy with positive readouts in order",
 ]
 LEGEND = """\
-2-2-1, sigmoid hidden units, mean binary cross entropy of the four rows of XOR; {epochs} epochs of full-batch
-gradient descent at the learning rate 1, as in Papamarkou et al. 2019 (arXiv:1910.06539), section 6.1.3.
-Solutions are those that give all four rows the right label, {count} for each kind of start. The number
-of epochs, and the variance and the bounds of the starts, are ours: the text that we have has lost the
-paper's. Weights are the kernel by rows, its two biases, the readout and its bias.
+A network 2-2-1 with sigmoid hidden units is trained on the four rows of XOR. The loss is the mean binary
+cross entropy. Gradient descent makes {epochs} full-batch epochs with learning rate 1, as in Papamarkou et al.
+2019 (arXiv:1910.06539), section 6.1.3. Solutions give all four rows the right label; there are {count} for
+each kind of start, and the first columns have the number of starts and the share that leads to a solution.
+The number of epochs, and the variance and the bounds of the starts, are our choice, because our copy of the
+paper lacks them. Weights are the kernel by rows, its two biases, the readout and its bias.
 
-Exchanging the hidden units, and flipping the sign of a sigmoid unit (its readout then goes into the last
-bias), makes eight copies of each solution that represent the same function. Taking one of them, that with
-positive readouts in order, takes the spread of the readouts away, and not that of the kernel: XOR has
-symmetries of its own, as both inputs may be flipped together. The figure has {lines} solutions from
-N(0, I) in parallel coordinates: they are symmetric about zero, and pass by it, as the paper says of
-its Fig 1a; on the right the density of the first weight over all solutions, for Fig 1b."""
+If the hidden units are exchanged, or the sign of a sigmoid unit is flipped (its readout then goes into the
+last bias), the function is the same. Each solution therefore has eight copies. The last column has the copy
+with positive readouts in order. The spread of the readouts is then small, but not that of the kernel, because
+XOR has symmetries of its own: both inputs may be flipped together. The figure has {lines} solutions from N(0,
+I) in parallel coordinates. They are symmetric about zero and avoid it, as the paper says of its Fig 1a. On
+the right is the density of the first weight over all solutions, for Fig 1b."""
 
 
 def figure(found, path):

@@ -122,7 +122,7 @@ ENGINE_BUGS = {
         checks=BLOCKS,
     ),
     "padding that counts": Bug(
-        "rows that only fill an array up are summed",
+        "padding rows of an array are summed, too",
         without(Data, "counts", property(lambda self: tf.ones([self.length], tf.bool))),
         checks=BLOCKS | DENSITY,
     ),
@@ -138,7 +138,7 @@ ENGINE_BUGS = {
         checks=CHAINS,
     ),
     "Jacobian of a scale dropped": Bug(
-        "the density of s is taken for that of log(s)",
+        "the density of s is used as that of log(s)",
         scale_log_prior_with(-1.0),
         checks=HIERARCHY | DENSITY,
     ),

@@ -178,12 +178,12 @@ KERNEL_BUGS = {
         case="random walk",
     ),
     "pCN that counts the prior": Bug(
-        "the ratio has the densities, though proposals keep N(0, I)",
+        "the ratio has whole densities, although proposals leave N(0, I) invariant",
         without(CrankNicolsonProposal, "log_ratio", no_correction),
         case="pcn",
     ),
     "pCNL with the ratio of pCN": Bug(
-        "the ratio has nothing of the gradients that proposals follow",
+        "the ratio lacks the gradients that proposals follow",
         without(LangevinCrankNicolsonProposal, "log_ratio", CrankNicolsonProposal.log_ratio),
         case="pcnl",
     ),
@@ -193,17 +193,17 @@ KERNEL_BUGS = {
         case="mala",
     ),
     "MALA without proposal ratio": Bug(
-        "the ratio has the densities only",
+        "the ratio has only the densities",
         without(LangevinProposal, "log_ratio", no_correction),
         case="mala",
     ),
     "MALA with the proposal ratio upside down": Bug(
-        "q(new | old) / q(old | new) for its inverse",
+        "q(new | old) / q(old | new) instead of its inverse",
         around(LangevinProposal, "log_ratio", lambda right: lambda *a: -right(*a)),
         case="mala",
     ),
     "MALA with variance h^2": Bug(
-        "the noise of a proposal has standard deviation h for sqrt(h)",
+        "the noise of a proposal has standard deviation h instead of sqrt(h)",
         without(LangevinProposal, "draw", spread_without_root),
         case="mala",
     ),
@@ -219,12 +219,12 @@ KERNEL_BUGS = {
         case="truncated mala",
     ),
     "truncation with the mass upside down": Bug(
-        "Z(new) / Z(old) for its inverse",
+        "Z(new) / Z(old) instead of its inverse",
         around(TruncatedProposal, "_log_mass", lambda right: lambda *a: -right(*a)),
         case="truncated mala",
     ),
     "proposals clipped to the box": Bug(
-        "what falls outside is moved to the wall",
+        "a proposal outside the box is moved to its boundary",
         without(TruncatedProposal, "draw", clipped),
         case="truncated mala",
     ),
@@ -239,7 +239,7 @@ KERNEL_BUGS = {
         case="underdamped",
     ),
     "refreshment that loses energy": Bug(
-        "a p + (1 - a) eps for a p + sqrt(1 - a^2) eps",
+        "a p + (1 - a) eps instead of a p + sqrt(1 - a^2) eps",
         without(underdamped, "partly_refreshed", refreshed_too_little),
         case="underdamped",
     ),
@@ -249,7 +249,7 @@ KERNEL_BUGS = {
         case="underdamped",
     ),
     "HMC without kinetic energy": Bug(
-        "the ratio has the densities only",
+        "the ratio has only the densities",
         without(HMC, "_compute_log_acceptance_correction", no_kinetic_energy),
         case="hmc",
     ),
@@ -288,7 +288,7 @@ KERNEL_BUGS = {
         case="nuts",
     ),
     "NUTS that sees no turn within a doubling": Bug(
-        "only whole trajectories are asked whether they turn back",
+        "only whole trajectories are checked for a U-turn",
         around(nuts, "close_spans", no_turn_within),
         case="nuts",
         checks=TREE,
@@ -300,13 +300,13 @@ KERNEL_BUGS = {
         checks=RANDOMNESS,
     ),
     "NUTS with levels in pairs": Bug(
-        "every second level is decided by the number of the one before",
+        "every second level uses the random number of the level before",
         around(nuts, "draw_randomness", levels_in_pairs),
         case="nuts",
         checks=RANDOMNESS,
     ),
     "NUTS with one coin for all doublings": Bug(
-        "a trajectory only grows to one side, whichever that is",
+        "a trajectory only grows to one side, which is random",
         around(nuts, "draw_randomness", one_coin_for_all_doublings),
         case="nuts",
         checks=RANDOMNESS,

@@ -110,7 +110,7 @@ LADDER_BUGS = {
         checks=CHECKS,
     ),
     "ratio of the normalisers in a sweep": Bug(
-        "the correction for rungs that are drawn at random, where all take their turn",
+        "the correction for rungs drawn at random, although all rungs take turns",
         ratio_of_normalisers,
         checks=CHECKS,
     ),
@@ -127,7 +127,7 @@ LADDER_BUGS = {
         seen_by="A cache after swaps",
     ),
     "prior tempered too": Bug(
-        "t (log prior + log likelihood) for log prior + t log likelihood",
+        "t (log prior + log likelihood) instead of log prior + t log likelihood",
         prior_tempered_too,
         checks=CHECKS,
         seen_by="A tempering",

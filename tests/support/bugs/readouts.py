@@ -120,7 +120,7 @@ READOUT_BUGS = {
         checks={"A blocks": blocks},
     ),
     "readout, padding in the log scales": Bug(
-        "rows that do not count have log scales that do",
+        "the log scales of padding rows are counted",
         around(ReadoutRegression, "of_rows", padded_log_scales),
         checks={"A blocks": blocks},
     ),

@@ -63,7 +63,7 @@ CHEES = {
 
 TRAJECTORY_BUGS = {
     "microcanonical without kinetic energy": Bug(
-        "the ratio has the densities only",
+        "the ratio has only the densities",
         with_kinetic_energy(tf.zeros_like),
         case="microcanonical",
     ),
