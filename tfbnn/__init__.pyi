@@ -1,0 +1,29 @@
+"""Names of the package for type checkers and editors; `__init__.py` loads them on first use."""
+
+from tfbnn import cluster as cluster
+from tfbnn import datasets as datasets
+from tfbnn import hep as hep
+from tfbnn import kernels as kernels
+from tfbnn import likelihoods as likelihoods
+from tfbnn import plots as plots
+from tfbnn import priors as priors
+from tfbnn import sklearn as sklearn
+from tfbnn import storage as storage
+from tfbnn import trust as trust
+from tfbnn.engine.functional.sample import sample as sample
+from tfbnn.exceptions import ChainError as ChainError
+from tfbnn.exceptions import ConvergenceWarning as ConvergenceWarning
+from tfbnn.exceptions import DataWarning as DataWarning
+from tfbnn.exceptions import ModelFileError as ModelFileError
+from tfbnn.exceptions import NotFittedError as NotFittedError
+from tfbnn.exceptions import RunFolderError as RunFolderError
+from tfbnn.exceptions import RunFolderWarning as RunFolderWarning
+from tfbnn.exceptions import RunLockedError as RunLockedError
+from tfbnn.exceptions import StartError as StartError
+from tfbnn.fit.keras_model import BayesianModel as BayesianModel
+from tfbnn.fit.loading import load as load
+from tfbnn.fit.loading import resume as resume
+from tfbnn.fit.model import BayesianMLP as BayesianMLP
+from tfbnn.run.until import Until as Until
+from tfbnn.spec.settings_json import Pretraining as Pretraining
+from tfbnn.system.version import __version__ as __version__
