@@ -1,15 +1,20 @@
 """Settings of the documentation site: `sphinx-build -W docs site`.
 
-Tutorials are MyST notebooks, executed by every build, and a cell that fails fails the build.
+Tutorials and studies are MyST notebooks. Their outputs come from `notebooks/`, which `docs/notebooks.py` makes. The
+build executes a page only if its code differs from that of its notebook; a cell that fails then fails the build.
 """
 
 import os
 import sys
 from pathlib import Path
 
+import nbformat
 from docutils.nodes import SkipNode, math, math_block
 from docutils.utils.math.latex2mathml import tex2mathml
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.writers.html5 import HTML5Translator
 
 from tfbnn import __version__
@@ -36,7 +41,8 @@ myst_heading_anchors = 3
 # The functions that templates call cannot be pickled; nothing else of the settings is lost by that.
 suppress_warnings = ["myst.xref_missing", "config.cache"]
 
-nb_execution_mode = "force"
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parents[1] / ".jupyter_cache")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
@@ -94,6 +100,17 @@ def show_examples_as_code(
             lines[place : place + 1] = [line.replace("Example:", "Example::"), ""]
 
 
+def keep_outputs(app: Sphinx, config: Config) -> None:
+    """Take the outputs of pages from their notebooks."""
+    cache = get_cache(config.nb_execution_cache_path)
+    for path in sorted((Path(__file__).parents[1] / "notebooks").rglob("*.ipynb")):
+        notebook = nbformat.read(path, 4)
+        # The cache looks pages up by their code and kernel. This is the kernel that MyST-NB makes of their heads.
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "python3"}
+        bundle = CacheBundleIn(notebook, str(path))
+        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+
+
 def add_the_commands(app: Sphinx, docname: str, source: list[str]) -> None:
     """The page of commands is made of the parsers."""
     if docname == "commands":
@@ -102,6 +119,7 @@ def add_the_commands(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
+    app.connect("config-inited", keep_outputs)
     app.connect("source-read", add_the_commands)
     # Before napoleon, which would take the example for prose.
     app.connect("autodoc-process-docstring", show_examples_as_code, priority=400)
