@@ -2,9 +2,28 @@
 
 import json
 
+import h5py
 import numpy as np
+import pytest
+
+import tfbnn
+from tfbnn.storage import seal
 
 THETA = "posterior/theta"
+
+
+def craft(path, edit):
+    """Edits a model file, and seals it anew."""
+    with h5py.File(path, "r+") as file:
+        edit(file)
+    seal(path)
+
+
+def refused_after(edit, path, message):
+    """Checks that a model file is refused with this message once it was edited."""
+    craft(path, edit)
+    with pytest.raises(tfbnn.ModelFileError, match=message):
+        tfbnn.load(path)
 
 
 def replace(name, change):

@@ -17,7 +17,7 @@ ARD_FIRST = {"kernel": ARD(), "bias": HierarchicalNormal()}
 
 CONFIGURATIONS = {
     "plain": {},
-    "two targets": {"layer_sizes": (3, 4, 2)},
+    "two targets": {"layer_sizes": (2, 4, 2), "y_transform": LOG},
     "deep": {"layer_sizes": (2, 4, 5, 3, 1), "activation": ["relu", "gelu", "sin"]},
     "linear": {"layer_sizes": (2, 1), "x_transform": None, "y_transform": None},
     "logarithm": {"y_transform": LOG},
@@ -47,6 +47,11 @@ CONFIGURATIONS = {
 each_configuration = pytest.mark.parametrize(
     "configuration", CONFIGURATIONS.values(), ids=CONFIGURATIONS
 )
+# What the distributions of targets differ by.
+NOISES = ("plain", "logarithm", "two targets", "fixed noise", "Student-t", "heteroscedastic")
+REGRESSIONS = {name: CONFIGURATIONS[name] for name in NOISES}
+SCORED = REGRESSIONS | {"no transform": {"y_transform": None}}
+SCORED["weighted chains"] = CONFIGURATIONS["weighted chains"]
 
 
 def rows_for(ensemble, num_rows=7, seed=5):

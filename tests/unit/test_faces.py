@@ -16,18 +16,7 @@ import tfbnn
 from tfbnn.spec.habits import FORMER
 
 ROOT = Path(__file__).parents[2]
-MODULES = (
-    "cluster",
-    "datasets",
-    "hep",
-    "kernels",
-    "likelihoods",
-    "plots",
-    "priors",
-    "sklearn",
-    "storage",
-    "trust",
-)
+MODULES = "cluster datasets hep kernels likelihoods plots priors sklearn storage trust".split()
 X, Y = np.zeros((5, 2)), np.ones((5, 1))
 
 
@@ -102,13 +91,6 @@ def test_a_public_function_can_be_called_twice(name, fitted, tmp_path):
     first, second = (outcome(CALLS[name], fitted, tmp_path / "nothing") for _ in range(2))
     assert first == second
     assert inspect.isfunction(reached(name))
-
-
-@pytest.mark.parametrize("name", ["load", "resume"])
-def test_what_is_not_there_is_said_each_time(name, tmp_path):
-    for _ in range(2):
-        with pytest.raises(FileNotFoundError):
-            getattr(tfbnn, name)(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md"])

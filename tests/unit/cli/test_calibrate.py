@@ -8,15 +8,13 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.commands import check_refusal
 from tests.support.tables import write_csv
 from tfbnn.data.tables import read_table
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("calibrate")
-    write_tables_and_models(folder)
+def folder(folder):
     x, y = make_rows(400, 2, 1, seed=3)
     write_csv(folder / "new.csv", ["a", "b", "y"], np.column_stack([x, y]))
     return folder

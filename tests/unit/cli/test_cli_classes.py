@@ -156,8 +156,6 @@ def test_fit(run, folder, engine, data, likelihood, classes):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("iris.csv --target label --likelihood bernoulli", ["2 different labels", "received 3"]),
-        ("iris.csv --target a --likelihood categorical", ["whole numbers"]),
         ("iris.csv --target sort --likelihood categorical", ["no column sort"]),
         ("iris.csv --target label --target a --likelihood categorical", ["one column of labels"]),
         ("iris.csv --target label --likelihood categorical --noise-scale 1", ["--noise-scale"]),

@@ -29,7 +29,6 @@ def folder(tmp_path_factory):
     table.to_csv(folder / "t.csv", index=False)
     table.to_parquet(folder / "t.parquet")
     table.assign(mix=table["mix"].where(table.index != 9)).to_csv(folder / "mix.csv", index=False)
-    FRAME.assign(y=TARGETS).to_csv(folder / "full.csv", index=False)
     days = pd.date_range("2020", periods=NUM_ROWS)
     table.assign(day=days).to_csv(folder / "days.csv", index=False)
     table.assign(day=days).to_parquet(folder / "days.parquet")

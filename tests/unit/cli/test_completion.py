@@ -31,15 +31,6 @@ def test_every_command_and_option_is_in_the_script(run, shell):
             assert option.lstrip("-") in out
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_can_read_it(run, folder, shell):
-    if shutil.which(shell) is None:
-        pytest.skip(f"there is no {shell}")
-    (folder / "script").write_text(run(f"completion {shell}")[1])
-    done = subprocess.run([shell, "-n", "script"], cwd=folder, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.fixture
 def complete(run, folder):
     """What bash offers at the end of a line."""

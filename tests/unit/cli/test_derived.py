@@ -8,20 +8,14 @@ import pytest
 
 import tfbnn
 from tests.support.builders import make_rows
-from tests.support.commands import check_refusal, write_tables_and_models
-from tests.support.run_folders import created_run
+from tests.support.commands import check_refusal
 from tests.support.tables import write_csv
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("derived")
-    write_tables_and_models(folder)
+def folder(folder):
     x, y = make_rows(400, 2, 1, seed=3)
     write_csv(folder / "new.csv", ["a", "b", "y"], np.column_stack([x, y]))
-    created_run(folder / "run", {}, {}, 1)
-    (folder / "full").mkdir()
-    (folder / "full" / "mine.txt").write_text("mine")
     return folder
 
 
@@ -65,14 +59,6 @@ def test_stack(run, folder):
     assert run("stack unnamed.h5 new.csv --target y -o out.h5")[0] == 0
 
 
-def test_a_calibration_is_dropped_and_one_is_told(run, folder):
-    assert run("calibrate named.h5 new.csv -o calibrated.h5")[0] == 0
-    for command in ("compress calibrated.h5 -n 8", "stack calibrated.h5 new.csv"):
-        code, _, err = run(f"{command} -o without.h5")
-        assert code == 0 and "the calibration is no longer valid" in err
-        assert tfbnn.load(folder / "without.h5").calibration is None
-
-
 def test_export_to_onnx(run, folder):
     onnx = pytest.importorskip("onnx")
     code, out, err = run("export named.h5 -o named.onnx")
@@ -105,7 +91,6 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("compress named.h5 -o small.csv", "'.csv'"),
         ("compress named.h5", "-o"),
         ("compress named.h5 -n many -o out.h5", "'many'"),
-        ("compress named.h5 --method thinning -o out.h5", "kernel_thinning"),
         ("stack named.h5 new.csv -o named.h5", "would overwrite"),
         ("stack named.h5 new.csv -o new.csv", "would overwrite"),
         ("stack named.h5 -o out.h5", "VALIDATION"),
@@ -119,7 +104,7 @@ def test_refused_before_any_work(run, folder, monkeypatch, command, words):
     monkeypatch.setattr("tfbnn.cli.arguments.load", None)
     check_refusal(run(command), words)
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    assert after == before and (folder / "full" / "mine.txt").read_text() == "mine"
+    assert after == before
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,12 @@ def contents(folder):
 )
 def test_refused_before_any_work(run, folder, monkeypatch, command, word):
     before = contents(folder)
-    for work in ("arguments.load", "fit.read_table", "resume.import_tensorflow", "demo.table_writer"):
+    for work in (
+        "arguments.load",
+        "fit.read_table",
+        "resume.import_tensorflow",
+        "demo.table_writer",
+    ):
         monkeypatch.setattr(f"tfbnn.cli.{work}", None)
     check_refusal(run(command), word)
     assert contents(folder) == before

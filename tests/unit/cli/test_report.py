@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.commands import check_refusal
 from tests.support.pages import check_page
 from tfbnn.plots.page import sections, writing
 
@@ -13,12 +13,11 @@ pytest.importorskip("jinja2")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(folder, monkeypatch):
     """Tables and models; pages have no figures, which have tests of their own."""
-    write_tables_and_models(tmp_path)
     monkeypatch.setattr(writing, "SECTIONS", (sections.fitted, sections.predictions))
     monkeypatch.setattr(sections, "find_truths", lambda *_: [])
-    return tmp_path
+    return folder
 
 
 def words_of(path):
@@ -43,9 +42,8 @@ def test_rows_are_refused_as_elsewhere(run, folder):
     assert not (folder / "new.html").exists()
 
 
-@pytest.mark.parametrize("library, told", [("matplotlib", "Matplotlib"), ("jinja2", "Jinja2")])
-def test_what_is_not_installed_is_named(run, folder, monkeypatch, library, told):
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(writing, "SECTIONS", (sections.slices,))
-    check_refusal(run("report named.h5 -o new.html"), told, "tfbnn[plots]")
+def test_what_is_not_installed_is_named(run, folder, monkeypatch):
+    """test_cli.py does without Matplotlib."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    check_refusal(run("report named.h5 -o new.html"), "Jinja2", "tfbnn[plots]")
     assert not (folder / "new.html").exists()

@@ -11,7 +11,7 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
-from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.commands import check_refusal
 from tests.support.run_folders import created_run
 from tests.support.run_records import make_run
 from tfbnn.cli.runs import is_own_folder, own_folder, run_to_the_end
@@ -36,13 +36,6 @@ class SlowModel(BayesianMLP):
         super().save(path)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stops")
-    write_tables_and_models(folder)
-    return folder
-
-
 @pytest.fixture
 def model():
     return SlowModel.from_ensemble(synthetic_ensemble())
@@ -60,27 +53,16 @@ def stopped():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_signal_while_a_finished_run_is_saved(tmp_path, model, capsys, number, count):
-    path = tmp_path / "bnn.h5"
+@pytest.mark.parametrize("count, is_stopped", [(1, False), (3, False), (2, True)])
+def test_signals_while_a_run_is_saved(tmp_path, model, capsys, number, count, is_stopped):
+    path, go_on = tmp_path / "bnn.h5", stopped if is_stopped else lambda: RUN
     model.signals = [number] * count
-    assert end(model, lambda: RUN, model_file=str(path)) == 0
+    assert end(model, go_on, model_file=str(path)) == (85 if is_stopped else 0)
     out, err = capsys.readouterr()
     assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
-    assert out == "the report\n"
+    assert out == ("" if is_stopped else "the report\n")
     assert "saving the draws so far" in err and f"Saved {path}. It takes 0." in err
-    assert "results are complete" in err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, *STOP_SIGNALS])
-def test_a_second_signal_while_a_stopped_run_is_saved(tmp_path, model, capsys, number):
-    path = tmp_path / "bnn.h5"
-    model.signals = [number] * 2
-    assert end(model, stopped, model_file=str(path)) == 85
-    out, err = capsys.readouterr()
-    assert tfbnn.load(path).posterior.num_results == model.posterior.num_results
-    assert out == "" and f"Saved {path}." in err and "results are complete" not in err
-    assert "With --output FOLDER" in err
+    assert ("results are complete" in err) != is_stopped == ("With --output FOLDER" in err)
 
 
 def test_a_signal_during_the_report(model, capsys):
@@ -202,11 +184,6 @@ def test_what_else_is_in_the_folder_stays(tmp_path, model, capsys):
     assert end(model, lambda: RUN, f"{path}.run", str(path)) == 0
     assert os.listdir(f"{path}.run") == ["diary.txt"]
     assert "could not be removed" in capsys.readouterr().err
-
-
-def test_a_folder_of_the_user_has_another_name(run, folder):
-    code, _, err = run("fit rows.csv --target y --layers 5 --output any.h5.run")
-    assert code == 2 and "choose another name" in err
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, tfbnn.StartError, tfbnn.ChainError])

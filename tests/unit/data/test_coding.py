@@ -81,7 +81,6 @@ def test_one_value_is_an_input_two_are_one_and_three_are_three():
     ("values", "error", "words"),
     [
         (["u", None, "v"], BadRowError, "column 'colour' of x must have a value.*None in row 1"),
-        (["u", "v", np.nan], BadRowError, "received nan in row 2"),
         (["u", "v", " "], BadRowError, "received ' ' in row 2"),
         (["u", "v", "NaN"], BadRowError, "received 'NaN' in row 2"),
         (pd.Categorical(["u", None, "v"]), BadRowError, "received nan in row 1"),
@@ -93,7 +92,6 @@ def test_one_value_is_an_input_two_are_one_and_three_are_three():
             ValueError,
             "numbers that are written as text, such as '1'.*--categories",
         ),
-        (["u", "2", "u"], ValueError, "such as '2'"),
         (["u", "v", "w"], ValueError, "3 different values in 3 rows.*--ignore"),
         ([f"v{n % 101}" for n in range(999)], ValueError, "101 different values.*at most 100"),
     ],
@@ -185,14 +183,6 @@ def test_all_values_of_a_column_have_one_scale():
     assert CODING.even(fit_pipeline((), values, "x")).steps == ()
 
 
-def test_polars_frames_are_coded_as_those_of_pandas():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({name: FRAME[name].to_list() for name in FRAME})
-    frame = frame.with_columns(polars.col("kind").cast(polars.Categorical))
-    assert learn_coding(frame, "x") == CODING
-    np.testing.assert_array_equal(CODING.encoded(frame, "x"), CODING.encoded(FRAME, "x"))
-
-
 class Imitation:
     """A frame as polars has them: named columns, types of its own, no pandas."""
 
@@ -229,7 +219,7 @@ def frames(draw):
     return pd.DataFrame({name: pd.Categorical(entries), f"{name}!": np.arange(len(entries)) / 3})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(frames())
 def test_a_code_comes_back_out_of_json_and_gives_the_same_numbers(frame):
     coding = learn_coding(frame, "x")

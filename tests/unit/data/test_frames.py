@@ -148,16 +148,6 @@ def test_names_are_kept_with_the_model(engine, tmp_path):
     assert loaded.feature_names == NAMES and loaded.target_names == ["xsec"]
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("entry", [at.fit, at.validate, at.log_prob], ids=name_of)
-def test_columns_before_a_fit_are_those_of_the_network(entry):
-    with pytest.raises(
-        ValueError, match=r"2 columns, one per input of the network, received \[12, 1\]"
-    ) as e:
-        entry(BayesianMLP([2, 5, 1], prior=Normal(1.0), x_transform=None), x=X[:, :1])
-    assert "of the fit" not in str(e.value)
-
-
 def test_a_bad_row_is_found_in_the_file(named):
     table = Table(NAMES, X, "points.csv", lines=np.arange(12) + 5)
     x, y, noise = X.copy(), Y[:, 0].copy(), NOISE.copy()

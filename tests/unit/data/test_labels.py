@@ -41,9 +41,7 @@ def test_large_labels_survive_a_file(synthetic_ensemble, tmp_path):
         ([1, np.ma.masked], TypeError, "masked"),
         ([5, 2**64], ValueError, "64 bits"),
         ([-1, 2**63], ValueError, "64 bits"),
-        ([10**400, 1], ValueError, "64 bits"),
         ([2**53 + 1, 1.0], ValueError, "whole numbers"),
-        ([1.5, 2], ValueError, "whole numbers"),
     ],
 )
 def test_what_is_no_label(labels, error, words):

@@ -6,7 +6,6 @@ import pytest
 
 import tfbnn
 from tests.support.coded import coded_ensemble
-from tests.support.entries import fake_fit
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.coding import Coding, Column, as_inputs
 from tfbnn.data.learn_coding import learn_coding
@@ -126,11 +125,6 @@ def test_a_column_without_any_value_is_refused():
         learn_coding(frame, "x", "indicator")
 
 
-def test_missing_has_two_values(fitted):
-    with pytest.raises(ValueError, match="missing must be one of"):
-        fake_fit(fitted, missing="median")
-
-
 def test_the_most_values_and_gaps_are_read_again():
     words = [f"w{row % 100}" for row in range(300)]
     coding = learn_coding(pd.DataFrame({"a": [*words, None]}), "x", "indicator")
@@ -169,7 +163,6 @@ DATE_COLUMNS = {
     "gap": DATES.where(np.arange(NUM_ROWS) > 2),
     "spans": DATES - DATES[0],
     "ISO": DATES.strftime("%Y-%m-%d"),
-    "ISO with hours": DATES.strftime("%Y-%m-%d %H:%M"),
     "German": DATES.strftime("%d.%m.%Y"),
 }
 

@@ -81,9 +81,6 @@ def test_the_advice_on_commas_asks_what_they_are(tmp_path):
     (tmp_path / "t.csv").write_text('m,y\n"1,100",1\n"1,200",2\n')
     with pytest.raises(ValueError, match="'1,100'; write decimal points, and no commas"):
         read_table(tmp_path / "t.csv")
-    (tmp_path / "t.csv").write_text('m,y\n"1,5",1\n')
-    with pytest.raises(ValueError, match="'1,5'; write decimal points, and no commas"):
-        read_table(tmp_path / "t.csv")
 
 
 class Quantity(np.ndarray):

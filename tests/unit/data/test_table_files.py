@@ -1,14 +1,13 @@
 """Tables that come piece by piece: every format holds the same, and nothing is half written."""
 
-import csv
-import gzip
 import os
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tfbnn.data.tables import ENDINGS, ending_of, read_table, table_writer
+from tfbnn.data.tables import ENDINGS, read_table, table_writer
 
 NAMES = ("class", "p", "file")
 PIECES = [
@@ -24,24 +23,16 @@ def write(path, pieces=PIECES, names=NAMES):
             write(values, labels)
 
 
-def read_text(path, separator=","):
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", newline="", encoding="utf-8") as stream:
-        rows = list(csv.reader(stream, delimiter=separator))
-    return tuple(rows[0]), [row[0] for row in rows[1:]], [float(row[1]) for row in rows[1:]]
-
-
 def read_any(path):
     """(Names, labels, numbers p) of a table, without the reader of tfbnn."""
-    ending = ending_of(path)
-    if ending == ".npz":
+    if path.suffix == ".npz":
         with np.load(path) as file:
-            return tuple(file), file["class"].tolist(), file["p"].tolist()
-    if ending in (".parquet", ".pq"):
-        parquet = pytest.importorskip("pyarrow.parquet")
-        columns = parquet.read_table(path).to_pydict()
-        return tuple(columns), columns["class"], columns["p"]
-    return read_text(path, "\t" if ".tsv" in ending else ",")
+            table = pd.DataFrame(dict(file))
+    elif path.suffix in (".parquet", ".pq"):
+        table = pd.read_parquet(path)
+    else:
+        table = pd.read_csv(path, sep="\t" if ".tsv" in path.name else ",")
+    return tuple(table), table["class"].tolist(), table["p"].tolist()
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

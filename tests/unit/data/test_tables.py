@@ -95,17 +95,6 @@ def test_closed_standard_input(monkeypatch):
         read_table("-")
 
 
-def test_text_is_refused_as_numbers_with_a_word_on_labels(tmp_path):
-    path = write(tmp_path / "iris.csv", "a,species\n1,setosa\n2,virginica\n")
-    with pytest.warns(DataWarning, match="iris.csv that have no numbers or no name: 'species'"):
-        table = read_table(path)
-    words = "column species: expected .*number.*--likelihood categorical"
-    with pytest.raises(ValueError, match=words):
-        table.select(["species"])
-    with pytest.raises(ValueError, match=words):
-        read_table(path, columns=["a", "species"])
-
-
 def test_table_passes_for_a_frame():
     table = Table(NAMES, VALUES)
     assert len(table) == 3
@@ -142,7 +131,6 @@ def test_csv_names_line_and_column_of_a_bad_cell(tmp_path, cell):
     ("text", "message"),
     [
         ("", "is empty"),
-        ("\n\n", "is empty"),
         ("a,b\n", "no rows"),
         ("1,2\n3,4\n", "line 1: expected a header line"),
         ("a,a\n1,2\n", "2 columns a"),
@@ -171,12 +159,6 @@ def test_two_dimensional_arrays_are_numbered(tmp_path):
     np.testing.assert_array_equal(table.values[:, :3], VALUES)
     with pytest.raises(ValueError, match="column x: expected one column of numbers.*x_0, x_1"):
         read_table(tmp_path / "t.npz", columns=["x"])
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        file["x"], file["y"] = VALUES, [1, 2, 3]
-        file["name"] = ["a", "b", "c"]
-        file.create_group("group")
-    with pytest.warns(DataWarning, match="no name: 'name'"):
-        assert read_table(tmp_path / "t.h5").columns == ("x_0", "x_1", "x_2", "y")
 
 
 def test_arrays_that_do_not_fit(tmp_path):
@@ -233,20 +215,6 @@ def test_files_that_are_not_what_they_are_called(tmp_path, name, content, words)
         read_table(tmp_path / name)
 
 
-def test_parquet_with_text_and_gaps(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    path = tmp_path / "t.parquet"
-    columns = {"a": [1, 2], "name": ["x", "y"], "flag": [True, False]}
-    parquet.write_table(pyarrow.table(columns), path)
-    with pytest.warns(DataWarning, match="no name: 'name', 'flag'"):
-        assert read_table(path).columns == ("a",)
-    parquet.write_table(pyarrow.table({"a": [1, None]}), path)
-    with pytest.raises(ValueError, match="row 1 .*column a"):
-        read_table(path)
-
-
 def test_numbers_are_written_with_nine_digits():
     stream = io.StringIO()
     write = csv_writer(stream, ["a"])
@@ -255,16 +223,6 @@ def test_numbers_are_written_with_nine_digits():
     assert stream.getvalue() == "a\n0.333333333\n2\n"
     with pytest.raises(ValueError, match=r"shape \[N, 2\]"):
         csv_writer(stream, ["a", "b"])([[1.0]])
-
-
-def test_labels_come_back_as_they_were_written(tmp_path):
-    path, labels = tmp_path / "t.csv", [np.array(["a, b", "1", "naïve λ"])]
-    write_csv(path, ["label", "x"], [[1.0], [2.0], [3.0]], labels=labels)
-    table = read_table(path, labels=["label"])
-    assert table.columns == ("x",) and table.values[:, 0].tolist() == [1.0, 2.0, 3.0]
-    assert table.take([2, 0]).labels(["label"]).tolist() == [["naïve λ"], ["a, b"]]
-    with pytest.raises(ValueError, match="no column sort"):
-        read_table(path, labels=["sort"])
 
 
 def test_csv_is_read_as_it_is_iterated():

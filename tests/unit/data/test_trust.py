@@ -104,11 +104,6 @@ def test_distance_is_on_the_scale_the_network_sees(synthetic_ensemble):
     assert (trust == INSIDE).all()
 
 
-def test_return_trust_is_a_flag(fitted):
-    with pytest.raises(TypeError, match="return_trust must be True or False"):
-        fitted.predict([[0.0, 0.0]], return_trust="yes")
-
-
 @pytest.mark.realdata
 def test_held_out_cross_sections_are_inside():
     path = Path(os.environ["TFBNN_DATA"]) / "nlo_neutralino" / "chi10chi10.csv"

@@ -39,17 +39,6 @@ def test_rows_are_physical(pairs):
     assert 0.01 < np.median(pairs.y) < 1.0
 
 
-def test_cancellation_region(pairs):
-    # Nearly pure higgsinos: no squark coupling, and the two halves of the Z coupling cancel.
-    mass, mixing = np.abs(pairs.x[:, 0]), pairs.x[:, 1:]
-    window = (mass > 350.0) & (mass < 600.0)
-    higgsino = window & (np.sum(mixing[:, :2] ** 2, axis=1) < 0.02)
-    others = window & ~higgsino
-    assert np.sum(higgsino) >= 20 and np.sum(others) >= 20
-    assert np.all(np.abs(pair.z_charge(mixing[higgsino])) < 0.02)
-    assert np.median(pairs.y[higgsino]) < 0.05 * np.median(pairs.y[others])
-
-
 def test_same_seed_same_rows(pairs):
     again = neutralino_pairs(2000, seed=0)
     np.testing.assert_array_equal(again.x, pairs.x)

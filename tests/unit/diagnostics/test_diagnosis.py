@@ -347,18 +347,6 @@ def test_percentages_never_have_an_exponent():
     assert {share: percent(share) for share in wanted} == wanted
 
 
-def test_weighted_chains_are_named_in_summary_and_json(run):
-    diagnosis = run.diagnose()
-    assert diagnosis.to_dict()["weighting"] is diagnosis.to_dict()["chain_weights"] is None
-    weights = np.array([0.5, 0.5, 0.0, 0.0])
-    weighted = replace(diagnosis, chain_weights=weights, weighting="weighted by hand")
-    first, *others = diagnosis.summary().splitlines()
-    assert weighted.summary().splitlines() == [first, "chains       weighted by hand", *others]
-    content = json.loads(json.dumps(weighted.to_dict()))
-    assert content["chain_weights"] == weights.tolist()
-    assert content["weighting"] == "weighted by hand"
-
-
 def test_json_form_is_plain_and_keeps_infinity_apart_from_undefined(run):
     run.function[..., 0, 0] = np.arange(C)[:, None]
     run.function[..., 1, 0] = 1.0

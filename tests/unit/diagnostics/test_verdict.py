@@ -183,10 +183,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
         ),
         ("kernel=NUTS(max_tree_depth=11)", "--kernel nuts --max-tree-depth 11"),
         ("parameterization='ntk', another seed", "--parameterization ntk, another seed"),
-        ("prior=HierarchicalNormal(HalfCauchy(1.0))", "--prior hierarchical"),
-        ("likelihood=Gaussian('learned'), or none", "--noise-scale learned, or none"),
         ("check noise_scale, after y_transform", "check --noise-scale, after --y-transform"),
-        ("y_transform='standardize'", "--y-transform standardize"),
         ("the step is too long - or too short", "the step is too long - or too short"),
     ],
 )

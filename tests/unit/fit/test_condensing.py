@@ -115,18 +115,12 @@ def test_other_networks_are_told_apart_as_by_all_rows(likelihood):
 
 
 @pytest.mark.statistics
-def test_noise_that_is_known_row_by_row_is_kept():
+@pytest.mark.parametrize("power", [1.0, 0.25])
+def test_noise_that_is_known_row_by_row_and_a_power_are_kept(power):
     """Over two orders of magnitude, so that few rows say most; beside rows without it."""
-    spec = plain_spec([3, 2], dtype="float64", **KNOWN)
+    spec = replace(plain_spec([3, 2], dtype="float64", **KNOWN), likelihood_power=power)
     batches = make_rows(400, noise=True), make_rows(400, seed=2)
-    assert_the_likelihood(after_all(spec, *batches), spec, *batches)
-
-
-@pytest.mark.statistics
-def test_a_powered_likelihood_stays_one():
-    spec = replace(plain_spec([3, 2], dtype="float64", **KNOWN), likelihood_power=0.25)
-    batches = make_rows(400), make_rows(200, seed=2)
-    assert_the_likelihood(after_all(spec, *batches), spec, *batches, power=0.25)
+    assert_the_likelihood(after_all(spec, *batches), spec, *batches, power=power)
 
 
 def test_rows_that_alone_determine_something_are_kept_as_they_are():

@@ -1,8 +1,9 @@
 """Descriptions of processes: what they say, and what is refused."""
 
+import shutil
+
 import pytest
 
-from tests.support.commands import write_tables_and_models
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.hep import Calculation
 from tfbnn.hep.process_toml import read_description
@@ -13,11 +14,10 @@ PROCESS = "[[process]]\npids = [1000023, 1000022]\n"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Models, written once."""
+def folder(tables_and_models, tmp_path_factory):
+    """Models of this module's own."""
     folder = tmp_path_factory.mktemp("models")
-    write_tables_and_models(folder)
-    return folder
+    return shutil.copytree(tables_and_models, folder, dirs_exist_ok=True)
 
 
 def read(folder, text):

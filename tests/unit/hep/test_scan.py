@@ -51,9 +51,6 @@ def test_frames_and_dicts_are_alike(predictor):
     for found in (predictor.predict(table), predictor.predict(arrow)):
         for name in ("central", "err_up", "trust"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    twice = pd.DataFrame(np.column_stack([POINTS[NAMES[0]], table.values[:, 1:]]))
-    with pytest.raises(ValueError, match=f"2 columns {NAMES[0]}; keep only one"):
-        predictor.predict(twice.set_axis([NAMES[0], *NAMES], axis=1))
 
 
 def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):

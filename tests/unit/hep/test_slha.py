@@ -19,9 +19,7 @@ def with_n11(text):
         (SPECTRUM.replace("  1  1 ", "  1  3 "), r"no entry NMIX 1 1 \(n11\)\. Add it"),
         ("", r"no entry MASS 1000022 \(m\), NMIX 1 1 \(n11\), MASS 1000024 \(m_c\)"),
         (with_n11("nan"), "SLHA entry NMIX 1 1 .n11. must be a finite number"),
-        (with_n11("large"), "received 'large'"),
         (with_n11("1_7"), r"NMIX 1 1 .n11. .* finite number, received '1_7'"),
-        (with_n11("0x10"), "received '0x10'"),
         (with_n11("１.５"), "received '１.５'"),
         (SPECTRUM.replace("1  2     0.2", "1  1  0.9"), "2 entries NMIX 1 1 .n11.: 1.75E.* 0.9 at"),
         (
@@ -32,7 +30,6 @@ def with_n11(text):
         ("Block MASS\n 1000022 1.2\n oops", "not SLHA: line 3, in block MASS, .* 'oops'. Put a #"),
         (SPECTRUM.replace("4   #", "-" * 10**5 + "4 #"), "finite number, received '-{80}'. Was"),
         (with_n11("1.75 0.5"), "finite number, received '1.75 0.5'"),
-        (with_n11("1.75X+00"), "finite number, received '1.75X"),
         (with_n11("********"), "finite number, received '[*]{8}'"),
         (with_n11("1.0D+999"), "finite number, received '1.0e.999'"),
         (with_n11(""), r"NMIX 1 1 \(n11\) must be a finite number, received ''"),

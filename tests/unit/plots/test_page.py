@@ -56,18 +56,9 @@ def regression():
 def test_a_page_has_every_section_in_order(regression):
     _, found = regression
     anchors = [attributes["id"] for attributes in found.named("section")]
-    assert anchors == [
-        "verdict",
-        "fitted",
-        "convergence",
-        "predictions",
-        "pulls",
-        "calibration",
-        "slices",
-        "relevance",
-        "basins",
-        "settings",
-    ]
+    assert " ".join(anchors) == (
+        "verdict fitted convergence predictions pulls calibration slices relevance basins settings"
+    )
     images = found.named("img")
     assert len(images) == 10 and len(found.named("figure")) == 10
     assert all(len(image["alt"]) > 20 for image in images)

@@ -46,15 +46,6 @@ def test_leave_one_out_is_what_it_should_be(az, fitted):
     assert float(elpd) == pytest.approx(exact.sum(), abs=0.02)
 
 
-def test_a_summary_shows_scales_as_they_are_and_the_function(az, fitted):
-    ensemble, data, _, _ = fitted
-    table = az.summary(data, var_names=["noise_scale", "f"])
-    assert list(table.index[:2]) == ["noise_scale[y]", "f[0]"] and len(table) == 41
-    mean = np.exp(ensemble.draws[..., ensemble.spec.layout.log_noise_scale]).mean()
-    assert float(table["mean"].iloc[0]) == pytest.approx(mean, abs=5e-3)
-    assert "r_hat" in table
-
-
 def test_it_goes_to_a_file_and_back(az, fitted, tmp_path):
     _, data, _, _ = fitted
     data.to_netcdf(str(tmp_path / "draws.nc"))

@@ -13,15 +13,13 @@ from tfbnn.likelihoods import Gaussian
     [
         ({"quantiles": [0.0]}, ValueError, ["quantiles", "> 0 and < 1", "0.0"]),
         ({"quantiles": [0.5, 1.0]}, ValueError, ["quantiles", "> 0 and < 1", "1.0"]),
-        ({"quantiles": 84}, ValueError, ["quantiles", "> 0 and < 1", "84"]),
         ({"quantiles": [np.nan]}, ValueError, ["quantiles", "> 0 and < 1"]),
         ({"quantiles": "median"}, TypeError, ["quantiles", "number", "'median'"]),
         ({"quantiles": [[0.1, 0.9]]}, TypeError, ["quantiles", "number"]),
         ({"quantiles": True}, TypeError, ["quantiles", "number", "True"]),
         ({"space": "log"}, ValueError, ["space", "original", "transformed", "'log'"]),
-        ({"space": None}, TypeError, ["space", "original", "transformed", "None"]),
         ({"include_noise": "no"}, TypeError, ["include_noise", "True or False", "'no'"]),
-        ({"include_noise": None}, TypeError, ["include_noise", "True or False", "None"]),
+        ({"return_trust": "yes"}, TypeError, ["return_trust", "True or False"]),
     ],
     ids=str,
 )

@@ -2,25 +2,19 @@
 
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 
 import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
-from tests.support.model_file_edits import remove, rewrite
+from tests.support.marks import statistics_but
+from tests.support.model_file_edits import refused_after, remove, rewrite
 from tests.support.two_basins import ROWS, SPEC, Basin, function
-from tfbnn import BayesianMLP, ModelFileError
+from tfbnn import BayesianMLP
 from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import rhat
 from tfbnn.posterior.basins.basins import Basins
-from tfbnn.posterior.basins.bridge import (
-    RowsTarget,
-    bridge,
-    distances,
-    group_chains,
-    log_evidence,
-)
+from tfbnn.posterior.basins.bridge import RowsTarget, bridge, distances, group_chains, log_evidence
 from tfbnn.posterior.basins.finding import find_basins
 
 SEEDS = range(10)
@@ -90,12 +84,13 @@ def test_masses_of_a_mixture_are_found_within_their_errors():
 
 
 @pytest.mark.tensorflow
-def test_masses_of_a_network_are_found_within_their_errors():
-    """Against quadrature, of draws in both of its copies, two seeds."""
+@pytest.mark.parametrize("seeds", statistics_but([range(1)], [range(1), SEEDS[1:3]]))
+def test_masses_of_a_network_are_found_within_their_errors(seeds):
+    """Against quadrature, of draws in both of its copies."""
     left, right = Basin.between(-2.6, 0.0), Basin.between(0.0, 2.6)
     exact = np.array([left.evidence, right.evidence])
     target, worst = RowsTarget(SPEC, ROWS), []
-    for seed in SEEDS[:2]:
+    for seed in seeds:
         generator = np.random.default_rng(seed)
         draws = np.stack([basin.draws(generator, 200) for basin in (left, right, left)])
         found = find_basins(draws, function(draws), target)
@@ -236,7 +231,6 @@ def entry(name, value):
     "edit, message",
     [
         (entry("labels", [0, 0]), "labels must give 2 chains 2 basins"),
-        (entry("labels", [0, 1, 1]), "labels must give 2 chains 2 basins"),
         (entry("labels", [0, -1]), "a list of counts"),
         (entry("log_evidence", [0.0]), "evidences of 2 basins"),
         (entry("log_evidence", ["0", 1.0]), "a list of finite numbers"),
@@ -248,11 +242,7 @@ def entry(name, value):
 def test_a_file_that_contradicts_itself_is_refused(stored, tmp_path, edit, message):
     path = tmp_path / "m.h5"
     stored.save(path)
-    with h5py.File(path, "r+") as file:
-        edit(file)
-    tfbnn.storage.seal(path)
-    with pytest.raises(ModelFileError, match=message):
-        tfbnn.load(path)
+    refused_after(edit, path, message)
 
 
 def test_basins_go_with_their_chains(stored):

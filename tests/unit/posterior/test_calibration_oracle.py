@@ -60,21 +60,3 @@ def test_predictions_in_groups_are_those_of_its_mondrian_bins():
     )
     found = model.predict(x, include_noise=True, quantiles=ranks / 301, space="transformed")
     np.testing.assert_allclose(found.columns.quantiles[:, :, 0].T, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_central_intervals_are_the_split_conformal_ones_of_mapie():
-    """With half of the error allowed on either side; its levels are rounded up by a little."""
-    from mapie.conformity_scores import AbsoluteConformityScore
-    from mapie.regression import SplitConformalRegressor
-    from sklearn.dummy import DummyRegressor
-
-    (residual, stddev), row = residuals(199), np.zeros((1, 1))
-    scores, ranks = residual / stddev, np.array([2, 5, 16, 40])
-    system = SplitConformalRegressor(
-        DummyRegressor(strategy="constant", constant=0.0).fit(row, [0.0]),
-        confidence_level=(1.0 - 2.0 * ranks / 200 - 1e-9).tolist(),
-        conformity_score=AbsoluteConformityScore(sym=False),
-    )
-    _, expected = system.conformalize(np.zeros((199, 1)), scores).predict_interval(row)
-    found = ScoreDistribution.of(scores).quantile(np.stack([ranks, 200 - ranks]) / 200)
-    np.testing.assert_allclose(found, expected[0], rtol=1e-12)

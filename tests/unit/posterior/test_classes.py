@@ -3,15 +3,13 @@
 import json
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from scipy import special
 
 import tfbnn
 from tests.support.builders import make_rows
-from tests.support.model_file_edits import rewrite
-from tests.support.without_tensorflow import run_without_tensorflow
+from tests.support.model_file_edits import refused_after, rewrite
 from tfbnn import BayesianMLP, plots
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
@@ -134,20 +132,6 @@ def test_calibration_error_by_hand():
     np.testing.assert_allclose(expected_calibration_error(confidence, correct), [expected])
 
 
-def test_two_classes_score_alike_as_bernoulli_and_categorical(synthetic_ensemble, bernoulli):
-    """A Categorical whose first logit is zero is the Bernoulli of its second."""
-    one = bernoulli.ensemble
-    two = synthetic_ensemble((2, 5, 2), likelihood=Categorical(), classes=("no", "yes"))
-    draws, start = np.zeros_like(two.draws), two.spec.layout.layers[1].kernel.weights.start
-    draws[..., :start] = one.draws[..., :start]
-    draws[..., start + 1 :: 2] = one.draws[..., start:]
-    two = BayesianMLP.from_ensemble(replace(two, draws=draws))
-    found = two.evaluate(bernoulli.x, bernoulli.labels)
-    expected = bernoulli.model.evaluate(bernoulli.x, bernoulli.labels)
-    for name in ("accuracy", "brier", "ece", "log_predictive_density"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-10)
-
-
 @each_case
 def test_stacking(case):
     model, rows = case.model, (case.x, case.labels)
@@ -186,29 +170,7 @@ def test_unsound_classes_are_refused_before_they_are_saved_and_in_files(
         BayesianMLP.from_ensemble(unsound).save(path)
     assert list(tmp_path.iterdir()) == []
     categorical.model.save(path)
-    with h5py.File(path, "r+") as file:
-        rewrite("classes", value=classes)(file)
-    tfbnn.storage.seal(path)
-    with pytest.raises(tfbnn.ModelFileError, match="classes must be 3 different"):
-        tfbnn.load(path)
-
-
-def test_saved_classifier_needs_no_tensorflow(categorical, tmp_path):
-    categorical.model.save(tmp_path / "model.h5")
-    code = """
-import json, numpy, tfbnn
-model = tfbnn.load(sys.argv[1])
-x = numpy.array(json.loads(sys.argv[2]))
-labels = model.predict_classes(x)
-print(json.dumps([model.predict(x).mean.tolist(), labels.tolist(), model.evaluate(x, labels)]))
-"""
-    x = categorical.x[:7]
-    mean, labels, scores = run_without_tensorflow(
-        code, tmp_path / "model.h5", json.dumps(x.tolist())
-    )
-    np.testing.assert_allclose(mean, categorical.model.predict(x).mean, rtol=1e-10)
-    assert labels == categorical.model.predict_classes(x).tolist()
-    assert scores["accuracy"] == 1.0
+    refused_after(rewrite("classes", value=classes), path, "classes must be 3 different")
 
 
 # ----------------------------------------------------------------------------------------
@@ -224,10 +186,8 @@ print(json.dumps([model.predict(x).mean.tolist(), labels.tolist(), model.evaluat
         ([1, 3], Categorical(), [[7.0], [-1.0], [3.0], [3.0]], (-1, 3, 7)),
         ([1, 2], Categorical(), np.array([True, False, True, True]), (False, True)),
         ([1, 3], Categorical(), np.array(["b", "a", "c", "a"], object), ("a", "b", "c")),
-        ([1, 3], Categorical(), np.array([2, 1, 1, 2], object), (0, 1, 2)),
         ([1, 1], Bernoulli(), [0, 0, 0, 0], (0, 1)),
         ([1, 1], Bernoulli(), ["yes", "no", "no", "no"], ("no", "yes")),
-        ([1, 1], Bernoulli(), [1, 2, 2, 1], (1, 2)),
         ([1, 2], Bernoulli(), [[True, False]] * 4, (False, True)),
         ([1, 2], Bernoulli(), [[0, 1]] * 4, (0, 1)),
     ],
@@ -251,7 +211,6 @@ def test_labels(layer_sizes, likelihood, y, classes):
         ([1, 2], Categorical(), [0.5, 1.0, 0.0], ValueError, "whole numbers, received 0.5 in row"),
         ([1, 2], Categorical(), [0.0, np.nan, 1.0], ValueError, "received nan in row 1"),
         ([1, 2], Categorical(), ["a", None, "b"], TypeError, "one kind.*NoneType, str"),
-        ([1, 2], Categorical(), ["a", 1, "b"], TypeError, "one kind.*int, str"),
         ([1, 2], Categorical(), [1j, 0, 1], TypeError, "labels, text or integers"),
         ([1, 2], Categorical(), [[0, 1]] * 3, ValueError, r"shape \[N, 1\] or \[N\].*one-hot"),
         ([1, 2], Categorical(), [0, 1], ValueError, "same number of rows"),

@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from tests.support.builders import make_rows, synthetic_ensemble
-from tests.support.configurations import CONFIGURATIONS, LOG
 from tests.support.marks import statistics_but
+from tests.support.predictions import LOG, SCORED
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
@@ -16,7 +16,7 @@ from tfbnn.posterior.metrics import row_scores
 from tfbnn.spec.likelihoods import AdditiveNoise
 
 LEVELS = [1e-6, 0.05, 0.5, 0.8, 0.999]
-CASES = CONFIGURATIONS | {
+CASES = SCORED | {
     "vector": {"vector_target": True},
     "calibrated": {"vector_target": True, "y_transform": LOG},
     "calibrated by misfit's groups": {"layer_sizes": (2, 5, 2)},

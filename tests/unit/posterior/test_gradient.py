@@ -9,7 +9,6 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP, likelihoods
 from tfbnn.posterior.ensemble import Readouts
-from tfbnn.spec.activations import ACTIVATIONS
 
 STEP = 1e-6
 
@@ -47,7 +46,7 @@ def held_to_differences(ensemble, x):
         ((2, 5, 2), dict(likelihood=likelihoods.Bernoulli(), y_transform=None)),
         ((2, 5, 1), dict(likelihood=likelihoods.Poisson(), y_transform=None)),
         ((2, 5, 1), dict(chain_weights=[0.8, 0.2])),
-        *(((2, 4, 3, 1), dict(activation=name, y_transform=None)) for name in ACTIVATIONS),
+        ((2, 4, 3, 1), dict(activation=["relu", "sin"], y_transform=None)),
     ],
     ids=str,
 )

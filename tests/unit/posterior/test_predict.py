@@ -11,13 +11,7 @@ from scipy import stats
 
 import tfbnn.posterior.prediction as predict_module
 from tests.support.builders import make_rows, synthetic_ensemble
-from tests.support.predictions import (
-    LOG,
-    assert_same,
-    each_configuration,
-    pick,
-    rows_for,
-)
+from tests.support.predictions import LOG, assert_same, each_configuration, rows_for
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
@@ -230,14 +224,6 @@ each_prediction = pytest.mark.parametrize("settings", PREDICTIONS.values(), ids=
 
 
 @each_prediction
-def test_rows_can_be_batched(single, settings):
-    model, x = single
-    whole = model.predict(x, **settings)
-    for rows in (slice(0, 1), slice(1, 18), slice(18, 60)):
-        assert_same(model.predict(x[rows], **settings), pick(whole, rows), rtol=1e-6)
-
-
-@each_prediction
 @pytest.mark.parametrize("values", [1, 30_000, 200_000])
 def test_size_of_tiles_does_not_matter(single, settings, values, monkeypatch):
     model, x = single
@@ -248,13 +234,6 @@ def test_size_of_tiles_does_not_matter(single, settings, values, monkeypatch):
     assert len(predict_module.row_tiles(model.posterior, len(x))) > 2
     assert_same(model.predict(x, **settings), whole, rtol=1e-6)
     np.testing.assert_allclose(model.predict_draws(x), draws, rtol=1e-4, atol=1e-6 * draws.max())
-
-
-def test_predicting_twice_gives_the_same_bits(single):
-    model, x = single
-    first, second = (model.predict(x, include_noise=True, quantiles=[0.3]) for _ in range(2))
-    for a, b in zip((*first, first.quantiles), (*second, second.quantiles)):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("num_results", [1, 2, 3])

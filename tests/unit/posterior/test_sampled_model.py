@@ -77,8 +77,3 @@ def test_what_gives_batches_is_refused(x, fitted):
         with pytest.raises(TypeError, match="^x must be an array of numbers, received") as caught:
             call()
         assert "map(np.concatenate, zip(*batches))" in str(caught.value)
-
-
-def test_the_remedy_for_batches_gives_all_rows():
-    for found, expected in zip(map(np.concatenate, zip(*Batches())), ROWS):
-        np.testing.assert_array_equal(found, expected)

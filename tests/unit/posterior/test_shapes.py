@@ -111,10 +111,8 @@ def test_diagnoses_keep_a_column(both):
 
 FITTED = {
     "vector": (lambda y: y[:, 0], ()),
-    "list": (lambda y: y[:, 0].tolist(), ()),
     "series": (lambda y: pd.Series(y[:, 0], name="t"), ()),
     "column": (lambda y: y, (1,)),
-    "list of lists": (lambda y: y.tolist(), (1,)),
     "frame": (lambda y: pd.DataFrame(y, columns=["t"]), (1,)),
 }
 

@@ -1,13 +1,13 @@
 """What models, draws and predictions say of themselves, at a prompt and in notebooks."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
+from tests.support.pages import Found
 from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.calibration.calibration import Calibration
 from tfbnn.posterior.fit_checking import diagnose_ensemble
@@ -17,21 +17,11 @@ from tfbnn.posterior.relevance import Relevance
 from tfbnn.posterior.stacking import Stacking
 
 
-class Tags(HTMLParser):
-    """The tags of a page, and that each is closed."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.open = [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append(tag)
-        if tag != "br":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+def tags(page):
+    """Those of a page whose elements nest as they should."""
+    found = Found(page)
+    assert not found.faults
+    return {tag for tag, _ in found.elements}
 
 
 def line(ensemble, **changes):
@@ -66,8 +56,7 @@ def test_a_coarsened_posterior_says_so():
 
 def test_notebooks_show_the_table_of_layers_folded():
     page = tfbnn.BayesianMLP([2, 3, 1])._repr_html_()
-    tags = Tags(page)
-    assert set(tags.found) == {"div", "b", "details", "summary", "pre"} and not tags.open
+    assert tags(page) == {"div", "b", "details", "summary", "pre"}
     assert "dense_2" in page and "color" not in page
 
 
@@ -75,7 +64,7 @@ def test_what_a_file_says_does_not_act_as_html():
     provenance = Provenance().stating(not_sampled="<script>alert(1)</script>")
     ensemble = replace(synthetic_ensemble(), provenance=provenance)
     page = tfbnn.BayesianMLP.from_ensemble(ensemble)._repr_html_()
-    assert "script" not in Tags(page).found and "&lt;script&gt;" in page
+    assert "script" not in tags(page) and "&lt;script&gt;" in page
 
 
 def test_draws_and_diagnoses_show_no_arrays():

@@ -9,14 +9,10 @@ from scipy import special, stats
 
 import tfbnn
 from tests.support.builders import make_ensemble, make_rows, plain_spec
-from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
-from tfbnn.posterior.stacking import (
-    chain_log_densities,
-    weighting_note,
-)
+from tfbnn.posterior.stacking import chain_log_densities, weighting_note
 from tfbnn.spec.rows import Rows
 
 X, Y = make_rows(60, 2, 1, seed=8)
@@ -124,13 +120,6 @@ def test_known_noise_of_the_rows_is_used(synthetic_ensemble):
     assert narrow.log_score_stacked != wide.log_score_stacked
 
 
-def test_summary_says_what_it_is(ensemble):
-    text = tfbnn.BayesianMLP.from_ensemble(ensemble).stack_chains(X, Y).summary()
-    assert "stacking on validation rows, 60 rows; this is not the posterior" in text
-    assert " 0.000" in text and "Pareto" not in text
-    assert all(len(line) <= 100 for line in text.splitlines())
-
-
 # Reports and files.
 
 
@@ -159,27 +148,10 @@ def test_equal_weights_are_not_worth_a_line(synthetic_ensemble):
     assert by_hand == "weighted by hand, not the posterior: 0.500 0.300 0.200"
 
 
-def test_weights_survive_a_file_and_the_absence_of_tensorflow(stacked, tmp_path):
+def test_weights_survive_a_file(stacked, tmp_path):
     path = tmp_path / "model.h5"
     stacked.save(path)
     loaded = tfbnn.load(path).posterior
     np.testing.assert_array_equal(loaded.chain_weights, stacked.posterior.chain_weights)
     origin = loaded.provenance.chain_weights
     assert origin is not None and origin == stacked.posterior.provenance.chain_weights
-    code = """
-import json
-import tfbnn
-
-model = tfbnn.load(sys.argv[1])
-x = json.loads(sys.argv[2])
-mean = model.predict(x).mean.tolist()
-note = model.diagnose().weighting
-again = model.stack_chains(x, json.loads(sys.argv[3]))
-print(json.dumps([mean, note, again.weights.tolist(), again.log_score_stacked]))
-"""
-    arguments = (json.dumps(X.tolist()), json.dumps(Y.tolist()))
-    mean, note, weights, score = run_without_tensorflow(code, path, *arguments)
-    np.testing.assert_allclose(mean, stacked.predict(X).mean, rtol=1e-6)
-    assert note == weighting_note(loaded)
-    np.testing.assert_allclose(weights, loaded.chain_weights, atol=1e-9)
-    assert score == pytest.approx(origin.log_score_stacked)

@@ -10,7 +10,14 @@ import pytest
 
 import tfbnn
 from tests.support.builders import synthetic_ensemble
-from tests.support.predictions import ARD_FIRST, CONFIGURATIONS, LOG, rows_for, with_readouts
+from tests.support.predictions import (
+    ARD_FIRST,
+    CONFIGURATIONS,
+    LOG,
+    REGRESSIONS,
+    rows_for,
+    with_readouts,
+)
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HierarchicalNormal
@@ -29,10 +36,6 @@ CLASSES = {
         "layer_sizes": (2, 4, 3),
         "classes": ("a", "b", "c"),
     },
-}
-REGRESSIONS = {
-    name: CONFIGURATIONS[name]
-    for name in ("plain", "two targets", "logarithm", "fixed noise", "Student-t", "heteroscedastic")
 }
 
 

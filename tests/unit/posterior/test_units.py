@@ -49,17 +49,6 @@ def test_predictions_carry_the_unit(synthetic_ensemble, settings, unit):
 
 
 @each_unit
-def test_so_do_networks_without_a_transform(synthetic_ensemble, unit):
-    ensemble = synthetic_ensemble((2, 5, 1), y_transform=None)
-    layout, draws = ensemble.spec.layout, ensemble.draws.copy()
-    kernel, bias = layout.layers[-1]
-    draws[..., kernel.weights.start : bias.weights.stop] *= unit
-    draws[..., layout.log_noise_scale] += np.log(unit)
-    x = make_rows(7, 2, 1, seed=5)[0]
-    assert_the_same_in_units(ensemble, replace(ensemble, draws=draws), x, unit, 1e-12)
-
-
-@each_unit
 def test_scores_carry_the_unit(synthetic_ensemble, unit):
     ensemble = synthetic_ensemble()
     x, y = make_rows(20, 2, 1, seed=5)

@@ -50,10 +50,9 @@ def test_formulas():
     np.testing.assert_allclose(found.stepping_stone.value, stones, rtol=1e-9)
 
 
-@pytest.mark.parametrize("num_temperatures", [10, 20])
-def test_errors_are_those_of_exact_draws(num_temperatures):
+def test_errors_are_those_of_exact_draws():
     """Twenty z-scores of an informative likelihood."""
-    t = np.linspace(0.0, 1.0, num_temperatures) ** 4
+    t = np.linspace(0.0, 1.0, 10) ** 4
     z = {"stepping_stone": [], "thermodynamic": []}
     for seed in range(20):
         draws, exact = conjugate_draws(seed, t)

@@ -5,7 +5,6 @@ import pytest
 
 from tests.support.builders import config_of_run, plain_spec
 from tfbnn.kernels import HMC, PowerPosterior
-from tfbnn.run.cost import estimated_seconds
 from tfbnn.run.plan import Plan, Stage, block_length, make_plan, make_stages
 
 
@@ -46,12 +45,6 @@ def test_folds_of_different_length_have_the_same_blocks():
     plan = make_plan(HMC(), few, [[0]])
     assert plan == make_plan(HMC(), many, [[0]]) and plan.block_length > 1
     assert make_plan(HMC(), few, [[0]], 3).block_length == 3
-
-
-def test_more_rows_take_longer():
-    spec = plain_spec([2, 4, 1])
-    seconds = [estimated_seconds(spec, HMC(), num_rows, 1000) for num_rows in (10**5, 10**6)]
-    assert seconds[1] > 5 * seconds[0]
 
 
 def test_the_beginning_of_a_plan_keeps_the_rules_of_its_stages():

@@ -81,14 +81,6 @@ class TestTerminal:
         assert [line.split(" \u2501")[0].rstrip() for line in lines] == phases
         assert all(" 100% " in line for line in lines) and "736 iterations" in lines[1]
 
-    def test_a_bar_says_how_long_the_run_still_takes(self, now, monkeypatch):
-        with terminal(100) as tty:
-            progress = Progress(stream=tty.stream)
-            progress(sampling("warmup", 150, 30.0))
-            # 150 more transitions of warm-up, and then 100 as slow as those.
-            assert "0:50 to go" in tty.wait_for("150/300")[0]
-            progress.close()
-
     def test_what_is_printed_meanwhile_has_lines_of_its_own(self, now, monkeypatch):
         with terminal(100) as tty:
             monkeypatch.setattr(sys, "stderr", tty.stream)

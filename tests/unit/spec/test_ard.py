@@ -18,8 +18,6 @@ FIRST = {"kernel": ARD(), "bias": Normal()}
     [
         (ARD(), "layer 1 bias"),
         ({"kernel": ARD(), "bias": Normal()}, "layer 2 kernel"),
-        ({"kernel": Normal(), "bias": ARD()}, "layer 1 bias"),
-        ([FIRST, ARD(), Normal()], "layer 2 kernel"),
         ([FIRST, Normal(), {"kernel": Normal(), "bias": ARD()}], "layer 3 bias"),
         ([LayerPrior(Normal(), Normal()), Normal(), LayerPrior(ARD(), Normal())], "layer 3 kernel"),
     ],

@@ -23,9 +23,6 @@ MODELS = {
         y_transform=["log10", "standardize"],
         dtype="float64",
     ),
-    "some given": lambda: tfbnn.BayesianMLP(
-        [3, 1], prior=priors.Normal(), likelihood=likelihoods.Gaussian([0.1])
-    ),
     "classes": lambda: tfbnn.BayesianMLP([3, 4, 3], likelihood=likelihoods.Categorical()),
 }
 

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tfbnn.spec.distributions import (
-    normal_cdf,
-    normal_quantile,
-    student_t_cdf,
-    student_t_quantile,
-)
+from tfbnn.spec.distributions import normal_cdf, normal_quantile, student_t_cdf, student_t_quantile
 
 # Of the sizes that 4096 points of noise and a million draws have.
 LEVELS = np.concatenate([(np.arange(4097) + 0.37) / 4097, [1e-7, 1.0 - 1e-7, 0.5]])

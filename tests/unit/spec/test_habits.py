@@ -9,7 +9,7 @@ import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
 from tfbnn.cli import main
 from tfbnn.sklearn import BayesianMLPClassifier, BayesianMLPRegressor
-from tfbnn.spec.habits import FORMER, HINTS, explains_keywords, hint
+from tfbnn.spec.habits import HINTS, explains_keywords
 
 
 @explains_keywords
@@ -59,15 +59,10 @@ X, Y = make_rows(30, 2, 1)
 # What users of other libraries try, and a part of the answer wherever it is not known.
 WORDS = {
     "epochs": "Pretraining(epochs=..)",
-    "batch_size": "Pretraining(batch_size=..)",
-    "early_stopping": "Pretraining(early_stopping=..)",
-    "learning_rate": "Pretraining(learning_rate=..)",
-    "max_iter": "Pretraining(epochs=..)",
     "verbose": "fit_posterior(verbose=..)",
     "quantiles": "predict_quantiles",
     "sample_weight": "noise_scale=",
     "time_limit": "max_seconds",
-    "timeout": "max_seconds",
     "n_jobs": "all cores",
     "num_samples": "num_results",
     "random_state": "seed",
@@ -78,7 +73,6 @@ WORDS = {
     "tune": "num_burnin_steps",
     "validation_split": "Pretraining(validation_split=..)",
     "hidden_layer_sizes": "BayesianMLP([5, 20, 20, 1])",
-    "kernel_regularizer": "prior=tfbnn.priors.Normal(scale=..)",
     "optimizer": "likelihood= and the prior=",
 }
 
@@ -132,15 +126,6 @@ def test_so_does_the_command(name, capsys):
     assert f"unknown option {option}." in said
     words = WORDS | {"sample_weight": "noise_column"}  # the command's own
     assert words.get(name, "likelihood=") in said.replace("-", "_")
-
-
-def test_a_former_name_says_what_stands_in_its_place():
-    for name, text in FORMER.items():
-        assert hint(name, ["LogMetric"]) == f" {text}"
-    with pytest.raises(
-        AttributeError, match=r"attribute 'LogMetrics'\. Pass a function of an event"
-    ):
-        tfbnn.LogMetrics  # noqa: B018
 
 
 @pytest.mark.parametrize("likelihood", ["poison", lambda y, f: -((y - f) ** 2)])

@@ -7,13 +7,7 @@ import pytest
 
 import tfbnn
 from tfbnn.exceptions import NotFittedError
-from tfbnn.likelihoods import (
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    HeteroscedasticGaussian,
-    StudentT,
-)
+from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import ARD, Normal
 from tfbnn.spec.open_spec import HIDDEN_LAYERS
 
@@ -127,11 +121,9 @@ def test_a_copy_by_config_has_the_same_open(settings):
     [
         ({"layer_sizes": [3, "auto"]}, "or \\[inputs, 'auto', outputs\\]"),
         ({"layer_sizes": [3, "auto", "auto", 1]}, "or \\[inputs, 'auto', outputs\\]"),
-        ({"layer_sizes": [0, "auto", 1]}, "layer_sizes"),
         ({"activation": ["tanh", "relu"]}, "an entry for each layer"),
         ({"prior": [Normal(), Normal()]}, "an entry for each layer"),
         ({"prior": ARD()}, "one scale per input"),
-        ({"dtype": "float16"}, "dtype"),
         ({"layer_sizes": [3, "auto", 3], "likelihood": HeteroscedasticGaussian()}, "even last"),
     ],
 )

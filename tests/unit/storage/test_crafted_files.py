@@ -15,9 +15,10 @@ import tfbnn
 from tests.support.crafted_files import CANARY, FILES, HARD, PLAIN
 from tests.support.model_file_edits import (
     THETA,
+    craft,
+    refused_after,
     replace,
     rewrite,
-    set_one,
     store,
 )
 from tfbnn.storage import seal, write_model
@@ -38,16 +39,6 @@ def saved(tmp_path, originals):
     """The path of a sound model file, with another file beside it that nobody may read."""
     shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     return tmp_path / "model.h5"
-
-
-def craft(path, edit):
-    with h5py.File(path, "r+") as file:
-        edit(file)
-    seal(path)
-
-
-def test_there_are_enough_of_them():
-    assert len(FILES) >= 50
 
 
 SOUND = {
@@ -72,9 +63,7 @@ def test_edits_that_leave_a_sound_file(saved, edit):
 
 @pytest.mark.parametrize(("edit", "message"), FILES.values(), ids=FILES)
 def test_a_crafted_file_is_refused(saved, edit, message):
-    craft(saved, edit)
-    with pytest.raises(tfbnn.ModelFileError, match=rf"(?s)model\.h5.*{message}"):
-        tfbnn.load(saved)
+    refused_after(edit, saved, rf"(?s)model\.h5.*{message}")
 
 
 def prepend(path, size):
@@ -97,10 +86,6 @@ def cut(share):
 # Files that are no longer what HDF5 wrote.
 BYTES = {
     "a user block": (lambda path: prepend(path, 512), "signature of HDF5 at byte 0"),
-    "a user block that looks like a program": (
-        lambda path: (prepend(path, 512), overwrite(0, b"#!/bin/sh\n")(path)), "signature of HDF5",
-    ),
-    "a quarter of the file": (cut(0.25), "HDF5 part must reach from byte 0 to"),
     "half of the file": (cut(0.5), "HDF5 part must reach from byte 0 to"),
     "all but the last byte": (
         lambda path: path.write_bytes(path.read_bytes()[:-41]), "HDF5 part must reach",
@@ -110,13 +95,9 @@ BYTES = {
         overwrite(28, (10**9).to_bytes(8, "little")), "it says from 0 to 1000000000",
     ),
     "another base address": (overwrite(12, b"\x08"), "it says from 8 to"),
-    "an old superblock": (overwrite(8, b"\0"), "superblock of version 2 or 3"),
     "bytes behind the end": (
         lambda path: path.write_bytes(path.read_bytes()[:-40] + b"PK" * 99), "HDF5 part must reach",
     ),
-    "zeros": (lambda path: path.write_bytes(bytes(4096)), "signature of HDF5"),
-    "a ZIP archive": (lambda path: path.write_bytes(b"PK\x03\x04" * 99), "signature of HDF5"),
-    "a pickle": (lambda path: path.write_bytes(b"\x80\x04cos\nsystem\n."), "signature of HDF5"),
     "nothing": (lambda path: path.write_bytes(b""), "signature of HDF5"),
 }  # fmt: skip
 
@@ -135,21 +116,6 @@ def test_a_file_with_other_bytes_is_refused(saved, edit, message):
 def test_the_seal_is_the_hash_of_everything_before_it(saved):
     content = saved.read_bytes()
     assert content[-32:] == hashlib.sha256(content[:-40]).digest()
-
-
-def test_sealing_twice_changes_nothing(saved):
-    before = saved.read_bytes()
-    seal(saved)
-    assert saved.read_bytes() == before
-
-
-def test_an_edit_without_a_new_seal_is_refused(saved):
-    with h5py.File(saved, "r+") as file:
-        replace(THETA, set_one(0.5))(file)
-    with pytest.raises(tfbnn.ModelFileError, match="expected a seal"):
-        tfbnn.load(saved)
-    seal(saved)
-    assert tfbnn.load(saved).posterior.draws[0, 0, 0] == 0.5
 
 
 def test_the_seal_is_checked_before_hdf5_opens_the_file(saved, monkeypatch):

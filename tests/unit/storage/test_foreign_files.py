@@ -9,7 +9,6 @@ import threading
 import warnings
 from functools import partial
 
-import h5py
 import numpy as np
 import pytest
 
@@ -17,9 +16,9 @@ import tfbnn
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tests.support.marks import statistics_but
-from tests.support.model_file_edits import THETA, replace, set_one
+from tests.support.model_file_edits import THETA, craft, replace, set_one
 from tfbnn.spec.rows import Rows
-from tfbnn.storage import read_model, seal, write_model
+from tfbnn.storage import read_model, write_model
 from tfbnn.storage.format import schema
 from tfbnn.storage.model import untrusted as foreign
 from tfbnn.storage.model.contents import to_arrays
@@ -72,9 +71,7 @@ def test_the_child_reads_the_same_model(tmp_path, name):
 
 
 def test_the_child_says_what_is_wrong(saved):
-    with h5py.File(saved, "r+") as file:
-        replace(THETA, set_one(np.nan))(file)
-    seal(saved)
+    craft(saved, replace(THETA, set_one(np.nan)))
     with pytest.raises(tfbnn.ModelFileError, match=r"model\.h5': posterior/theta must be finite"):
         tfbnn.load(saved, untrusted=True)
 
@@ -153,11 +150,8 @@ FATAL = {
     "a header of which half is there": (READY + "say(b'{}', 9)", "exit code 0"),
     "a header of no end": (READY + "say(b'', 2**60)", "foreign files fail"),
     "another object": (READY + "say({'code': ['<f4', [1]]})", "must send the known datasets"),
-    "a list": (READY + "say([1])", "must send the known datasets"),
-    "no JSON": (READY + "say(b'nonsense')", "not a readable"),
     "objects": (says("'|O8'", "[1]"), "known dtype and shape"),
     "a shape of texts": (says("d[0][0]", "'ab'"), "known dtype and shape"),
-    "a negative shape": (says("d[0][0]", "[-1]"), "known dtype and shape"),
     "arrays larger than allowed": (says("d[0][0]", "[2**30]"), "at most 2147483648 bytes"),
     "arrays that do not come": (says("d[0][0]", "[9]"), "exit code 0"),
     "more bytes than there are": (

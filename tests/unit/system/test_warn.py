@@ -1,14 +1,11 @@
 """Warnings point at the line of the user, and come once."""
 
 import threading
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 
-import tfbnn
-from tests.support.builders import synthetic_ensemble
 from tfbnn.sklearn import BayesianMLPRegressor
 from tfbnn.sklearn.estimator import UnconvergedWarning
 from tfbnn.system.words import warn
@@ -48,19 +45,3 @@ class Spoilt:
 
     class diagnosis:
         headline = "not yet"
-
-
-def test_a_model_that_is_not_sampled_says_so_once():
-    ensemble = synthetic_ensemble(provenance={"not_sampled": "the best network"})
-    model = tfbnn.BayesianMLP.from_ensemble(ensemble)
-    x, y = np.zeros((3, 2)), np.arange(1.0, 4.0)
-    with pytest.warns(UserWarning, match="not sampled") as caught:
-        model.predict(x)
-    assert [warning.filename for warning in caught] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict(x)
-        model.evaluate(x, y)
-    again = tfbnn.BayesianMLP.from_ensemble(ensemble)
-    with pytest.warns(UserWarning, match="not sampled"):
-        again.predict(x)

@@ -166,14 +166,6 @@ def test_bytes_that_are_no_text_stay_as_they_are(run, folder):
     assert (folder / "odd.out").read_bytes().startswith(odd)
 
 
-def test_cross_sections_of_others_in_a_copy_are_told(run, folder):
-    block = "XSECTION 13000 2212 2212 2 1000022 1000023\n 0 1 0 1 1 0 0.5 Prospino 2.1\n"
-    (folder / "full.slha").write_text(SPECTRUM + block)
-    code, _, err = run("slha eval gauginos full.slha -w full.out")
-    assert code == 0 and "another code" in err
-    assert block in (folder / "full.out").read_text()
-
-
 def test_bad_spectra_are_named_and_can_be_left_out(run, folder):
     (folder / "mixed").mkdir()
     (folder / "mixed" / "a.spc").write_text("Block MASS\n")
@@ -243,14 +235,10 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(tmp_path, before):
         ("spectra spectra", ["has no processes.json"]),
         ("plain spectra -w other", ["order of the calculation", "qcd_order = 1"]),
         ("gauginos spectra -o spectra/0.slha", ["would overwrite"]),
-        ("gauginos spectra -o points.csv/x.csv", ["points.csv"]),
-        ("gauginos --table points.csv -o points.csv", ["would overwrite"]),
         ("gauginos spectra/0.slha -w spectra/0.slha", ["is there already"]),
-        ("gauginos spectra/0.slha -w spectra", ["is there already"]),
         ("gauginos spectra spectra/0.slha -w twice", ["2 spectra to one file, twice/0.slha"]),
         ("gauginos --table points.csv --id nobody", ["nobody"]),
         ("gauginos --table points.csv --error pdf=nobody", ["nobody"]),
-        ("gauginos spectra --tabel x", ["unknown option --tabel. Did you mean '--table'?"]),
     ],
 )
 def test_what_is_refused(run, folder, command, words):

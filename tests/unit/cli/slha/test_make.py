@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.support.commands import check_refusal, write_tables_and_models
+from tests.support.commands import check_refusal
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.fit.loading import load
 from tfbnn.hep import CrossSectionPredictor
@@ -15,20 +15,12 @@ MODEL = '[[process]]\npids = [1000022, 1000023]\nmodel = "named.h5"\n'
 OTHER = '[[process]]\npids = [1, 2]\nmodel = "named.h5"\n'
 
 
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory):
-    """Tables, models and descriptions, written once."""
-    folder = tmp_path_factory.mktemp("originals")
-    write_tables_and_models(folder)
-    (folder / "model.toml").write_text(DEFAULTS + MODEL)
-    (folder / "other.toml").write_text(DEFAULTS + OTHER)
-    (folder / "both.toml").write_text(DEFAULTS + MODEL + OTHER)
-    return folder
-
-
 @pytest.fixture
-def folder(originals, tmp_path):
-    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
+def folder(tables_and_models, tmp_path):
+    """Tables, models and descriptions."""
+    shutil.copytree(tables_and_models, tmp_path, dirs_exist_ok=True)
+    for name, processes in {"model": MODEL, "other": OTHER, "both": MODEL + OTHER}.items():
+        (tmp_path / f"{name}.toml").write_text(DEFAULTS + processes)
     return tmp_path
 
 

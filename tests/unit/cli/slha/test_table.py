@@ -117,31 +117,29 @@ def test_several_processes_go_into_a_folder(run, folder):
     np.testing.assert_allclose(table.values[:, 1], np.log10(7))
 
 
-def test_odd_mixings_and_signed_features_are_told(run, folder):
+@pytest.mark.parametrize(
+    "inputs, words",
+    [
+        ({"N11": "NMIX 1 1", "N12": "NMIX 1 2"}, "is a convention, but changes N11, N12"),
+        ({"N11": "NMIX 1 1"}, "Imaginary parts of mixings are not read: 6 of 6"),
+        ({"U11": "UMIX 1 1", "U12": "UMIX 1 2"}, "UMIX 1 is no unit vector in 2 spectra"),
+    ],
+)
+def test_odd_mixings_and_signed_features_are_told(run, folder, inputs, words):
     for path in folder.glob("spectra/*"):
-        path.write_text(path.read_text().replace(".8", ".9") + "BLOCK IMNMIX\n  1  1  .1\n")
-    inputs = ", ".join(f'N1{j} = "NMIX 1 {j}"' for j in (1, 2))
-    text = FIRST.replace(INPUTS, f'inputs = {{{inputs}, N13 = "NMIX 1 1", N14 = "NMIX 1 2"}}\n')
+        other = "BLOCK IMNMIX\n  1  1  .1\nBLOCK UMIX\n  1  1  .6\n  1  2  .9\n"
+        path.write_text(path.read_text() + other)
+    named = ", ".join(f'{name} = "{place}"' for name, place in inputs.items())
+    text = FIRST.replace(INPUTS, f"inputs = {{{named}}}\n")
     (folder / "d.toml").write_text(BLOCK + text + OF_FIRST)
     code, _, err = run("slha table spectra d.toml -o table.csv")
-    assert code == 0 and "Imaginary parts of mixings are not read: 6 of 6" in err
-    assert "is a convention, but changes N11, N12, N13, N14" in err
-
-
-def test_rows_of_mixings_that_are_no_unit_vectors_are_told(run, folder):
-    inputs = ", ".join(f'U1{j} = "UMIX 1 {j}"' for j in (1, 2))
-    for path in folder.glob("spectra/*"):
-        path.write_text(path.read_text().replace("NMIX", "UMIX").replace("0.8", "0.9"))
-    (folder / "d.toml").write_text(BLOCK + FIRST.replace(INPUTS, f"inputs = {{{inputs}}}\n") + OF_FIRST)  # fmt: skip
-    code, _, err = run("slha table spectra d.toml -o table.csv")
-    assert code == 0 and "UMIX 1 is no unit vector in 2 spectra" in err
+    assert code == 0 and words in err
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
         (FIRST, "[results] is missing"),
-        ("[results]\n" + FIRST, "must have a file, or a block"),
         ('[results]\nblock = "A"\n' + FIRST, "must have a file, or a block"),
         (BLOCK + 'fil = "x"\n' + FIRST, "unknown key 'fil'. Did you mean 'file'"),
         (BLOCK.replace("pdf", "xsec") + FIRST, "'xsec' twice"),

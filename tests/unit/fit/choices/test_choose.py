@@ -155,12 +155,6 @@ def test_a_summary_names_what_was_chosen():
     assert "Chosen: parameterization, y_transform" in told[1]
 
 
-def test_an_estimate_needs_no_rows():
-    spec = BayesianMLP([2, 50, 1]).spec
-    few, many = (estimated_fit_seconds(spec, FitOptions(), n) for n in (100, 10_000))
-    assert 0 < few < many
-
-
 @pytest.mark.parametrize(
     "seconds, words",
     [

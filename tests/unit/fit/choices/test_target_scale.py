@@ -53,9 +53,9 @@ def test_the_scale_with_the_higher_density_decides():
 
 def test_a_function_with_pits_in_its_logarithm_keeps_its_scale():
     """Friedman's second: |x1 x2 - 1 / (x1 x3)| and so nearly 0 in places, smooth without noise."""
-    x = np.random.default_rng(0).uniform(size=(600, 3))
+    x = np.random.default_rng(0).uniform(size=(300, 3))
     smooth = np.hypot(x[:, 0], 100.0 * (x[:, 1] - 0.5) * x[:, 2])[:, None]
-    relative_noise = smooth * 10.0 ** np.random.default_rng(1).normal(0.0, 0.2, (600, 1))
+    relative_noise = smooth * 10.0 ** np.random.default_rng(1).normal(0.0, 0.2, (300, 1))
 
     def chosen(y):
         return y_transform(y, lambda: misfits_of(x, y))
