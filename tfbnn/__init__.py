@@ -4,13 +4,7 @@ Names are loaded on first use, so that `import tfbnn` costs no more than NumPy. 
 load a saved model and predict never import TensorFlow.
 """
 
-from __future__ import annotations
-
 import importlib
-
-TYPE_CHECKING = False  # stands in for typing's: importing typing would take most of the time here
-if TYPE_CHECKING:
-    from typing import Any
 
 _EXPORTS = {
     "__version__": "system.version",
@@ -47,7 +41,7 @@ _SUBMODULES = (
 __all__ = [*_EXPORTS, *_SUBMODULES]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"tfbnn.{_EXPORTS[name]}"), name)
     if name in _SUBMODULES:

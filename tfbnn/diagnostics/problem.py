@@ -46,6 +46,7 @@ class Interface:
         max_seconds: Time limit of the run, or None.
         is_out_of_time: Whether the limit ended the run.
         command: The command of the fit, whose options are overridden by later ones; "" if unknown.
+        sampling_seconds: Seconds of warm-up and sampling, which more draws take again.
     """
 
     is_command_line: bool = False
@@ -54,14 +55,19 @@ class Interface:
     max_seconds: float | None = None
     is_out_of_time: bool = False
     command: str = ""
+    sampling_seconds: float = 0.0
 
-    def of_run(self, until: str | None, ended: str | None) -> Interface:
-        """Return the interface of a run with this stopping rule and this reason for its end."""
+    def of_run(self, until: str | None, ended: str | None, sampled: float = 0.0) -> Interface:
+        """Return the interface of a run with this stopping rule and this reason for its end.
+
+        `sampled` are the seconds of warm-up and sampling. If they are unknown (0), all of the limit counts.
+        """
         limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
         if limit is None:
             return self
-        is_over = "max_seconds" in (ended or "")
-        return replace(self, max_seconds=float(limit[1]), is_out_of_time=is_over)
+        seconds, is_over = float(limit[1]), "max_seconds" in (ended or "")
+        own = replace(self, max_seconds=seconds, is_out_of_time=is_over)
+        return replace(own, sampling_seconds=sampled or seconds)
 
     @property
     def details(self) -> str:
@@ -103,7 +109,8 @@ class Interface:
     def _longer(self, times: float) -> dict[str, int]:
         if self.max_seconds is None:
             return {}
-        return {"max_seconds": round_up(self.max_seconds * max(times, 2.0))}
+        more = (max(times, 2.0) - 1.0) * self.sampling_seconds
+        return {"max_seconds": round_up(self.max_seconds + more)}
 
     def _same_fit(self, options: dict[str, int]) -> str:
         if self.is_command_line:
@@ -150,7 +157,7 @@ _ON_COMMAND_LINE = {
     r"noise_scale= to the fit": "tfbnn fit --noise-column",
     r"model\.predict\(x, quantiles=.*": "tfbnn predict --quantiles 0.16,0.84 gives them.",
     r"model\.evaluate\(x, y\)": "tfbnn evaluate",
-    r"a longer pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
+    r"pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
 }
 
 
@@ -186,9 +193,7 @@ class Remedy:
 
 
 # User-defined pretraining holds out nothing unless requested, which makes the starts worse.
-LONGER_SEARCH = (
-    "a longer pretraining=Pretraining(epochs=3000, early_stopping=300, validation_split=0.15)"
-)
+LONGER_SEARCH = "more epochs than now: pretraining=Pretraining(epochs=.., early_stopping=.., validation_split=0.15)"
 ABOVE_FIRST = Remedy("first fix the problems above")
 
 

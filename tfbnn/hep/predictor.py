@@ -36,7 +36,7 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
     """Read the parameters of N points from a table; return a dict name -> array [N].
 
     Args:
-        points: A data frame, or a dict name -> numbers [N].
+        points: A data frame, or a dict name -> numbers [N], or one number.
         places: Dict name -> SLHA place of the parameters. A column may also have another name of
             the same SLHA place, or a name such as MASS:1000022.
 
@@ -57,7 +57,7 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
     names = tuple(dict.fromkeys(source.values()))
     if isinstance(points, Mapping):
-        columns = [as_float_array(points[name], name) for name in names]
+        columns = [np.atleast_1d(as_float_array(points[name], name)) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
             raise ValueError(f"points must have one number per point and input, received {found}.")
@@ -331,7 +331,7 @@ class CrossSectionPredictor:
 
         Args:
             points: Parameters of N points by name (`places`), in the units of SLHA or the fit: a data
-                frame, or a dict name -> numbers [N]. Other columns are ignored.
+                frame, or a dict name -> numbers [N], or one number. Other columns are ignored.
             processes: Pairs of PDG codes, in any order; None (default): all processes of the
                 folder.
             errors: Relative errors of other origin: dict name -> number, (down, up), or an array

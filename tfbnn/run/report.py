@@ -194,7 +194,7 @@ class Run(ExplainsAttributes):
         """
         width = width or text_width()
         interface = interface or replace(PYTHON, folder=self.folder)
-        interface = interface.of_run(self.until, self.ended)
+        interface = self._own(interface)
         if self.diagnosis is None:
             told = [("Verdict", self.verdict), *answer_lines(self.chains, self.predictions)]
             told.append(("", MEANINGS[self.verdict]))
@@ -209,6 +209,10 @@ class Run(ExplainsAttributes):
         elif self.diagnosis is not None:
             lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
+
+    def _own(self, interface: Interface) -> Interface:
+        sampled = self.seconds["warmup"] + self.seconds["sampling"]
+        return interface.of_run(self.until, self.ended, sampled)
 
     def _run_lines(self, details: bool) -> Iterator[tuple[str, str]]:
         """Yield labels and lines on how the run went."""
@@ -260,7 +264,6 @@ class Run(ExplainsAttributes):
     def to_dict(self, interface: Interface = PYTHON) -> dict[str, Any]:
         """Return plain numbers, lists and strings for JSON, with advice in the wording of the interface."""
         ladder, calibration, diagnosis = self.ladder, self.calibration, self.diagnosis
-        interface = interface.of_run(self.until, self.ended)
         told = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
         return {
             "verdict": self.verdict,
@@ -271,7 +274,7 @@ class Run(ExplainsAttributes):
             "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
             "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
             "calibration": None if calibration is None else calibration.to_json(),
-            "diagnosis": None if diagnosis is None else diagnosis.to_dict(interface),
+            "diagnosis": None if diagnosis is None else diagnosis.to_dict(self._own(interface)),
         }
 
     def _ladder_lines(self) -> Iterator[tuple[str, str]]:

@@ -153,6 +153,12 @@ def test_commands_can_be_pasted_and_keep_limit_folder_and_file(settings, until, 
     assert Remedy(num_results=300, times=4.5).words(interface) == words
 
 
+def test_a_longer_limit_repeats_warm_up_and_sampling_only():
+    interface = Interface().of_run(LIMIT, OVER, 10.0)
+    words = Remedy(num_results=300, times=4.5).words(interface)
+    assert words == "fit_posterior with max_seconds=100"  # 60 + 3.5 * 10, rounded up
+
+
 def test_a_long_command_is_broken_as_a_shell_wants_it():
     words = "tfbnn resume 'runs/my long name' --num-results 5000 --max-seconds 900 -o bnn.h5"
     lines = step_lines("  Next: ", words, 50)
@@ -174,7 +180,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        (LONGER_SEARCH, "--epochs 3000 --early-stopping 300 --validation-split 0.15"),
+        (LONGER_SEARCH, "more epochs than now: --epochs .. --early-stopping .. --validation-split 0.15"),
         (_JUDGE.text, "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"),
         (
             _OTHER_NOISE.text,

@@ -51,6 +51,8 @@ def test_frames_and_dicts_are_alike(predictor):
     for found in (predictor.predict(table), predictor.predict(arrow)):
         for name in ("central", "err_up", "trust"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    point = predictor.predict({name: values[0] for name, values in POINTS.items()})
+    np.testing.assert_allclose(point.central, expected.central[:1], rtol=1e-6)
 
 
 def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):
@@ -86,7 +88,7 @@ def test_errors_of_cross_sections_below_zero_are_not_below_zero(processes, tmp_p
     [
         (np.ones((2, 3)), None, TypeError, "data frame or a dict"),
         ({"m": [1.0], "n11": [1.0, 2.0], "m_c": [1.0]}, None, ValueError, r"n11 \[2\]"),
-        ({"m": 1.0, "n11": 1.0, "m_c": 1.0}, None, ValueError, "one number per point"),
+        ({name: [[1.0]] for name in NAMES}, None, ValueError, "one number per point"),
         ({"m": [np.nan], "n11": [1.0], "m_c": [1.0]}, None, ValueError, "must be finite"),
         (POINTS, {"pdf": np.ones(29)}, ValueError, r"shape \[30\] or \[30, 2\]"),
         (POINTS, {"pdf": -np.ones(30)}, ValueError, "at point 0"),
