@@ -28,7 +28,7 @@ from tfbnn.storage.run.folder import RunFolder
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
-RUN = small_runs.RUN | dict(num_results=300, num_burnin_steps=100, jit_compile=False)
+RUN = small_runs.RUN | dict(num_results=160, num_burnin_steps=40, jit_compile=False)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning", "ignore:The run was stopped"),
     # Sockets that Dask leaves to the garbage collector.
@@ -70,9 +70,9 @@ def impatient(monkeypatch):
     monkeypatch.setattr("tfbnn.cluster.dask_executor._LONGEST_PAUSE_SECONDS", 0.2)
 
 
-def fit(client, output, **options):
+def fit(client, output, model=None, **options):
     """(model, run) of a small fit on the cluster."""
-    model = small_model()
+    model = model or small_model()
     options = RUN | {"commit_interval": 0} | options
     return model, tfbnn.cluster.fit(model, X, Y, client=client, output=output, **options)
 
@@ -137,7 +137,7 @@ class Killer:
             return
         self._left -= 1
         self.transitions.append(done)
-        self._next = done + self._generator.integers(1, 20)
+        self._next = done + self._generator.integers(1, 10)
 
 
 def test_equals_the_serial_run(client, whole):
@@ -156,7 +156,7 @@ def test_equals_the_serial_run(client, whole):
 def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
     kill = Killer(client, kills)
     model, _ = fit(client, folder, resume=True, callbacks=[kill])
-    assert len(kill.transitions) == kills and max(kill.transitions) < 400
+    assert len(kill.transitions) == kills and max(kill.transitions) < 200
     assert_same_draws(model, whole[0])
 
 
@@ -177,7 +177,7 @@ def test_a_worker_that_is_retired_commits(client, whole, folder):
         own.retire_workers(list(own.scheduler_info()["workers"]))
         while own.scheduler_info()["workers"] or not is_free(folder):
             time.sleep(0.1)
-        assert 100 < RunFolder.open(folder).checkpoint(0).counters["transition"] < 400
+        assert 40 < RunFolder.open(folder).checkpoint(0).counters["transition"] < 200
     assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
@@ -234,9 +234,7 @@ def test_a_bad_chain_does_not_lose_the_others(client, whole, folder):
     (folder / "lane-001" / "lease").mkdir(parents=True)  # where a file should be
     model = small_model()
     with pytest.raises(ChainError, match="chain 1: IsADirectoryError.*others are in model"):
-        tfbnn.cluster.fit(
-            model, X, Y, client=client, output=folder, resume=True, commit_interval=0, **RUN
-        )
+        fit(client, folder, model, resume=True)
     np.testing.assert_array_equal(model.posterior.draws, whole[0].posterior.draws[:1])
 
 
@@ -247,13 +245,10 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
 
     model = small_model()
     with pytest.raises(KeyboardInterrupt):
-        tfbnn.cluster.fit(
-            model, X, Y, client=client, output=folder, resume=True, callbacks=[interrupt],
-            commit_interval=0, **RUN,
-        )  # fmt: skip
+        fit(client, folder, model, resume=True, callbacks=[interrupt])
     with pytest.warns(UserWarning, match="stopped early"):
         count = model.posterior.num_results
-    assert 0 < count < 300
+    assert 0 < count < 160
     np.testing.assert_array_equal(model._ensemble.draws, whole[0].posterior.draws[:, :count])
     for group in (0, 1):
         with RunFolder.open(folder).writer(group):
@@ -266,7 +261,7 @@ def test_an_interrupt_commits_and_a_new_call_goes_on(client, whole, folder):
         return True
 
     stopped = fit(client, folder, resume=True, callbacks=[stop])
-    assert stopped[1].num_results < 300 and len(events) == 1
+    assert stopped[1].num_results < 160 and len(events) == 1
     assert_same_draws(fit(client, folder, resume=True)[0], whole[0])
 
 
@@ -276,24 +271,18 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
     with pytest.raises(tfbnn.StartError, match="chain"):
         # Residuals beyond what float32 can square.
         model = tfbnn.BayesianMLP([2, 3, 1], prior=tfbnn.priors.Normal(1.0), y_transform=None)
-        tfbnn.cluster.fit(
-            model,
-            X,
-            1e30 * Y,
-            client=client,
-            output=tmp_path / "new",
-            **RUN | {"pretraining": None},
-        )
+        options = RUN | dict(client=client, output=tmp_path / "new", pretraining=None)
+        tfbnn.cluster.fit(model, X, 1e30 * Y, **options)
     assert sorted(os.listdir(tmp_path / "new")) == ["lease"]
     # What a search on the cluster had left in release 0.2 is no run.
     created_run(tmp_path / "new" / "preparation", {}, {}, 1)
     assert RunFolder.find(tmp_path / "new") is None
-    with pytest.raises(RunFolderError, match="another run"):
-        client.submit(tasks.advance, str(folder), "0", 0, 0, None, "none", pure=False).result()
-    with pytest.raises(FileNotFoundError, match="all workers share"):
-        client.submit(
-            tasks.advance, str(tmp_path / "x"), "0", 0, 0, None, "none", pure=False
-        ).result()
+    for path, error, words in (
+        (folder, RunFolderError, "another run"),
+        (tmp_path / "x", FileNotFoundError, "all workers share"),
+    ):
+        with pytest.raises(error, match=words):
+            client.submit(tasks.advance, str(path), "0", 0, 0, None, "none", pure=False).result()
 
 
 class FakeClient:

@@ -1,43 +1,30 @@
 """Disks that are full, must not be written, or fail."""
 
 import errno
-import json
 import os
 import shutil
 import stat
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.support.durability import filling
+from tests.support.durability.trials import trials
 from tests.support.run_folders import created_run
 from tfbnn.storage import write_model
 from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system import atomic
 
 
-def trials(what, count, folder):
-    done = subprocess.run(
-        [sys.executable, "-m", filling.__name__, what, str(count), "1", str(folder)],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # it forks
-        capture_output=True,
-        text=True,
-        timeout=550,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["faults"]
-
-
 def test_limit_on_the_size_of_files(tmp_path):
-    assert trials(filling.SIZE_LIMIT, 2, tmp_path) == []
+    assert trials(filling, filling.SIZE_LIMIT, 2, tmp_path)["faults"] == []
 
 
 def test_full_disk(tmp_path):
     if not filling.may_mount(tmp_path / "probe"):
         pytest.skip("needs the right to mount a small file system")
-    assert trials(filling.FULL_DISK, 2, tmp_path) == []
+    assert trials(filling, filling.FULL_DISK, 2, tmp_path)["faults"] == []
 
 
 def fail(number):

@@ -257,8 +257,12 @@ def test_the_gradient_and_the_copies_of_xor():
     np.testing.assert_allclose(xor_descent.canonical(exchanged), copy)
 
 
+@pytest.mark.slow
 def test_the_wrapper_of_scoringbench_hands_over_quantiles(monkeypatch):
-    """A stand-in for its base class is used, because ScoringBench cannot be installed."""
+    """A stand-in for its base class is used, because ScoringBench cannot be installed.
+
+    Run it after a change of the wrapper or of the estimators, which have tests of their own.
+    """
     base = types.ModuleType("scoringbench.univariate.wrappers.base")
 
     class ProbabilisticWrapper:

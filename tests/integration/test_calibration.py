@@ -40,14 +40,6 @@ def test_rows_of_the_fit_left_out_calibrate(fitted):
     assert abs(coverage[1] - 0.683) < 0.13 and abs(coverage[2] - 0.954) < 0.05
 
 
-@pytest.mark.statistics
-def test_in_memory_and_from_the_folder_it_is_the_same(fitted):
-    model, folder = fitted
-    records = [one.calibrate(method="loo") for one in (model, tfbnn.load(folder))]
-    assert records[0].to_json() == records[1].to_json()
-    np.testing.assert_array_equal(records[0].scores, records[1].scores)
-
-
 def test_rows_of_the_fit_are_refused_by_a_file_too(fitted, tmp_path):
     model, _ = fitted
     model.save(tmp_path / "model.h5")

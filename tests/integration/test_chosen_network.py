@@ -26,7 +26,7 @@ def narrow():
         patch.setattr("tfbnn.spec.open_spec.HIDDEN_LAYERS", ((3,), (4,)))
         patch.setattr("tfbnn.spec.open_spec.NOISES", NOISES[:2])
         patch.setattr("tfbnn.fit.choices.compare_networks.can_be_infinite", lambda *_: False)
-        patch.setattr("tfbnn.fit.choices.compare_networks._NUM_STEPS", 400)
+        patch.setattr("tfbnn.fit.choices.compare_networks._NUM_STEPS", 120)
         patch.setattr("tfbnn.fit.choices.compare_networks._FEWEST_STEPS", 40)
         yield
 

@@ -13,6 +13,7 @@ import pytest
 
 import tfbnn
 from tests.support.commands import QUICK, write_tables_and_models
+from tests.support.small_runs import blocks_of
 from tfbnn.cli import demo, main
 
 # Of fits that share one program, of blocks that are short enough to stop between.
@@ -22,11 +23,7 @@ SMALL = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def short_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 16)
-        yield
+short_blocks = blocks_of(16)
 
 
 @pytest.fixture(scope="module")

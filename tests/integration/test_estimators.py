@@ -49,30 +49,22 @@ def test_mapie_puts_conformal_intervals_around_it(tiny_regressor):
     assert abs(covered - 0.8) < 4 * np.sqrt(2 * 0.8 * 0.2 / 400)
 
 
-HARDEST = {"readonly_memmap": True, "X_dtype": "float32"}
-
-
 def checks():
     """The checks of scikit-learn, for a network with given layers and defaults for all else.
 
-    Only the hardest check of good predictions is not slow. tests/unit/sklearn/test_checks.py runs all of
-    them on fits that sample nothing.
+    Run them after a change of the estimators: tests/unit/sklearn/test_checks.py runs all of them on fits that
+    sample nothing.
     """
     for estimator in (BayesianMLPRegressor(20), BayesianMLPClassifier(20)):
         for _, check in estimator_checks_generator(estimator):
-            name, options = check.func.__name__, check.keywords
-            marks = [] if options == HARDEST else [pytest.mark.slow]
+            name, marks = check.func.__name__, []
             if name == "check_sample_weight_equivalence_on_dense_data":  # whose rows are shuffled
                 marks.append(pytest.mark.xfail(reason="draws depend on the order of the rows"))
-            name = f"{type(estimator).__name__}-{name}-{options or ''}"
+            name = f"{type(estimator).__name__}-{name}-{check.keywords or ''}"
             yield pytest.param(estimator, check, id=name, marks=marks)
 
 
-@pytest.mark.statistics
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), [*checks()])
 def test_fits_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
-
-
-def test_scikit_learn_has_the_hardest_check():
-    assert [check.values[1].keywords for check in checks()].count(HARDEST) == 2

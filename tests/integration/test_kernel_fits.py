@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import tfbnn
 from tests.support.linear import (
     NOISE,
     RUN,
@@ -29,17 +28,6 @@ from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal, Uniform
 
 BOX = Uniform(-0.5, 0.75)
-
-
-def boxed_model(prior=BOX, likelihood=Gaussian(NOISE), dtype="float32"):
-    return tfbnn.BayesianMLP(
-        [2, 1],
-        prior=prior,
-        likelihood=likelihood,
-        x_transform=None,
-        y_transform=None,
-        dtype=dtype,
-    )
 
 
 def boxed_posterior(x, y, count=400_000):
@@ -86,7 +74,7 @@ def test_adapts_and_samples_the_linear_posterior(kernel, lowest, highest, gradie
 @pytest.mark.statistics
 def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
     x, y = linear_rows()
-    model, exact = boxed_model(), boxed_posterior(x, y)
+    model, exact = linear_model(prior=BOX), boxed_posterior(x, y)
     run = model.fit_posterior(x, y, kernel="truncated_mala", pretraining=START, **RUN)
     draws = model.posterior.draws.astype(np.float64)
     assert draws.min() >= BOX.low and draws.max() <= BOX.high
@@ -103,8 +91,9 @@ def test_truncated_mala_samples_a_posterior_that_its_box_cuts():
 @pytest.mark.statistics
 def test_truncated_mala_leaves_a_learned_noise_scale_unlimited():
     x, y = linear_rows()
-    model = boxed_model(Uniform(-3, 3), Gaussian("learned"))
-    short_fit(model, x, y, kernel=TruncatedMALA(), num_results=1000, num_burnin_steps=300)
+    model = linear_model(prior=Uniform(-3, 3), likelihood=Gaussian("learned"))
+    options = dict(num_results=200, num_burnin_steps=200, jit_compile=False)
+    short_fit(model, x, y, kernel=TruncatedMALA(), **options)
     scale = np.exp(model.posterior.draws[..., -1])
     assert 0.35 < np.median(scale) < 0.7
     low, high = Potential(model.spec).limits
@@ -114,7 +103,7 @@ def test_truncated_mala_leaves_a_learned_noise_scale_unlimited():
 
 class TestRefusals:
     def test_truncated_mala_names_the_priors_that_have_no_box(self):
-        model = boxed_model({"kernel": BOX, "bias": Normal(2.0)})
+        model = linear_model(prior={"kernel": BOX, "bias": Normal(2.0)})
         with pytest.raises(ValueError, match=r"layer 1 bias: Normal\(scale=2.0\)"):
             short_fit(model, *linear_rows(), kernel=TruncatedMALA())
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 import tfbnn
 from tests.support import own_classes
+from tests.support.linear import linear_model
 from tests.support.own_classes import AsymmetricLaplace, Logistic, StudentTPrior, Triangle
 from tests.support.registries import FAMILIES
 from tfbnn.cli import main
@@ -274,24 +275,10 @@ def test_draws_are_of_the_posterior_that_quadrature_gives():
     generator = np.random.default_rng(0)
     x, noise_scale = generator.normal(size=(12, 1)), 0.8
     y = 1.2 * x[:, 0] + 0.3 + generator.logistic(size=12)
-    model = tfbnn.BayesianMLP(
-        [1, 1],
-        prior=StudentTPrior(3.0, 0.7),
-        likelihood=Logistic(noise_scale=noise_scale),
-        x_transform=None,
-        y_transform=None,
-        dtype="float64",
-    )
-    model.fit_posterior(
-        x,
-        y,
-        kernel="nuts",
-        num_results=4000,
-        num_burnin_steps=1000,
-        pretraining=None,
-        calibrate=False,
-        verbose=0,
-    )
+    known = dict(prior=StudentTPrior(3.0, 0.7), likelihood=Logistic(noise_scale=noise_scale))
+    model = linear_model("float64", (1, 1), **known)
+    long = dict(num_results=4000, num_burnin_steps=1000, pretraining=None, verbose=0)
+    model.fit_posterior(x, y, kernel="nuts", calibrate=False, **long)
     grid = np.linspace(-4.0, 5.0, 600)
     slope, offset = np.meshgrid(grid, grid, indexing="ij")
     log_density = stats.t.logpdf([slope, offset], 3.0, scale=0.7).sum(axis=0)

@@ -7,24 +7,12 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
+from benchmarks.studies.reference_posteriors import densities, networks, run
+
 pytestmark = pytest.mark.benchmarks
 DENSITIES = ["eight schools", "line, noise learned", "parabola", "logistic regression"]
 # 64 comparisons in this file, one of which chance spoils in one of 900 seeds.
 LARGEST_Z = 4.3
-
-
-@pytest.fixture
-def densities():
-    from benchmarks.studies.reference_posteriors import densities as reference_densities
-
-    return reference_densities
-
-
-@pytest.fixture
-def networks(densities):
-    from benchmarks.studies.reference_posteriors import networks as reference_networks
-
-    return reference_networks
 
 
 def assert_weighted(values, log_weights, exact):
@@ -42,7 +30,7 @@ def assert_weighted(values, log_weights, exact):
 
 
 @pytest.mark.parametrize("name", DENSITIES)
-def test_quadrature_and_importance_sampling_agree(densities, name):
+def test_quadrature_and_importance_sampling_agree(name):
     density = densities.DENSITIES[name]
     exact = density.moments()
     t = np.random.default_rng(0).standard_t(8, size=(100_000, len(density.names)))
@@ -54,7 +42,7 @@ def test_quadrature_and_importance_sampling_agree(densities, name):
     assert_weighted(points, target - proposed, exact)
 
 
-def test_networks_weighted_by_their_own_density_agree(networks):
+def test_networks_weighted_by_their_own_density_agree():
     """From the prior: of four normal weights, of two in the box."""
     generator = np.random.default_rng(0)
     drawn = {
@@ -75,9 +63,9 @@ def test_networks_weighted_by_their_own_density_agree(networks):
         assert_weighted(values, log_weights, network.moments())
 
 
+@pytest.mark.slow
 def test_the_table(tmp_path):
-    from benchmarks.studies.reference_posteriors import run
-
+    """Run it after a change of the study; the kernels have exact posteriors in test_kernel_fits.py."""
     only = ["logistic regression", "line in a box"]
     run.main(["--quick", "--output", str(tmp_path), "--only", *only])
     kept, table = (

@@ -227,78 +227,52 @@ def test_a_run_does_not_go_on_with_another_density(tmp_path):
         tfbnn.resume(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("log_prob", "error", "words"),
-    [
-        (None, TypeError, "must be a function"),
-        ((densities.normal,), TypeError, "must be a function"),
-        (lambda x: -tf.reduce_sum(x**2), ValueError, "received shape []"),
-        (lambda x: -(x**2), ValueError, r"received shape [4, 3]"),
-        (lambda x: -np.sum(x.numpy() ** 2, axis=-1), TypeError, "received ndarray"),
-        (lambda x: tf.constant(np.sum(x, axis=-1)), TypeError, "found no gradient"),
-        (lambda x: tf.cast(tf.reduce_sum(x, axis=-1), tf.int32), TypeError, "floating point"),
-        (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat chains independently"),
-        (
-            lambda x: tf.reduce_sum(x**2) * tf.ones_like(x[:, 0]),
-            ValueError,
-            "treat chains independently",
-        ),
-    ],
-)
-def test_functions_that_are_no_log_density_are_refused(log_prob, error, words):
+def log_of(x):
+    return tf.reduce_sum(tf.math.log(x), axis=-1)
+
+
+NO_DENSITY = [
+    (None, TypeError, "must be a function"),
+    ((densities.normal,), TypeError, "must be a function"),
+    (lambda x: -tf.reduce_sum(x**2), ValueError, "received shape []"),
+    (lambda x: -(x**2), ValueError, "received shape [4, 3]"),
+    (lambda x: -np.sum(x.numpy() ** 2, axis=-1), TypeError, "received ndarray"),
+    (lambda x: tf.constant(np.sum(x, axis=-1)), TypeError, "found no gradient"),
+    (lambda x: tf.cast(tf.reduce_sum(x, axis=-1), tf.int32), TypeError, "floating point"),
+    (lambda x: x[:, 0] - tf.reduce_mean(x), ValueError, "treat chains independently"),
+    (lambda x: tf.reduce_sum(x**2) + 0.0 * x[:, 0], ValueError, "treat chains independently"),
+]
+UNUSABLE = [
+    (dict(quantities=lambda draws: draws.mean()), "must make arrays of numbers [4, 1] + [...]"),
+    (dict(quantities=lambda draws: {"theta": draws[..., 0]}), "must not have the names"),
+    (dict(initial_state=STARTS[0]), "must have shape [C, P]"),
+    (
+        dict(initial_state=np.full((2, 3), np.nan)),
+        "must be finite, received nan for chain 0, coord",
+    ),
+    (dict(initial_state=np.zeros((0, 3))), "must have shape [C, P]"),
+    (dict(kernel="repriorised"), "Repriorised is about networks"),
+    (dict(kernel="truncated_mala"), "TruncatedMALA is about networks"),
+    (dict(kernel=kernels.SMMALA(metric="gauss_newton")), "needs the Gauss-Newton matrix of a netw"),
+    (dict(kernel="power_posterior"), "must be a pair (log_prior, log_likelihood)"),
+    (dict(kernel="hcm"), "Did you mean"),
+]
+REFUSED = [
+    *((dict(log_prob=log_prob), error, words) for log_prob, error, words in NO_DENSITY),
+    *((given, ValueError, words) for given, words in UNUSABLE),
+    (
+        dict(log_prob=log_of, initial_state=np.array([[1.0, 1.0], [1.0, -1.0]])),
+        tfbnn.StartError,
+        "chain 1 starts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "words"), REFUSED)
+def test_what_cannot_be_sampled_is_refused_before_the_run(given, error, words):
+    usual = dict(log_prob=densities.normal, initial_state=np.zeros_like(STARTS), kernel=HMC)
     with pytest.raises(error) as raised:
-        tfbnn.sample(log_prob, np.zeros_like(STARTS), HMC, **BRIEF)
-    assert words in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("quantities", "words"),
-    [
-        (lambda draws: draws.mean(), "must make arrays of numbers [4, 1] + [...]"),
-        (lambda draws: {"theta": draws[..., 0]}, "must not have the names"),
-    ],
-)
-def test_unusable_quantities_are_refused_before_the_run(quantities, words):
-    with pytest.raises(ValueError) as raised:
-        tfbnn.sample(densities.normal, STARTS, HMC, quantities=quantities, **BRIEF)
-    assert words in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        (STARTS[0], "must have shape [C, P]"),
-        (np.full((2, 3), np.nan), "must be finite, received nan for chain 0, coordinate 0"),
-        (np.zeros((0, 3)), "must have shape [C, P]"),
-    ],
-)
-def test_unusable_starts_are_refused(state, words):
-    with pytest.raises(ValueError) as raised:
-        tfbnn.sample(densities.normal, state, HMC, **BRIEF)
-    assert words in str(raised.value)
-
-
-def test_a_start_without_density_is_refused_by_chain():
-    def log_prob(x):
-        return tf.reduce_sum(tf.math.log(x), axis=-1)
-
-    with pytest.raises(tfbnn.StartError, match="chain 1 starts"):
-        tfbnn.sample(log_prob, np.array([[1.0, 1.0], [1.0, -1.0]]), HMC, **BRIEF)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        ("repriorised", "Repriorised is about networks"),
-        ("truncated_mala", "TruncatedMALA is about networks"),
-        (kernels.SMMALA(metric="gauss_newton"), "needs the Gauss-Newton matrix of a network"),
-        ("power_posterior", "must be a pair (log_prior, log_likelihood)"),
-        ("hcm", "Did you mean"),
-    ],
-)
-def test_kernels_that_need_more_than_a_log_density_are_refused(kernel, words):
-    with pytest.raises(ValueError) as raised:
-        tfbnn.sample(densities.normal, STARTS, kernel, **BRIEF)
+        tfbnn.sample(**(BRIEF | usual | given))
     assert words in str(raised.value)
 
 

@@ -8,26 +8,31 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.builders import config_of_run
 from tests.support.engine_checks import (
     check_chains_have_numbers_of_their_own,
     check_step_size_stands_still_while_sampling,
     check_thinning_keeps_every_third_transition,
 )
-from tests.support.linear import NOISE, closed_form, linear_model, linear_rows, short_fit
+from tests.support.linear import (
+    NOISE,
+    check_moments,
+    closed_form,
+    linear_model,
+    linear_rows,
+    short_fit,
+)
 from tests.support.marks import statistics_but
 from tests.support.terminal import terminal
 from tfbnn.diagnostics.statistics import mcse_mean
+from tfbnn.engine.sampling.program import plan_chains
 from tfbnn.system.signals import STOP_SIGNALS
 
 
-@pytest.fixture(scope="module", params=statistics_but(["hmc"], ["hmc", "nuts", "whitened"]))
+@pytest.fixture(scope="module", params=statistics_but(["hmc"], ["hmc", "nuts"]))
 def linear_fit(request, tmp_path_factory):
     """A long run on the linear model, saved and loaded again."""
-    kernels = {
-        "hmc": tfbnn.kernels.HMC(num_leapfrog_steps=8),
-        "nuts": "nuts",
-        "whitened": tfbnn.kernels.HMC(num_leapfrog_steps=3, preconditioner="gauss_newton"),
-    }
+    kernels = {"hmc": tfbnn.kernels.HMC(num_leapfrog_steps=8), "nuts": "nuts"}
     model, (x, y) = linear_model(), linear_rows()
     run = model.fit_posterior(
         x,
@@ -107,11 +112,6 @@ def short_draws():
 
 
 class TestBits:
-    def test_same_seed_same_bits(self, short_draws):
-        model = linear_model()
-        short_fit(model, *linear_rows(), jit_compile=False)
-        np.testing.assert_array_equal(model.posterior.draws, short_draws)
-
     def test_other_seed_or_chain_other_draws(self, short_draws):
         assert not np.any(np.all(short_draws[0] == short_draws[1], axis=-1))
         model = linear_model()
@@ -133,35 +133,29 @@ class TestBits:
         check_chains_have_numbers_of_their_own()
 
     def test_fewer_chains_are_the_same_chains(self, short_draws):
-        """Every chain is a program of its own: its draws do not depend on the others."""
+        """With the same seed; every chain is a program of its own, whatever the others do."""
         one = linear_model()
         short_fit(one, *linear_rows(), num_chains=1, jit_compile=False)
         np.testing.assert_array_equal(one.posterior.draws[0], short_draws[0])
 
     @pytest.mark.statistics
-    def test_many_chains_of_a_tiny_network_share_a_program(self, monkeypatch):
-        from tfbnn.engine.sampling import program
-
-        groups, grouped = [], program.chain_groups
-
-        def spy(num_chains, **options):
-            groups.append(grouped(num_chains, **options))
-            return groups[-1]
-
-        monkeypatch.setattr(program, "chain_groups", spy)
-        x, y = linear_rows()
+    def test_many_chains_of_a_tiny_network_make_the_same_draws_again(self):
         many, again = linear_model(), linear_model()
-        short_fit(many, x, y, num_chains=8, jit_compile=False)
-        short_fit(again, x, y, num_chains=8, jit_compile=False)
+        for model in (many, again):
+            short_fit(model, *linear_rows(), num_chains=8, jit_compile=False)
         np.testing.assert_array_equal(many.posterior.draws, again.posterior.draws)
-        brief = dict(num_results=2, jit_compile=False)
-        short_fit(linear_model(), *linear_rows(400), num_chains=8, **brief)
-        short_fit(linear_model(), x, y, num_chains=7, **brief)
-        assert [len(found) for found in groups] == [1, 1, 8, 7]
 
     @pytest.mark.statistics
     def test_thinning_keeps_every_third_transition(self):
         check_thinning_keeps_every_third_transition()
+
+
+@pytest.mark.parametrize("num_rows, num_chains, groups", [(30, 8, 1), (400, 8, 8), (30, 7, 7)])
+def test_many_chains_of_a_tiny_network_share_a_program(num_rows, num_chains, groups):
+    x, y = linear_rows(num_rows)
+    sampling = dict(seed=0, num_chains=num_chains, num_results=2, num_burnin_steps=2)
+    config = config_of_run(linear_model().spec, x, y[:, None], **sampling)
+    assert len(plan_chains(tfbnn.kernels.HMC(), config).groups) == groups
 
 
 def test_step_size_stands_still_while_sampling():
@@ -170,28 +164,7 @@ def test_step_size_stands_still_while_sampling():
 
 class TestUserKernel:
     @pytest.mark.statistics
-    def test_callable_kernel_samples_the_posterior(self):
-        import tensorflow_probability as tfp
-
-        x, y = linear_rows()
-        model = linear_model()
-        run = short_fit(
-            model,
-            x,
-            y,
-            kernel=lambda target: tfp.mcmc.RandomWalkMetropolis(
-                target, new_state_fn=tfp.mcmc.random_walk_normal_fn(scale=0.15)
-            ),
-            num_results=4000,
-            num_burnin_steps=500,
-        )
-        draws = model.posterior.draws.astype(np.float64)
-        mean, _ = closed_form(x, y)
-        assert np.all(np.abs(draws.mean(axis=(0, 1)) - mean) < 4 * mcse_mean(draws))
-        assert np.all((run.acceptance_rate > 0.1) & (run.acceptance_rate < 0.9))
-
-    @pytest.mark.statistics
-    def test_kernel_with_its_own_adaptation_adapts(self):
+    def test_kernel_with_its_own_adaptation_adapts_and_samples_the_posterior(self):
         """TFP's adaptation rebuilds the inner kernel from its parameters and keeps its state."""
         import tensorflow_probability as tfp
 
@@ -202,8 +175,10 @@ class TestUserKernel:
                 target_accept_prob=0.7,
             )
 
-        options = dict(num_results=100, num_burnin_steps=150, jit_compile=False)
-        run = short_fit(linear_model(), *linear_rows(), kernel=build, **options)
+        model = linear_model()
+        options = dict(kernel=build, num_results=1000, num_burnin_steps=150)
+        run = short_fit(model, *linear_rows(), **options)
+        check_moments(model.posterior.draws, *linear_rows())
         # The first guess of 1e-3 would be accepted always.
         assert np.all((run.acceptance_rate > 0.5) & (run.acceptance_rate < 0.97))
 

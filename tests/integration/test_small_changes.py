@@ -36,28 +36,37 @@ print(json.dumps({
 }))
 """
 
-pytestmark = pytest.mark.statistics  # a second process imports TensorFlow
-
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory):
-    """What a program says that uses a copy of the package with all changes of the page."""
+    """A folder with a copy of the package, to which all changes of the page are made."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "tfbnn", folder / "tfbnn")
     for change in (OPTION, LINE):
         subprocess.run(["git", "apply"], input=change, text=True, cwd=folder, check=True)
+    return folder
+
+
+def test_the_changes_apply(changed):
+    """Each file that they name is Python still, and has what they add."""
+    for change in (OPTION, LINE):
+        paths = re.findall(r"^\+\+\+ b/(.+)$", change, re.MULTILINE)
+        added = re.findall(r"^\+(?!\+\+ )(.+)$", change, re.MULTILINE)
+        text = "".join((changed / path).read_text() for path in paths)
+        assert paths and added and all(line in text for line in added)
+        for path in paths:
+            compile((changed / path).read_text(), path, "exec")
+
+
+@pytest.mark.slow
+def test_the_option_and_the_line_are_in_the_report(changed):
+    """Run it after a change of the page, or of a function that it changes: the fit is a process of its own."""
     program = [sys.executable, "-c", FIT]
-    environment = {"PYTHONPATH": str(folder), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True)
+    environment = {"PYTHONPATH": str(changed), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    done = subprocess.run(program, cwd=changed, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def test_the_option_is_in_the_report_and_on_the_command_line(changed):
-    assert "of the second detector" in changed["report"]
-    assert re.search(r"--note NAME\s+a line that the report of the run repeats", changed["help"])
-
-
-def test_the_line_is_in_the_report(changed):
-    line = f"drawn in {changed['transitions']} transitions"
-    assert line in changed["report"] and line in changed["diagnosis"]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert "of the second detector" in told["report"]
+    assert re.search(r"--note NAME\s+a line that the report of the run repeats", told["help"])
+    line = f"drawn in {told['transitions']} transitions"
+    assert line in told["report"] and line in told["diagnosis"]

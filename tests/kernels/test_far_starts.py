@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import tensorflow_probability as tfp
 
-import tfbnn
+from tests.support.linear import linear_model
 from tfbnn import kernels
+from tfbnn.likelihoods import Gaussian
+from tfbnn.priors import Normal
 
 NOISE = 1e-3
 RUN = {"num_chains": 4, "num_burnin_steps": 400, "num_results": 300, "until": None}
@@ -37,14 +39,8 @@ def test_the_posterior_is_right_a_billion_nats_above_the_start(kernel):
     y = x @ [0.5, -0.3] + 0.2 + NOISE * generator.standard_normal(1000)
     rows = np.c_[x, np.ones(1000)]
     exact = np.sqrt(np.diag(np.linalg.inv(rows.T @ rows / NOISE**2 + np.eye(3))))
-    model = tfbnn.BayesianMLP(
-        [2, 1],
-        prior=tfbnn.priors.Normal(1.0),
-        likelihood=tfbnn.likelihoods.Gaussian(NOISE),
-        parameterization="standard",
-        x_transform=None,
-        y_transform=None,
-    )
+    settings = dict(prior=Normal(1.0), likelihood=Gaussian(NOISE), parameterization="standard")
+    model = linear_model(**settings)
     run = model.fit_posterior(x, y, kernel=kernel, initial_state=1.0, **RUN)
     assert run.start_log_prob.max() < -1e9
     draws = model.posterior.draws.astype(float).reshape(-1, 3)

@@ -20,7 +20,7 @@ from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, PowerPosterior, Repriorised
 from tfbnn.likelihoods import Gaussian
-from tfbnn.priors import Laplace, Normal
+from tfbnn.priors import Normal
 
 NUM_CHAINS = 4
 # So much noise that the rows say nothing.
@@ -55,14 +55,6 @@ class TestUnderThePrior:
         )
         np.testing.assert_allclose(draw, other, atol=1e-5)
         assert 0.7 < np.std(draw) < 1.3
-
-    @pytest.mark.statistics
-    def test_what_is_no_normal_prior_is_weighed(self):
-        """A Laplace prior is not what proposals keep: acceptance falls with the number of weights."""
-        found = [
-            advance(PCN(step_size=1.0), *prior_target(width, Laplace(0.3)))[0] for width in (2, 64)
-        ]
-        assert found[0] > 0.3 and found[1] < 0.05
 
 
 class TestFits:

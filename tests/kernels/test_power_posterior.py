@@ -360,21 +360,6 @@ class TestRefusals:
         with pytest.raises(ValueError, match="rung to rung, is unknown"):
             PowerPosterior(lambda target: tfp.mcmc.RandomWalkMetropolis(target))
 
-    @pytest.mark.parametrize(
-        "settings, error",
-        [
-            (dict(num_temperatures=1), ValueError),
-            (dict(num_temperatures=4.0), TypeError),
-            (dict(power=0), ValueError),
-            (dict(power="4"), TypeError),
-            (dict(crowded_at=1.0), ValueError),
-            (dict(crowded_at="auto"), TypeError),
-        ],
-    )
-    def test_settings(self, settings, error):
-        with pytest.raises(error, match=next(iter(settings))):
-            PowerPosterior(**settings)
-
     def test_what_the_inner_kernel_refuses(self):
         with pytest.raises(ValueError, match="priors.Uniform"):
             short_fit(linear_model(), *linear_rows(), kernel=PowerPosterior("truncated_mala"))

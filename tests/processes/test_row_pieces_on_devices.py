@@ -1,4 +1,4 @@
-"""Pieces of rows on several devices, and one or two at once: the same bits."""
+"""Pieces of rows on one device, one at once, and on two devices, two at once: the same bits."""
 
 import json
 import subprocess
@@ -54,8 +54,7 @@ def found(process):
 
 
 def test_bits_hang_neither_on_how_many_run_at_once_nor_on_devices():
-    processes = [started(*numbers) for numbers in ((1, 1), (1, 2), (2, 2))]
-    alone, together, apart = map(found, processes)
+    alone, apart = map(found, [started(1, 1), started(2, 2)])
     assert alone["devices"] == ["CPU:0"] * 4
     assert apart["devices"] == ["CPU:0"] * 2 + ["CPU:1"] * 2
-    assert alone["bits"] == together["bits"] == apart["bits"]
+    assert alone["bits"] == apart["bits"]

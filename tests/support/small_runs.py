@@ -1,6 +1,7 @@
 """The small run that tests of folders, processes and clusters make, stop and compare."""
 
 import numpy as np
+import pytest
 
 import tfbnn
 from tfbnn.kernels import HMC
@@ -20,6 +21,18 @@ RUN = dict(
 
 # Where neither XLA nor the chains' quality matters: a third of the processor time.
 BRIEF = RUN | dict(kernel=HMC(num_leapfrog_steps=1), num_burnin_steps=16, jit_compile=False)
+
+
+def blocks_of(length):
+    """A fixture of a module: blocks of so many transitions, and one program for runs of any length."""
+
+    @pytest.fixture(scope="module", autouse=True)
+    def blocks():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tfbnn.run.plan.block_length", lambda *_: length)
+            yield
+
+    return blocks
 
 
 def small_model(**settings):

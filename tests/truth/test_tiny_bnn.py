@@ -29,8 +29,8 @@ SETTINGS = {
 PRIOR_OF = {"truncated_mala": "uniform"}
 FAMILIES = {"normal": priors.Normal(1.0), "uniform": priors.Uniform(-2.0, 2.0)}
 LIMIT = 4.0
-# HMC, and those that tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
-HERE = ["hmc", "nuts", "power_posterior", "collapsed", "truncated_mala"]
+# HMC and NUTS, and what tests/integration/test_kernel_fits.py and test_sample.py do not run on an exact posterior.
+HERE = ["hmc", "nuts", "collapsed"]
 
 
 def settings_of(name):

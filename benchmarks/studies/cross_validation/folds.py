@@ -51,7 +51,7 @@ def keep_functions():
     try:
         from tfbnn.engine.basis import compile as compiling
     except ImportError:  # of an older checkout
-        from tfbnn.engine import compile as compiling
+        from tfbnn.engine import compile as compiling  # type: ignore[attr-defined]
     compiling._functions = set()
     return compiling.num_traces
 

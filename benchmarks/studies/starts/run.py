@@ -186,7 +186,7 @@ def by_adam(spec, rows, data, seed, is_table):
     from tfbnn.fit.choices import rules
     from tfbnn.fit.choices.choose import pilot_of
 
-    sizes = rules.Sizes(len(rows.train.x), spec.num_parameters, NUM_STARTS, can_cool=False)
+    sizes = rules.FitSizes(len(rows.train.x), spec.num_parameters, NUM_STARTS, can_cool=False)
     settings, _ = rules.pretraining(sizes, pilot_of(spec, rows.train))
     if is_table and settings.newton_iterations == "auto":
         settings = replace(settings, num_starts=None, newton_iterations=ITERATIONS)

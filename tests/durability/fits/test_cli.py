@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfbnn
+from tests.support.small_runs import blocks_of
 from tests.support.tables import write_csv
 from tfbnn.cli import main
 from tfbnn.run.progress import Progress
@@ -30,9 +31,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def short_blocks(monkeypatch):
-    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+short_blocks = blocks_of(8)
 
 
 def stop(self, event):
@@ -46,7 +45,6 @@ def begun(folder):
     """(run folder, standard error) of a fit that SIGTERM stopped once it had kept eight draws."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
         patch.setattr(Progress, "__call__", stop)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(f"{FIT} --output {folder / 'begun'} --commit-interval 0".split())
@@ -63,10 +61,8 @@ def stopped(begun, tmp_path):
 @pytest.fixture(scope="module")
 def whole(folder):
     """The draws of the fit that nothing stopped."""
-    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-        with contextlib.redirect_stdout(io.StringIO()):
-            assert main(f"{FIT} -o whole.h5".split()) == 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        assert main(f"{FIT} -o whole.h5".split()) == 0
     return tfbnn.load(folder / "whole.h5").posterior.draws
 
 

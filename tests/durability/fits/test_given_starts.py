@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import BRIEF, X, Y, assert_same_draws, small_fit, small_model
+from tests.support.small_runs import (
+    BRIEF,
+    X,
+    Y,
+    assert_same_draws,
+    blocks_of,
+    small_fit,
+    small_model,
+)
 from tfbnn.exceptions import RunFolderError
 
 pytestmark = pytest.mark.filterwarnings(
@@ -12,14 +20,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 THETA = np.random.default_rng(5).normal(size=(2, 14)).astype(np.float32)
 GIVEN = BRIEF | {"pretraining": "auto", "initial_state": THETA}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_blocks():
-    """Those of test_runs.py, whose program these runs share."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-        yield
+short_blocks = blocks_of(8)  # those of test_runs.py, whose program these runs share
 
 
 @pytest.fixture(scope="module")

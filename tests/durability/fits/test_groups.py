@@ -42,8 +42,9 @@ SMALL = {
 BLOCK = 5
 # XLA takes seconds for each kernel, and what belongs to the state of a kernel does not depend on it.
 WITH_XLA = [("hmc", True)]
-# Those of one proposal and one step of acceptance have one state.
-ALIKE = {"hmc", "mala", "pcn", "pcnl"}
+# Those of one proposal and one step of acceptance have the state of SMMALA but for its metric, and
+# `repriorised` is in the test of any block.
+ALIKE = {"hmc", "mala", "pcn", "pcnl", "random_walk_metropolis", "repriorised", "truncated_mala"}
 
 
 class Draws:

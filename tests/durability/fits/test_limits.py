@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.small_runs import RUN, X, Y, assert_same_draws, calm_model
+from tests.support.small_runs import RUN, X, Y, assert_same_draws, blocks_of, calm_model
 from tfbnn.fit.assemble import read_run
 from tfbnn.fit.choices import by_clock
 from tfbnn.run.counters import Counters
@@ -27,12 +27,7 @@ LIMITED = RUN | dict(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def blocks_of_one_length():
-    """One program for runs of any length."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 128)
-        yield
+blocks_of_one_length = blocks_of(128)
 
 
 def fit(**options):

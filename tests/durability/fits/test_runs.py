@@ -43,27 +43,20 @@ def stop_after(count, phase="sampling"):
     return callback
 
 
-@pytest.fixture(autouse=True)
-def short_blocks(monkeypatch):
-    """Blocks of eight transitions, so that there are several to stop between."""
-    monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
+short_blocks = small_runs.blocks_of(8)  # several to stop between
 
 
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) that nothing interrupted, in memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-        return small_fit()
+    return small_fit()
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """A run folder with a run that was stopped while it sampled."""
     path = tmp_path_factory.mktemp("stopped") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-        small_fit(output=path, callbacks=[stop_after(3)])
+    small_fit(output=path, callbacks=[stop_after(3)])
     return path
 
 
@@ -131,13 +124,6 @@ def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
     np.testing.assert_array_equal(run.acceptance_rate, whole[1].acceptance_rate)
     np.testing.assert_array_equal(run.start_log_prob, whole[1].start_log_prob)
     assert run.seconds["sampling"] > 0 and run.pretraining == whole[1].pretraining
-
-
-@pytest.mark.statistics
-def test_a_stopped_run_goes_on_bitwise_under_xla(tmp_path):
-    expected, _ = small_fit(jit_compile=True)
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(3)], jit_compile=True)
-    assert_same_draws(tfbnn.resume(tmp_path / "run", verbose=0)[0], expected)
 
 
 @pytest.mark.statistics

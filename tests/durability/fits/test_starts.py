@@ -11,7 +11,7 @@ import pytest
 import tfbnn
 from tests.support.marks import statistics_but
 from tests.support.run_folders import created_run
-from tests.support.small_runs import BRIEF, assert_same_draws, small_fit
+from tests.support.small_runs import BRIEF, assert_same_draws, blocks_of, small_fit
 from tests.support.starts import SEARCHES
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.run.folder import RunFolder
@@ -20,14 +20,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::tfbnn.ConvergenceWarning", "ignore:The run ended before"
 )
 OPTIONS = BRIEF | SEARCHES["held-out rows"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_blocks():
-    """Those of test_runs.py, whose program these runs share."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-        yield
+short_blocks = blocks_of(8)  # those of test_runs.py, whose program these runs share
 
 
 @pytest.fixture(scope="module")

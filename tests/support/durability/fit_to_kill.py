@@ -16,8 +16,8 @@ ROWS = np.random.default_rng(0).normal(size=(20, 2))
 SETTINGS = dict(
     kernel=tfbnn.kernels.RandomWalkMetropolis(),
     num_chains=2,
-    num_results=1500,
-    num_burnin_steps=400,
+    num_results=1000,
+    num_burnin_steps=100,
     pretraining=None,
     jit_compile=False,
     seed=5,

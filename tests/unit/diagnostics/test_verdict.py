@@ -180,7 +180,10 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        (LONGER_SEARCH, "more epochs than now: --epochs .. --early-stopping .. --validation-split 0.15"),
+        (
+            LONGER_SEARCH,
+            "more epochs than now: --epochs .. --early-stopping .. --validation-split 0.15",
+        ),
         (_JUDGE.text, "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"),
         (
             _OTHER_NOISE.text,

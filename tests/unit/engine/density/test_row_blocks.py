@@ -120,9 +120,7 @@ def test_terms_that_are_summed_already_are_refused():
 
 @pytest.mark.parametrize(
     ("which", "jit_compile"),
-    statistics_but(
-        [("gauss_newton", False)], [("gauss_newton", False), ("hessian", False), ("hessian", True)]
-    ),
+    statistics_but([("gauss_newton", False)], [("gauss_newton", False), ("hessian", True)]),
 )
 def test_metrics_are_those_of_all_rows(which, jit_compile, monkeypatch):
     spec, data, theta = setting("gaussian_learned", rows=NUM_ROWS)

@@ -182,21 +182,15 @@ def test_savedmodel_has_every_activation(tmp_path):
 ALIKE = ["float64", "logarithm", "ntk", "Bernoulli"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_onnx_predicts_the_same(name, onnx_results):
-    model = build(MODELS[name])
-    x = rows_of(model)
-    assert_same(onnx_results(model, x), model.predict(x), model.spec.dtype)
-
-
 @pytest.mark.parametrize(
     "name", statistics_but([name for name in MODELS if name not in ALIKE], MODELS)
 )
-def test_savedmodel_predicts_the_same(name, tmp_path):
+def test_exports_predict_the_same(name, onnx_results, tmp_path):
     model = build(MODELS[name])
     x = rows_of(model)
     model.to_savedmodel(tmp_path / "model")
-    assert_same(signature(tmp_path / "model")(x), model.predict(x), model.spec.dtype)
+    for found in (partial(onnx_results, model), signature(tmp_path / "model")):
+        assert_same(found(x), model.predict(x), model.spec.dtype)
 
 
 def test_savedmodel_works_in_tiles(tmp_path, small, monkeypatch):

@@ -56,11 +56,22 @@ VALUES = [
     (lambda k: k.SMMALA(preconditioner="diagonal"), "the metric takes its place"),
     (lambda k: k.SMMALA(metric="fisher"), "metric must be one of.*'fisher'"),
     (lambda k: k.SMMALA(softabs_alpha=0), "softabs_alpha must be > 0"),
+    (lambda k: k.Repriorised(regulariser=0.0), "regulariser"),
+    (lambda k: k.Repriorised(regulariser=-1.0), "regulariser"),
+    (lambda k: k.Repriorised(regulariser=1.0, collapse_readout=True), "regulariser=None"),
+    (lambda k: k.Repriorised(keep_readout_factor=True), "collapse_readout"),
+    (lambda k: k.PowerPosterior(num_temperatures=1), "num_temperatures"),
+    (lambda k: k.PowerPosterior(power=0), "power"),
+    (lambda k: k.PowerPosterior(crowded_at=1.0), "crowded_at"),
 ]
 TYPES = [
     (lambda k: k.UnderdampedLangevin(adjusted=1), "adjusted"),
     (lambda k: k.Microcanonical(adjusted="no"), "adjusted"),
     (lambda k: k.ChEESHMC(max_leapfrog_steps=9.5), "max_leapfrog_steps"),
+    (lambda k: k.Repriorised(collapse_readout="yes"), "collapse_readout"),
+    (lambda k: k.PowerPosterior(num_temperatures=4.0), "num_temperatures"),
+    (lambda k: k.PowerPosterior(power="4"), "power"),
+    (lambda k: k.PowerPosterior(crowded_at="auto"), "crowded_at"),
     (lambda k: k.HMC(0.1), "positional"),
     (lambda k: k.HMC(leapfrog_steps=3), "leapfrog_steps"),
 ]

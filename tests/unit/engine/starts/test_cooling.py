@@ -10,10 +10,11 @@ from tests.support.builders import plain_spec
 from tests.support.starts import search
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
-from tfbnn.engine.starts import cooling
+from tfbnn.engine.starts import cooling, find
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.priors import HierarchicalNormal, Normal
+from tfbnn.run.config import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
 from tfbnn.spec.priors import EarlierRows
@@ -219,11 +220,15 @@ def test_noise_by_the_inputs_begins_with_one_noise():
 
 
 @pytest.mark.statistics
-def test_a_baseline_is_optimised_where_a_fit_has_particles():
+def test_a_baseline_is_optimised_where_a_fit_has_particles(monkeypatch):
+    def cooled(spec, data, num_particles, sampling, notify):
+        return Starts(draw_prior(spec, 0, sampling.num_chains), f"{num_particles} particles")
+
+    monkeypatch.setattr(find, "cooled_starts", cooled)
     model = tfbnn.BayesianMLP([2, 3, 1], prior=Normal(1.0), likelihood=Gaussian(0.01))
-    baseline = model.fit_map(X2, CURVE, verbose=0)
-    assert "ADAM" in baseline.start and "populations" not in baseline.start
+    baseline = model.fit_map(X2, CURVE, jit_compile=False, verbose=0)
+    assert "ADAM" in baseline.start and "particles" not in baseline.start
     run = model.fit_posterior(
         X2, CURVE, kernel="hmc", num_results=2, num_burnin_steps=2, jit_compile=False, verbose=0
     )
-    assert run.pretraining.startswith("two populations of 16 cooled")
+    assert run.pretraining.startswith("16 particles")

@@ -116,10 +116,14 @@ def test_a_population_that_takes_many_minutes_is_not_cooled(following, monkeypat
     assert following([0.9, 0.9], NONE).text == "ADAM"
 
 
-@pytest.mark.statistics
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The networks of this model are not sampled")
 def test_by_default_networks_follow_functions_that_go_up_and_down():
-    """ADAM's starts missed three periods by .97 or more."""
+    """ADAM's starts missed three periods by .97 or more.
+
+    Run it after a change of the search: the tests above say when populations take the place of starts, and
+    test_cooling.py what they find.
+    """
     generator = np.random.default_rng(6)
     x, new = generator.uniform(-1.0, 1.0, (2, 500, 1))
     y = np.sin(10.0 * x[:, 0]) + 0.1 * generator.normal(size=500)
