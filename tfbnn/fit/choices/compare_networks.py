@@ -77,12 +77,13 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
                 infinite = []
             for one in infinite:
                 other = infinite_trial(one, part, folds)
-                told.append(_scored("infinite width", other))
+                score = _scored("infinite width", other)
+                told.append(f"{score}, taken if better by {_LEAST_OF_INFINITE:g}")
                 if _is_better(other, best, _LEAST_OF_INFINITE):
                     best = other
     finally:
         progress.close()
-    why = f"{_scored('held-out log density per row', best)}; {', '.join(dict.fromkeys(told))}"
+    why = f"{_scored('held-out log density per row', best)}; {'; '.join(dict.fromkeys(told))}"
     return _chosen(best.spec, why)
 
 
@@ -179,7 +180,7 @@ def _compare(
     # One-standard-error rule (Breiman et al. 1984): with fewer units, starts and chains get further.
     level = [one for one in trials if _gain(one.log_density - best.log_density) > -1.0]
     best = min(level, key=lambda one: sum(one.spec.layer_sizes[1:-1]))
-    told = [_scored(_hidden(one.spec), one) for one in trials]
+    told = [f"hidden layers {', '.join(_scored(_hidden(one.spec), one) for one in trials)}"]
     with_layers = [spec for spec in candidates if _hidden(spec) == _hidden(best.spec)]
     others = [spec for spec in with_layers if spec.likelihood != first]
     rest: list[Trial] = []
@@ -187,7 +188,7 @@ def _compare(
     if others and not _is_late(options):
         best, *rest = trials_of([best.spec, *others], num_steps // 2, best)
         scores = [_scored(one.spec.likelihood_name, one) for one in (best, *rest)]
-        told.append(f"after more steps {', '.join(scores)}")
+        told.append(f"the best of these after more steps: {', '.join(scores)}")
     if len(trials) < len({_hidden(spec) for spec in candidates}) or len(rest) < len(others):
         told.append(_LEFT_OUT)
     found = best

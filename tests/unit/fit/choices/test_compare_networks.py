@@ -83,8 +83,8 @@ def test_the_best_layers_are_taken_and_then_the_best_noise(trials):
     assert spec.likelihood == HeteroscedasticGaussian()
     assert choice.what == "network" and choice.chosen == "2-20-20-2, tanh, HeteroscedasticGaussian"
     assert choice.why == (
-        "held-out log density per row 2; 50 0.5, 20-20 1, 50-50 0.5, after more steps Gaussian 1, "
-        "HeteroscedasticGaussian 2, StudentT 1.5, infinite width 0.5"
+        "held-out log density per row 2; hidden layers 50 0.5, 20-20 1, 50-50 0.5; the best of these after "
+        "more steps: Gaussian 1, HeteroscedasticGaussian 2, StudentT 1.5; infinite width 0.5, taken if better by 0.5"
     )
     # All layers with one noise, which goes on as the others do.
     steps = [(*name, count) for *name, count, _, _ in trials.tried]
@@ -105,7 +105,7 @@ def test_no_trial_begins_after_a_third_of_a_time_limit(trials):
     assert [name for name, *_ in trials.tried] == ["50"] and not trials.tried_infinite
     assert spec.layer_sizes == (2, 50, 1)
     assert choice.why.endswith(
-        "50 0.5, others left out, as a third of the time limit is for comparisons"
+        "50 0.5; others left out, as a third of the time limit is for comparisons"
     )
 
 
