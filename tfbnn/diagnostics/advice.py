@@ -100,9 +100,9 @@ def find_causes(sampled: Sampled) -> Iterator[Problem]:
         )
     elif sampled.num_starts < 2:
         yield Problem(
-            "All chains start from one network, or from one population of particles: R-hat cannot see "
-            "other modes",
-            Remedy("another seed, or with initial_state several networks instead of one"),
+            "All chains start from one network or population, the best that was found or given: R-hat "
+            "cannot see other modes",
+            Remedy("another seed, or several networks as initial_state"),
             why="Chains that share a start agree where it is, whether or not the posterior has more.",
         )
     still, accepted = sampled.stands_still, sampled.acceptance > _ACCEPTED
