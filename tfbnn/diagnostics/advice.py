@@ -199,7 +199,9 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         state = "is stuck or in a worse mode" if len(chains) == 1 else "are stuck or in worse modes"
         yield Problem(
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
-            Remedy(f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH}"),
+            Remedy(
+                f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH} for a longer search"
+            ),
             why=f"The standard deviation within the others is {limits[low].max():.3g}. Such draws widen and "
             "shift the pooled predictions.",
         )

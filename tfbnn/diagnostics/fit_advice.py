@@ -254,7 +254,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
         if target.r2 < -_LITTLE:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
-                Remedy(f"{LONGER_SEARCH}, or more num_burnin_steps"),
+                Remedy(f"{LONGER_SEARCH} for a longer search, or more num_burnin_steps"),
                 Severity.MEANS,
                 why="The chains may not have reached weights that fit the data.",
             )

@@ -86,14 +86,14 @@ class Interface:
                 resumed run keeps what was tuned.
             times: The factor; 0 for none.
         """
-        longer = self._longer(times)
+        longer = self._longer(times, self.sampling_seconds)
         if num_results is None:
             return self._same_fit(longer) if times and self.is_out_of_time else ""
         return self._go_on(longer if self.is_out_of_time else {"num_results": num_results} | longer)
 
     def more_time(self) -> str:
         """Return advice on a run whose time was over before it had draws."""
-        return self._go_on(self._longer(TIMES_TO_WARM_UP))
+        return self._go_on(self._longer(TIMES_TO_WARM_UP, self.max_seconds or 0.0))
 
     def _go_on(self, options: dict[str, int]) -> str:
         if self.folder is None:
@@ -106,10 +106,10 @@ class Interface:
         command = f"tfbnn resume {shlex.quote(self.folder)} {_as_options(options)}"
         return f"{command} -o {shlex.quote(file)}"
 
-    def _longer(self, times: float) -> dict[str, int]:
+    def _longer(self, times: float, repeated_seconds: float) -> dict[str, int]:
         if self.max_seconds is None:
             return {}
-        more = (max(times, 2.0) - 1.0) * self.sampling_seconds
+        more = (max(times, 2.0) - 1.0) * repeated_seconds
         return {"max_seconds": round_up(self.max_seconds + more)}
 
     def _same_fit(self, options: dict[str, int]) -> str:
@@ -157,7 +157,6 @@ _ON_COMMAND_LINE = {
     r"noise_scale= to the fit": "tfbnn fit --noise-column",
     r"model\.predict\(x, quantiles=.*": "tfbnn predict --quantiles 0.16,0.84 gives them.",
     r"model\.evaluate\(x, y\)": "tfbnn evaluate",
-    r"pretraining=Pretraining\((\S+), (\S+), (\S+)\)": r"\1 \2 \3",
 }
 
 
@@ -192,8 +191,7 @@ class Remedy:
         return "; ".join(text for text in (more, other) if text)
 
 
-# User-defined pretraining holds out nothing unless requested, which makes the starts worse.
-LONGER_SEARCH = "more epochs than now: pretraining=Pretraining(epochs=.., early_stopping=.., validation_split=0.15)"
+LONGER_SEARCH = "effort=3"
 ABOVE_FIRST = Remedy("first fix the problems above")
 
 

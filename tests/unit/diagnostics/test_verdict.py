@@ -182,7 +182,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
     [
         (
             LONGER_SEARCH,
-            "more epochs than now: --epochs .. --early-stopping .. --validation-split 0.15",
+            "--effort 3",
         ),
         (_JUDGE.text, "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"),
         (

@@ -228,7 +228,7 @@ def num_burnin_steps(sizes: FitSizes, gradients: int) -> tuple[int, str]:
     if sizes.is_infinite:
         return _WARMUP_OF_SCALES, "chains start at the maximum, whitened by the curvature there"
     affordable = sizes.effort * _WARMUP_WORK / (sizes.work * gradients)
-    told = f"N P = {sizes.work:.2g}, cost per step of {gradients} gradient{'s' * (gradients > 1)}{sizes.effort_note}"
+    told = f"N P = {sizes.work:.2g}, {gradients} gradient{'s' * (gradients > 1)} per step{sizes.effort_note}"
     usual = max(_LEAST_WARMUP, 50 * round(sizes.effort * _WARMUP / 50))
     if affordable >= usual:
         return usual, f"the usual number ({told})"
