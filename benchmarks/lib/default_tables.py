@@ -16,9 +16,20 @@ sys.path.append(str(Path(__file__).parents[2]))  # the repository, of which this
 
 import numpy as np
 
-__all__ = ["CLASSES", "NOISE_FREE", "REGRESSION", "TABLES", "Table", "needs_log", "write_rows"]
+__all__ = [
+    "CLASSES",
+    "GRID",
+    "NOISE_FREE",
+    "REGRESSION",
+    "TABLES",
+    "Table",
+    "needs_log",
+    "write_rows",
+]
 
 REGRESSION, NOISE_FREE, CLASSES = "regression", "noise-free", "classes"
+# For the legends of tables.
+GRID = "Grid is a function of two inputs on 13 x 13 points, without noise"
 TEST_SHARE_OF_CLASSES = 0.25
 # All targets positive over more than two decades: every method may have log10 of them.
 LOG_RANGE = 100.0

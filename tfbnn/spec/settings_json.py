@@ -130,12 +130,12 @@ class Pretraining:
             chain allows. None (default): all rows. With no more rows than this, all are used as
             well.
         largest_misfit: Largest allowed misfit of ADAM's starts on the rows it used, in standard
-            deviations of the targets. If fewer starts than chains are better, two populations are
-            cooled as with `num_particles`, each of eight particles or of half as many as chains.
-            They replace the starts if they fit the rows better. This is skipped if it takes more
-            than about two minutes, or if the model has no Gauss-Newton matrix. It is meant for
-            functions that go up and down within the range of the inputs, which ADAM does not begin
-            to follow. None (default): never. With class labels it has no effect.
+            deviations of the targets; if fewer starts than chains keep to it, two populations
+            replace them, if these fit the rows better. The populations are cooled as with
+            `num_particles`, each of eight particles or of half as many as chains. This is skipped
+            if it takes more than about two minutes, or if the model has no Gauss-Newton matrix. It
+            is meant for functions that go up and down within the range of the inputs, which ADAM
+            does not begin to follow. None (default): no limit. With class labels it has no effect.
         num_particles: Number of particles of each of two populations that are cooled from the
             prior, in place of ADAM: at least half as many as chains, 16 for most models. Half of
             the chains start from each. They find the posterior where it is narrow, as with little

@@ -45,7 +45,10 @@ def main(arguments=None):
     if options.quick:
         seconds, types, whats = "0.2", types[:1], whats[:1]
     lines = [line(what, cores, seconds) for cores in types for what in whats]
-    ours = [f"{cores or 'default'} {cell([PREDICTIONS], cores, seconds)}" for cores in types]
+    ours = [
+        f"{cell([PREDICTIONS], cores, seconds)} with {cores or 'default'} kernels"
+        for cores in types
+    ]
     text = [
         f"# Wrong matrix products of NumPy from {NUM_THREADS} threads at a time",
         f"Each thread multiplies its own matrices again and again for {seconds} seconds, {STACK} products (a "
@@ -55,8 +58,8 @@ def main(arguments=None):
         "the left and the right factor: N is an array in C order, T a transposed view of such an array. OpenBLAS "
         f"chooses its kernels for the processor (default); {AVX_512} are those for Intel processors with AVX-512.",
         markdown(["kernels of OpenBLAS", "dtype", "M x N x K", *ORDERS], lines),
-        "The package avoids TT, which earlier versions used. Wrong predictions of this version, from 1000 networks "
-        f"on 256 rows in each thread, of all predictions: {', '.join(ours)}.",
+        "The package avoids TT, which earlier versions used. In the same way, each thread made predictions with this "
+        f"version, from 1000 networks on 256 rows. Of these were wrong: {', '.join(ours)}.",
     ]
     keep("blas_threads.md", "\n\n".join(text), folder)
 

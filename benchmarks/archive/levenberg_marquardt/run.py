@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
-from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.default_tables import GRID, TABLES
 from benchmarks.lib.store import Store
 
 NUM_ITERATIONS, SEEDS = 60, (0, 1)
@@ -101,7 +101,7 @@ def report(store):
         "Two starts are draws of the prior. The table has their log densities (nats) after the iterations of the "
         "fourth column, and the wall-clock time of one iteration on all cores. Accelerated steps have geodesic "
         "acceleration. N is the number of rows, P that of parameters. The planned time is the one that a fit assumes for "
-        "an iteration on two cores.\n\n"
+        f"an iteration on two cores. {GRID}.\n\n"
         f"{markdown(header, lines)}\n\nRows were made at {', '.join(commits)}."
     )
 

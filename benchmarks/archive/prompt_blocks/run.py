@@ -76,8 +76,8 @@ def main(arguments=None):
         "# Time of the longest block of a fit\n\nA block is the part of a chain between two points at which the fit can be "
         "stopped. The table has the transitions (warm-up + sampling) of each chain, and the number of blocks of all "
         "chains, which share the cores. The other columns are of the longest block: its wall-clock time, the processor time of all "
-        "threads in it (much less means that other processes ran), its transitions, its gradients, which follow "
-        "each other, and the time of one gradient.\n\n"
+        "threads in it, its transitions, its gradients, which follow each other, and the time of one gradient. If the "
+        "processor time is much less than the wall-clock time, other processes ran.\n\n"
         f"{markdown([*header, *of_longest], lines)}",
         folder,
     )

@@ -34,8 +34,9 @@ def main(arguments=None):
         f"# Time of a gradient in whitened coordinates\n\n{markdown(header, lines)}\n\n"
         f"Times are milliseconds per gradient of a chain, medians of {repeats} turns, with a chain on every core, in float32 "
         "with tanh and XLA. Ratios are to the plain gradient. P is the number of parameters, N that of rows. Whitening adds "
-        "products with two P x P matrices of four bytes per number, which are read from the cache if they fit. A lone column is "
-        "a product with a single vector, which XLA computes in one loop with the gradient.",
+        "products with two P x P matrices of four bytes per number, which are read from the cache if they fit. Under "
+        '"whitened", each matrix is multiplied by two columns, the vector and zeros, for which XLA calls a library. Under '
+        '"lone column" it is multiplied by the vector alone, which XLA computes in one loop with the gradient.',
         folder,
     )
 

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
-from benchmarks.lib.default_tables import CLASSES, TABLES
+from benchmarks.lib.default_tables import CLASSES, GRID, TABLES
 from benchmarks.lib.store import Store
 
 # Hidden layers, and the likelihood.
@@ -123,12 +123,13 @@ def report(store, tables):
     about = (
         "# Choice of layers and noise by short fits\n\n"
         "A default fit compares candidates by trials, which are short fits in five folds. The log density is the mean per "
-        "held-out row. It and the RMSE are in units of the standardised targets (of their logarithm, if the fit takes "
-        "it), with the noise scale that fits these rows best. Times include compilation. Another trial runs at the same time. For "
+        "held-out row, with the noise scale that fits the held-out rows best. It and the RMSE are in units of the "
+        "standardised targets (of their logarithm, if the fit takes it). Times include compilation. Another trial runs at the same time. For "
         "Gaussian noise on the chosen layers, the time is only that of the continuation of the first trial.\n\n"
-        "The fit chooses the fewest units among layers within a standard error of the best density. Other noise than one "
-        'noise scale has to gain more than its standard error (Student-t noise: and .1). "Noise by inputs" is '
-        "`HeteroscedasticGaussian`. Infinite width is compared separately and is not in this table.\n\n"
+        "The fit chooses the fewest units among layers within a standard error of the best density. Another noise model "
+        "has to gain more than the standard error of its gain; Student-t noise also has to gain at least .1. "
+        '"Noise by inputs" is `HeteroscedasticGaussian`. Infinite width is compared separately and is not in this table. '
+        f"{GRID}, and wine is red wine.\n\n"
     )
     if has_sampled:
         about += (

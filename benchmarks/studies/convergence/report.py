@@ -8,8 +8,8 @@ __all__ = ["figure", "report"]
 FINDINGS = """\
 No run reaches R-hat < 1.05 on 95 % of the test rows.
 
-Neutralinos: R-hat stays above 2 in all runs. Each chain is in a mode of its own. With three hidden units (the
-run tiny) R-hat is 2.10 from 0.4 to 1.7 million gradients. Two chains have the same log density (11 915), and
+Neutralinos: R-hat stays above 2 in all runs. Each chain is in a mode of its own. With three hidden units (run
+`tiny`) R-hat is 2.10 from 0.4 to 1.7 million gradients. Two chains have the same log density (11 915), and
 the others are 750 and 3 900 below. Barriers separate the modes: longer trajectories, NUTS, whitening renewed
 for half of the time, and the best of 16 starts change nothing. With a noise scale of 0.002 the modes are
 narrow, and a chain that leaves one has to fit thousands of rows worse on the way. The effect on predictions
@@ -23,20 +23,21 @@ regions. In an hour on one core (16 million gradients) R-hat falls from 1.21 to 
 there R-hat falls slowly. ESS no longer doubles with the draws, and chains with a frozen step size accept less
 in narrower regions (0.60 overall).
 
-All runs shared the two cores with other benchmarks, and the run long had one of them. Compare runs by
-gradients, not by seconds. The runs raw, diagonal, airfoil, airfoil_nuts, airfoil_small and airfoil_diagonal
-of the script have not been made."""
+All runs shared the two cores with other benchmarks, and run `long` had one of them. Compare runs by
+gradients, not by seconds. The script also has the runs `raw`, `diagonal`, `airfoil`, `airfoil_nuts`,
+`airfoil_small` and `airfoil_diagonal`, which have not been made."""
 
 LEGEND = """\
-Each run has four chains. A chain starts from 1000 full-batch steps of ADAM (5000 in the run long), followed
-by at most as many iterations of Levenberg-Marquardt (LM) as the setting names. Networks are in the ntk
+Each run has four chains. A chain starts from 1000 full-batch steps of ADAM (5000 in run `long`), followed by
+at most as many iterations of Levenberg-Marquardt (LM) as the setting names. Networks are in the ntk
 parameterisation, with prior scale 1.5 for kernels and 1 for biases, and a learned noise scale. The number
 after HMC is that of leapfrog steps, and the depth after NUTS that of the largest tree. HMC and NUTS move in
 coordinates whitened by the Gauss-Newton matrix unless the setting says otherwise, with a target acceptance of
 0.8. Runs on neutralinos have the six invariant inputs unless the setting says raw. The wall-clock time is
 from raw rows to the last draw, compilation and pretraining included. A short pilot run, which is not counted,
 plans warm-up to take a fifth of the wall-clock time. The whitening is renewed at the ends of warm-up windows
-that double in length, so a longer warm-up renews it more often: the run refresh spends half the time there.
+that double in length, so a longer warm-up renews it more often: run `refresh` spends half the time in
+warm-up.
 
 P is the number of parameters. Warm-up is in transitions. Kept: draws per chain, and the number of transitions
 per draw. Gradients are those of warm-up and sampling of all chains; those of pretraining are not counted.

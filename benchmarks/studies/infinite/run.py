@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
 from benchmarks.lib.default_ours import FEW_DRAWS
-from benchmarks.lib.default_tables import TABLES
+from benchmarks.lib.default_tables import GRID, TABLES
 from benchmarks.lib.store import Store
 from benchmarks.studies.functions.run import FUNCTIONS, rows_of
 
@@ -156,7 +156,7 @@ def report(store):
     ]
     text = (
         "# Infinite width\n\nEach fit is `BayesianMLP([D, math.inf, 1])` with no other settings than the activation, and "
-        'seed 0. "Borehole 20" has 20 training rows per input. Gradients are those of all chains and of warm-up. RMSE '
+        f'seed 0. {GRID}. "Borehole 20" has 20 training rows per input. Gradients are those of all chains and of warm-up. RMSE '
         "and LPD (mean log predictive density per row) are in the units of the target. Relative RMSE is the RMSE divided by the standard deviation of the test "
         "targets. Coverage is the share of test rows within 1 and 2 predicted standard deviations (sigma).\n\n"
         f"{markdown(header, lines)}\n\n"

@@ -21,12 +21,12 @@ INTRODUCTION = """\
 Each row is a bug that is put into the library by monkeypatching (`tests/support/bugs`) and tried against
 every check that could detect it.
 
-- Layer A checks single transitions. Its column has the checks that failed, with the size of the error, or the
-  number of checks if none failed ("silent"). Tests of the engine are in the same column.
+- Layer A checks single transitions. Its column has the checks that failed, with the size of the error or a p
+  value, or the number of checks if none failed ("silent"). Tests of the engine are in the same column.
 - Layer B starts from exact draws, makes ten transitions and compares the result with the exact distribution:
   a skewed density in three dimensions (B skewed), and the joint distribution of weights and rows of a
   logistic regression (B joint). Cells are p values at 4 000 and at 20 000 replicates, corrected for the
-  number of statistics. A p value below {alarm:.0e} is an alarm.
+  number of statistics; a single number is of 4 000 replicates. A p value below {alarm:.0e} is an alarm.
 - Other B: the joint distribution of a line with learned noise and prior scales (hierarchical), the swaps of a
   power posterior (sweep), and the distributions of its rungs.
 
@@ -100,7 +100,9 @@ def row(name, changes, seen, verdict):
     ]
     exact = {what: found for what, found in seen.items() if not what.startswith("B")}
     failed = [
-        f"{what.removeprefix('A ')} ({text})" for what, (alarm, text) in exact.items() if alarm
+        f"{what.removeprefix('A ')} ({'p ' * text.startswith('<')}{text})"
+        for what, (alarm, text) in exact.items()
+        if alarm
     ]
     layers = [
         layer

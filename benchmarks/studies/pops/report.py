@@ -15,18 +15,19 @@ training row is the change of the prediction if the network is made exact at thi
 - POPS is the root mean square of the shifts of all training rows (arXiv:2402.01810), or of those with a
   leverage above the median. It replaces the stddev, as sandwich does. POPS x stddev is the product of both.
 - Sandwich is the root of the sum of squared shifts, each times the squared leverage of its row.
-- Misfit is the root of a weighted mean of the squared scores of training rows, and multiplies the stddev. The
-  weight of a row is its squared shift divided by its squared residual ("POPS's weights"), times its leverage
-  (this is `calibrate(scale="misfit")`).
+- Misfit multiplies the stddev. It is the root of a weighted mean, over training rows, of the squared
+  leave-one-out residual divided by its variance. The weight of a row is its squared shift divided by the
+  squared residual of the fit ("POPS's weights"), times its leverage (this is `calibrate(scale="misfit")`).
 
-Features are derivatives of networks by the weights of the readout or by all weights: of one network for each
-chain, or of 16 networks.
+Shifts and leverages are computed from derivatives of networks by their weights, which the tables call
+features. They are derivatives by the weights of the last layer (readout) or by all weights, of one network for
+each chain or of 16 networks.
 
 The rank correlation is Spearman's, between absolute errors and error bars of held-out rows. "loo" is
 calibrated by the rows of the fit, each left out, and "split" by held-out rows (ten partitions). Coverage is
 the share of held-out rows within 1 and 2 sigma (.683 and .954 are right). The thirds are the rows with short,
 medium and long error bars, at 1 sigma. Density is the mean log predictive density per row of transformed
-targets."""
+targets. Grid is a function of two inputs on 13 x 13 points, without noise, and wine is red wine."""
 
 
 def report(rows, folder):

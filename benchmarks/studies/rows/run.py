@@ -55,7 +55,7 @@ def main(arguments=None):
         "largest growth meanwhile. It contains the memory of the chain groups, but not that of pretraining and kept draws. "
         "Rows have their size in float32. The float64 arrays of the user are not counted. The growth per size is the growth minus "
         "that with the fewest rows, divided by the same difference of the rows. Compilers take and release some MB, so the "
-        "number is given only for many rows.\n\n"
+        "number means something only for a million rows, and is left out for fewer.\n\n"
         f"{markdown(grown, memory)}",
         folder,
     )
@@ -97,7 +97,7 @@ def memory_cells(found, fewest):
     cells = [f"{found['rows'] / 1e6:.3g}", f"{found['given'] / 1e6:.3g}"]
     more = found["rows"] - fewest["rows"]
     for name in ("steady", "largest"):
-        slope = f"{(found[name] - fewest[name]) / more:.1f}" if more > 1e6 else ""
+        slope = f"{(found[name] - fewest[name]) / more:.1f}" if more > 1e7 else ""
         cells += [f"{found[name] / 1e6:.3g}", slope]
     return cells
 

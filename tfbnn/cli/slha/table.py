@@ -23,8 +23,9 @@ example of a description, gauginos.toml:
   errors = {pdf = {relative = "pdf / NLO", model = "pdf.h5"}}
   model = "chi10chi20.h5"            # for 'tfbnn slha make'
 
-An input that other inputs use, such as N11 above, does not become a column. A cross section that is not a positive
-number, such as -1, counts as a failed calculation.
+In an expression, a place in the spectrum is written with colons: NMIX:1:1 for "NMIX 1 1". An input that other
+inputs use, such as N11 above, does not become a column. A cross section that is not a positive number, such as
+-1, counts as a failed calculation.
 
 examples:
   tfbnn slha table spectra/ gauginos.toml -o chi10chi20.csv

@@ -53,11 +53,12 @@ class Repriorised(ComposedKernel, name="repriorised"):
             False. The readout is integrated out. This needs a Gaussian likelihood,
             regulariser=None, and a Normal or HierarchicalNormal prior on the readout. A noise scale
             known per row together with a learned one is not allowed.
-        keep_readout_factor: With `collapse_readout`, keep the covariance of the readout. Draws are
-            stored with a square root of it, so that `predict` computes its variance in closed form
-            and not from the drawn readouts. It takes p (p + 1) / 2 numbers per draw for p features
-            (units of the last hidden layer and the bias), times the number of outputs if their
-            noise scales differ. None (default): for up to 64 features. That is 8 kB in float32.
+        keep_readout_factor: With `collapse_readout`, store with each draw a square root of the
+            covariance of the last layer, so that predictions use its variance in closed form and
+            not the drawn weights. It takes p (p + 1) / 2 numbers per draw if the layer has p
+            inputs, the bias included, times the number of outputs if their noise scales differ.
+            None (default): if the layer has at most 64 inputs, the bias included. That is 8 kB in
+            float32.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that
