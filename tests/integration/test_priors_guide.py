@@ -6,10 +6,9 @@ import pytest
 from tests.support.documents import DOCS, run_document
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::tfbnn.ConvergenceWarning")
 def test_the_guide_runs(tmp_path, monkeypatch, capsys):
-    """Run it after a change of a page, or of a name that it uses; what priors do has tests of its own."""
     monkeypatch.chdir(tmp_path)
     for page in ("priors", "prior_scales", "batches"):
         run_document(f"guide/{page}.md")

@@ -24,9 +24,7 @@ SMALL = ("points.py scan", "points.py scan --rows 60 --points 30")
 LONG_FIT = re.compile("(--layers 20,20 )?--max-seconds (90|60)")
 QUICK_FIT = " ".join(word for word in QUICK if word != "0") + " 0 --no-pretraining --no-jit-compile"
 
-# Run it after a change of these pages, of the commands or of benchmarks/studies/scan: it takes a dozen
-# processes. Without it, tests/unit/hep and tests/unit/cli/slha have what the commands do.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.statistics  # processes that import TensorFlow
 
 
 def transcript():
