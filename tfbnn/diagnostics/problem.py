@@ -116,8 +116,8 @@ class Interface:
         if self.is_command_line:
             command = self.command or "the same command with"
             if "max_seconds" in options:  # it may be given only once
-                command = re.sub(r" --until[ =]max_seconds=[^ ,]+(?= |$)", "", command)
-                command = re.sub(r",max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
+                alone = r" --max-seconds[ =][^ ]+| --until[ =]max_seconds=[^ ,]+(?= |$)"
+                command = re.sub(rf"{alone}|,max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
             return f"{command} {_as_options(options)}"
         return f"fit_posterior with {_as_arguments(options)}"
 

@@ -144,6 +144,8 @@ OVER = "max_seconds=60 are spent after 90 draws per chain"
         ((True,), None, None, "the same command with --num-results 300"),
         ((True, None, "m.h5", None, False, "tfbnn fit t.csv -o m.h5"), None, None)
         + ("tfbnn fit t.csv -o m.h5 --num-results 300",),
+        ((True, None, "m.h5", None, False, "tfbnn fit t.csv --max-seconds 60 -o m.h5"), LIMIT, OVER)
+        + ("tfbnn fit t.csv -o m.h5 --max-seconds 300",),
         ((False,), LIMIT, OVER, "fit_posterior with max_seconds=300"),
         ((False, "r"), LIMIT, OVER, "tfbnn.resume('r', max_seconds=300)"),
     ],
