@@ -25,6 +25,7 @@ Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in ev
 of the file, as the author's program does (`timing_nuts.py`). The target acceptance is .75. Runs have 100 draws (1000 in
 the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most 255 leapfrog steps and 1000 transitions of warm-up (4095
 and 2500 in the thesis). R2 of the targets is that of the mean of 10^f; the author's study of widths has that of 10^mean.
+Other work shared the cores and runs were stopped at times, so hours are upper limits.
 """,
     "standardised": """\
 The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
