@@ -65,7 +65,7 @@ SAME, DIFFERENT, ABSENT = "as in the results", "not as in the results", "not the
 
 
 def state(table, folder):
-    """Whether a table below a folder is the one that results are of."""
+    """Return whether the table below a folder is the one that results are of, in words."""
     found = sorted(file for pattern in table["sum_of"] for file in folder.glob(pattern))
     if not found:
         return ABSENT

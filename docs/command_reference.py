@@ -41,7 +41,7 @@ def _body(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _target(parser: argparse.ArgumentParser) -> str:
-    """What links to the section of a command name."""
+    """Return the link target of the section of a command name."""
     return parser.prog.replace(" ", "-")
 
 

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: where data are, what the machine is, how tables are kept."""
+"""Helpers that the benchmark scripts share: for folders of data, facts of the machine, and tables of results."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ def add_common_options(parser):
 
 
 def output_folder(options):
-    """Where results go; those of a quick run never among the committed ones."""
+    """Return the folder of the results; those of a quick run never go among the committed ones."""
     if options.quick and options.output is None:
         raise SystemExit("--quick needs --output FOLDER: its results are not to be kept.")
     return options.output or RESULTS
@@ -34,7 +34,7 @@ def data_folder():
 
 
 def revision(folder=HERE.parent):
-    """What git calls a checkout, by default this one; tables that were just written do not matter.
+    """Return git's name of a checkout, by default this one; tables that were just written do not matter.
 
     A new file of the package is a change; one beside the scripts is most often somebody's scratch.
     """
@@ -72,7 +72,7 @@ def machine():
 
 
 def processor_name():
-    """What its maker calls the processor, and how many of its cores this process may use."""
+    """Return the maker's name of the processor, and the number of cores that this process may use."""
     processor = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -83,7 +83,7 @@ def processor_name():
 
 
 def gpu_name(number=0):
-    """What its maker calls a GPU, or None where TensorFlow sees none of that number."""
+    """Return the maker's name of a GPU, or None if TensorFlow sees none with that number."""
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")[number : number + 1]
@@ -91,7 +91,7 @@ def gpu_name(number=0):
 
 
 def in_turns(functions, repeats):
-    """What functions return that take turns, so that a machine that drifts does not decide.
+    """Call functions in turns, so that a machine that drifts favours none of them.
 
     Args:
         functions: Dict name -> function without arguments, called once before to warm up.

@@ -1,4 +1,4 @@
-"""What a user would pick instead, for classes: the rivals of benchmarks/studies/default/run.py.
+"""Rivals for classes in benchmarks/studies/default/run.py: methods that a user would pick instead.
 
 Each is a function (x, y, x_test, seed) -> class probabilities [N_test, M]. Inputs [N, D] come
 standardised, classes y [N] are 0 .. M - 1.

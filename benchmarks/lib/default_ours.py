@@ -1,4 +1,4 @@
-"""What benchmarks/studies/default/run.py says of this package: the fit without an argument, and the baselines.
+"""Methods of this package in benchmarks/studies/default/run.py: the fit without an argument, and the baselines.
 
 Each is a function (model, x, y, seed) -> what there is to tell besides scores, as JSON values.
 """
@@ -142,7 +142,7 @@ def _scores(model, x, y):
 
 
 def _pit_counts(model, x, y):
-    """How many rows have a predictive probability of a smaller target in each hundredth."""
+    """Count the rows whose predictive probability of a smaller target is in each hundredth."""
     levels = np.arange(1, 100) / 100
     quantiles = np.asarray(model.predict(x, include_noise=True, quantiles=levels).quantiles)
     indices = (quantiles.reshape(99, -1) < np.ravel(y)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""What a user would pick instead, for regression: the rivals of benchmarks/studies/default/run.py.
+"""Rivals for regression in benchmarks/studies/default/run.py: methods that a user would pick instead.
 
 Each is a function (x, t, x_test, seed) -> (location, scale), both [S, N_test]: a mixture of S
 normals for every test row. Inputs [N, D] and targets t [N] come standardised. Whoever predicts
@@ -106,7 +106,7 @@ def gp(x, t, x_test, seed):
 
 
 def distinct_rows(x, t):
-    """Where rows are first: all but copies, which have inputs and target of another [N] -> [M].
+    """Return the indices [M] of all N rows but copies, which have the inputs and target of an earlier row.
 
     To the marginal likelihood copies look like rows without noise.
     """

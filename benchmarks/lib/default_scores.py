@@ -12,7 +12,7 @@ NUM_POINTS, NUM_BINS = 400, 15
 
 
 class TargetSpace(NamedTuple):
-    """Where rivals fit: the target or its log10, standardised on the training rows."""
+    """Space in which rivals fit: the target or its log10, standardised on the training rows."""
 
     log: bool
     mean: float

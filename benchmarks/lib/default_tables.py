@@ -58,7 +58,7 @@ class Table(NamedTuple):
 
 
 def needs_log(y):
-    """Whether the targets [N] are to be fitted as log10."""
+    """Return whether the targets [N] are to be fitted as log10."""
     return bool(y.min() > 0 and y.max() > LOG_RANGE * y.min())
 
 

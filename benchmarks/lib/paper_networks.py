@@ -153,7 +153,7 @@ def _block(
     halves: bool,
     activation: Any,
 ) -> Any:
-    """What comes out of the residual block with this number among all, from 1 on."""
+    """Return the output of the residual block with this number among all blocks, counted from 1."""
     layers, strides = keras.layers, 2 if halves else 1
 
     def convolution(edge: int, role: str, strides: int = 1) -> Any:

@@ -11,7 +11,7 @@ HERE = Path(__file__).parents[1]
 
 
 def ended_child(arguments, checkout=HERE.parent, **variables):
-    """What a child wrote: the JSON value on standard output, and the text on standard error.
+    """Run a child and return the JSON value that it wrote on standard output, and its text on standard error.
 
     Args:
         arguments: Of the interpreter.
@@ -33,7 +33,7 @@ def ended_child(arguments, checkout=HERE.parent, **variables):
 
 
 def _environment(checkout):
-    """That of a child: the package and the benchmarks of a checkout, and those of this one that it lacks."""
+    """Return the environment of a child that imports from a checkout, and from this one what that one lacks."""
     path = os.pathsep.join(map(str, (checkout, HERE.parent)))
     return os.environ | {"PYTHONPATH": path}
 

@@ -47,7 +47,7 @@ def drop(name):
 
 
 def grow(name, layers, num_rows, few_rows, num_groups=1):
-    """As `build`, with one gradient-making group first: bytes by which memory grows with it.
+    """Build chain groups like `build`, after one that makes gradients; return the bytes by which memory grows.
 
     A chain group with a few rows goes before, so that libraries and compilers have what they need. The
     user's own arrays are there before it is looked.

@@ -1,4 +1,4 @@
-"""What XLA compiled in a child process and how long it took, by TensorFlow's own log.
+"""Read from TensorFlow's own log what XLA compiled in a child process, and how long it took.
 
 No count of the package's: what a fit compiles without saying so is in it too.
 """

@@ -1,4 +1,4 @@
-"""How often NumPy's products are wrong that two threads make at the same time.
+"""Measure how often NumPy's products are wrong that two threads compute at the same time.
 
     python -m benchmarks blas_threads [--quick --output FOLDER]
 
@@ -80,7 +80,7 @@ def line(what, cores, seconds):
 
 
 def cell(case, cores, seconds):
-    """What came out of a case in a process of its own."""
+    """Run a case in a process of its own and return its cell of the table."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     if cores:
         environment["OPENBLAS_CORETYPE"] = cores

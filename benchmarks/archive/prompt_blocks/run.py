@@ -1,4 +1,4 @@
-"""How long the longest block of a fit is, during which nobody hears of its group or can stop it.
+"""Measure the longest block of a fit, during which its chain group can neither report nor be stopped.
 
     python -m benchmarks prompt_blocks [--quick --output FOLDER]
 
@@ -117,7 +117,7 @@ def calls(fit):
 
 
 def line(fit, found):
-    """Of the table."""
+    """Return the line of the table for one fit."""
     longest = max(found)
     shape = "-".join(map(str, fit.layers))
     transitions = " + ".join(map(str, fit.num_transitions))

@@ -1,4 +1,4 @@
-"""What it brings to sum over rows in pieces, on as many cores at once as there are.
+"""Measure the gain from summing over rows in pieces, on as many cores at once as there are.
 
     python -m benchmarks row_pieces [--quick --output FOLDER]
 

@@ -1,4 +1,4 @@
-"""What a wider default prior of the scales of weights brings, by rows that no fit has seen, and costs.
+"""Measure what a wider default prior of weight scales gains, on rows that no fit has seen, and what it costs.
 
     TFBNN_DATA=folder python -m benchmarks scale_prior [--tables yacht ...] [--rivals-python PATH] [--fresh]
 
@@ -52,7 +52,7 @@ however, more transitions diverge than the 1 % that the verdict "usable for erro
 
 
 def training_rows(name, split, python, folder):
-    """Those of a split, which the interpreter with scikit-learn writes."""
+    """Return the training rows of a split, which the interpreter with scikit-learn writes."""
     if name not in SPLITS:
         _, rows = other_tables.rows_of(name, python, folder)
         return rows["x"], rows["y"]

@@ -1,4 +1,4 @@
-"""What whitening by the Gauss-Newton matrix adds to a gradient, and what XLA would make of it.
+"""Measure what whitening by the Gauss-Newton matrix adds to a gradient, and what XLA alone would make of it.
 
     python -m benchmarks whitening_cost [--quick --output FOLDER]
 

@@ -114,7 +114,7 @@ FITS = {
 
 
 def work(name, seed, path):
-    """What a process of its own does: fits one row and prints it as JSON."""
+    """Fit one row and print it as JSON, in a process of its own."""
     with np.load(path) as rows:
         result = FITS[name](dict(rows), seed)
     print(RESULT + json.dumps(result, default=float), flush=True)

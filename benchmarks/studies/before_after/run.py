@@ -1,4 +1,4 @@
-"""What a change of the package costs: two checkouts in pairs, see benchmarks/results/before_after.md.
+"""Measure what a change of the package costs, by two checkouts in pairs; see benchmarks/results/before_after.md.
 
     python -m benchmarks before_after --old CHECKOUT [--new CHECKOUT --pairs 10]
 

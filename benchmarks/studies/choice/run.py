@@ -47,7 +47,7 @@ def measure(table, candidate, quick):
 
 
 def trials(x, y, effort):
-    """What the choice of the network sees, and what it comes to."""
+    """Return the trials that the choice of the network sees, and the network that it chooses."""
     import tfbnn
     from tfbnn.fit.choices import compare_networks
     from tfbnn.fit.choices.choose import close_spec

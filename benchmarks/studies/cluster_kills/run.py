@@ -72,7 +72,7 @@ def main(arguments=None):
 
 
 def run_notes(run):
-    """What the report says of tasks that were tried again."""
+    """Return the lines of the report on tasks that were tried again."""
     notes = [note for note in run.notes if "tried again" in note]
     if not notes:
         return []

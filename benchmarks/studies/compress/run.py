@@ -1,4 +1,4 @@
-"""What `model.compress` changes: 1000 draws to 50, 100 and 200 by every method.
+"""Measure what `model.compress` changes, from 1000 draws to 50, 100 and 200 by every method.
 
     TFBNN_DATA=folder python -m benchmarks compress     # neutralino cross sections
     python -m benchmarks compress --quick               # a toy problem, prints only

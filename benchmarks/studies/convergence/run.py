@@ -1,4 +1,4 @@
-"""How far convergence gets: R-hat and ESS of predictions against gradients spent, four chains.
+"""Measure how far four chains converge: R-hat and ESS of predictions against gradients spent.
 
     TFBNN_DATA=folder python -m benchmarks convergence [--only ROW ...] [--minutes 8]
 

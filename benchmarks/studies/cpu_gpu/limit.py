@@ -23,7 +23,7 @@ _BYTES_OF_ACTIVATION = 12
 
 
 def on_gpu():
-    """Whether operations go to a GPU here and now."""
+    """Return whether operations go to a GPU here and now."""
     return "GPU" in tf.constant(0.0).device
 
 

@@ -91,7 +91,7 @@ def limit_parts(row):
 
 
 def gains(found, chains):
-    """How many times faster each GPU is than each processor, both by XLA."""
+    """Return a section on how many times faster each GPU is than each processor, both by XLA."""
     kinds = {device: next(iter(rows.values()))["kind"] for device, rows in found.items()}
     processors, gpus = (
         [device for device, kind in kinds.items() if kind == wanted] for wanted in ("CPU", "GPU")
@@ -122,7 +122,7 @@ def rival_lines(found):
 
 
 def rate_lines(found):
-    """What the limits are made of, and where and with what each device was timed."""
+    """Yield lines on what the limits are made of, and on where and with what each device was timed."""
     for device, by_width in found.items():
         row = next(iter(by_width.values()))
         memory = f", {1e-9 / row['byte']:.0f} GB/s in its memory" if "byte" in row else ""

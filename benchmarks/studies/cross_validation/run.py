@@ -1,4 +1,4 @@
-"""What each fold of a five-fold cross-validation of a tiny network costs besides its transitions.
+"""Measure what each fold of a five-fold cross-validation of a tiny network costs besides its transitions.
 
     python -m benchmarks cross_validation [--quick --output FOLDER]
 

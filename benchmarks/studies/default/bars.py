@@ -58,7 +58,7 @@ def _defaults(rows, table, name=DEFAULT):
 
 
 def _failures(rows):
-    """What a line says of fits that did not end, or have no number for a density; else ""."""
+    """Return a note on the fits that did not end, or have no number for a density; "" if there are none."""
     count = len(rows) - len(done(rows)) + sum(np.isnan(row.get("lpd", 0.0)) for row in rows)
     return f"{count} of {len(rows)} fits failed" if count else ""
 

@@ -33,14 +33,14 @@ class Difference(NamedTuple):
 
 
 def label(row):
-    """What the tables call the method of a row."""
+    """Return the name that the tables give to the method of a row."""
     network = "-".join(map(str, row["hidden"])) or ("auto" if row["method"] in OURS else "")
     name = f"{row['method']} {network}".strip()
     return f"{name}, plain target" if row["plain"] else name
 
 
 def done(rows):
-    """Those that came to an end."""
+    """Return the rows whose fits came to an end."""
     return [row for row in rows if "failed" not in row]
 
 
@@ -59,7 +59,7 @@ def methods(rows):
 
 
 def is_rival(row):
-    """Whether the row is a rival's, whatever its noise model."""
+    """Return whether the row is a rival's, whatever its noise model."""
     return row["method"] not in OURS
 
 

@@ -158,7 +158,7 @@ def run_child(command, limit):
 
 
 def _processor_seconds():
-    """Of all children that have ended."""
+    """Return the processor seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

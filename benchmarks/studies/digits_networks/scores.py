@@ -19,7 +19,7 @@ EPOCHS, LEARNING_RATE = 200, 3e-3
 
 
 def scores(outputs):
-    """Of outputs [C, S, n, 10] of sampled networks at all test images: dict of numbers.
+    """Return a dict of scores of the outputs [C, S, n, 10] of sampled networks at all test images.
 
     A network's probabilities are those of the ten codes under its Gaussian noise, given that one of
     them is the target; those of the posterior are their mean over the networks.
@@ -32,7 +32,7 @@ def scores(outputs):
 
 
 def of_log_probabilities(log_probabilities, labels):
-    """Of log probabilities [n, 10] of the classes."""
+    """Return the scores of log probabilities [n, 10] of the classes."""
     return {
         "accuracy": float(np.mean(log_probabilities.argmax(axis=1) == labels)),
         "log_predictive_density": float(np.mean(log_probabilities[np.arange(len(labels)), labels])),

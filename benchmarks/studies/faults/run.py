@@ -86,7 +86,7 @@ def plan(quick):
 
 
 def run(module, *arguments):
-    """What a program of the tests prints: they fork, which this process had better not."""
+    """Run a program of the tests, which forks as this process should not, and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.support.durability.{module}", *map(str, arguments)],
         cwd=HERE.parent,
@@ -151,7 +151,7 @@ def read_by_four(num_draws, root):
 
 
 def tally(outcomes):
-    """How often each outcome came, in words."""
+    """Return how often each outcome came, in words."""
     counts = {name: outcomes.count(name) for name in sorted(set(outcomes))}
     return ", ".join(f"{count} x {name}" for name, count in counts.items())
 

@@ -60,7 +60,7 @@ def main(arguments=None):
 
 
 def path_of(work, key):
-    """Where the model of a row is kept."""
+    """Return the path at which the model of a row is kept."""
     return work / f"{key.replace(' ', '_')}.h5"
 
 
@@ -119,7 +119,7 @@ def of_pair(pair, path, quick):
 
 
 def calibrated_again(pair, path):
-    """What changes of a row when its model is calibrated by the present code."""
+    """Return the changed entries of a row after its model is calibrated by the present code."""
     import tfbnn
     from tfbnn.posterior.calibration.calibrating import calibrate_by_leaving_out
     from tfbnn.posterior.checks import checked_rows
@@ -213,7 +213,7 @@ def table(rows, x):
 
 
 def scores(model, x, y):
-    """What is said of a model on rows that it has not seen."""
+    """Return the scores of a model on rows that it has not seen."""
     prediction = model.predict(x, return_trust=True)
     error = np.abs(np.ravel(prediction.mean) / y - 1.0)
     found = model.evaluate(x, y)

@@ -1,4 +1,4 @@
-"""What start and geometry are worth: three preconditioners x two starts on five problems.
+"""Measure what start and geometry are worth, with three preconditioners x two starts on five problems.
 
     TFBNN_DATA=folder python -m benchmarks geometry [--only PROBLEM ...]
 

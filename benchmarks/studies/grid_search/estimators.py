@@ -77,7 +77,7 @@ def search(num_rows, width, grid, num_folds, settings):
 
 
 def checks(estimator):
-    """How many checks passed, and which did not."""
+    """Return how many of scikit-learn's checks passed, and which did not."""
     found = check_estimator(estimator(), on_fail=None, on_skip=None)
     others = {one["check_name"]: one["status"] for one in found if one["status"] != "passed"}
     told = "".join(f", {name} {status}" for name, status in others.items())

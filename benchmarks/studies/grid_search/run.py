@@ -61,7 +61,7 @@ def main(arguments=None):
 
 
 def measure(part):
-    """What a child says of one part, what XLA compiled there, and the load."""
+    """Measure one part in a child: what it reports, what XLA compiled there, and the load."""
     found, log = ended_child([Path(__file__).with_name("estimators.py"), part], **LOGGING)
     seconds = [seconds for _, seconds in compilations(log)]
     load, _, _ = os.getloadavg()

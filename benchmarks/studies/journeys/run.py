@@ -1,4 +1,4 @@
-"""How far a call goes through the package: benchmarks/results/journeys.md, in a minute.
+"""Count the classes and functions that a call passes in the package: benchmarks/results/journeys.md, in a minute.
 
 Run from a checkout with the package installed: python -m benchmarks journeys
 """

@@ -153,7 +153,7 @@ def signs(sizes, theta, x):
 
 
 def slope(abscissae, ordinates):
-    """Of logarithms."""
+    """Return the slope of log(ordinates) against log(abscissae)."""
     return float(np.polyfit(np.log(abscissae), np.log(ordinates), 1)[0])
 
 

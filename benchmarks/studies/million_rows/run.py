@@ -99,7 +99,7 @@ def parts(study):
 
 
 def fit(work, asked):
-    """What one process found, started again where it was killed, and how often it was."""
+    """Run a fit, again each time it is killed, and return what it found and how often it was killed."""
     command = [sys.executable, Path(__file__).with_name("fit.py"), work, json.dumps(asked)]
     kills = 0
     while True:

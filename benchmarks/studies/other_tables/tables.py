@@ -72,7 +72,7 @@ def sine():
 
 
 def waves():
-    """Of two inputs."""
+    """Waves in two inputs."""
     generator = np.random.default_rng(7)
     x = generator.uniform(-1.0, 1.0, (1000, 2))
     mean = np.sin(5.0 * x[:, 0]) * np.cos(5.0 * x[:, 1])

@@ -101,7 +101,7 @@ def at_fixed_step(case, name, share):
 
 
 def tuned(case, name, seconds, share):
-    """What a chain with a tuned step does in some processor time after its warm-up, as JSON values."""
+    """Run a chain with a tuned step for some processor time after warm-up, and return a row of JSON values."""
     kernel, stride = KERNELS[name]
     num_burnin_steps = int(share * NUM_WARMUP) * stride // STRIDE
     group, sink = group_of(case, kernel, stride, share, num_burnin_steps=num_burnin_steps)
@@ -116,7 +116,7 @@ def tuned(case, name, seconds, share):
 
 
 def row(case, name, group, stride):
-    """What both kinds of rows have."""
+    """Return the entries that both kinds of rows have."""
     transitions = group.num_kept * stride
     return {
         "network": case.key,

@@ -182,7 +182,7 @@ def time_cold(model, path, repeats):
 
 
 def limits():
-    """What this machine can do: bytes read per second, multiplications and tanh per second."""
+    """Measure the speed of this machine: bytes read, multiplications and tanh per second."""
     numbers = np.ones(20_000_000, np.float32)
     matrix = np.ones((2000, 2000), np.float32)
     part = np.full(50_000, 0.3, np.float32)

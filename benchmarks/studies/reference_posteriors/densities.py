@@ -23,7 +23,7 @@ LOGISTIC_SCALE = 3.0
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
-    """What is known of a posterior: mean [P], variance [P], and the log evidence."""
+    """Known quantities of a posterior: mean [P], variance [P], and the log evidence."""
 
     mean: np.ndarray
     variance: np.ndarray

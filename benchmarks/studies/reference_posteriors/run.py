@@ -134,7 +134,7 @@ def measure(posterior, setting, share):
 
 
 def is_met(row):
-    """Whether all that is asked holds, of the evidence too where there is one."""
+    """Return whether all requirements are met, that on the evidence too where there is one."""
     right = max(map(abs, [*row["z"], row["evidence_z"] or 0.0])) < LARGEST_Z
     return right and row["ess"] >= LEAST_ESS and row["rhat"] < LARGEST_RHAT
 

@@ -83,7 +83,7 @@ def one_step(gradients, theta, momentum, step):
 
 
 def active(theta, x):
-    """Whether each hidden unit is on the positive side, for every row: [M, rows, width]."""
+    """Return whether each hidden unit is on the positive side, for every row: [M, rows, width]."""
     width = (theta.shape[1] - 1) // 3
     kernel, bias = theta[:, None, :width], theta[:, None, width : 2 * width]
     return x * kernel + bias > 0.0

@@ -1,4 +1,4 @@
-"""What Dinh, Ho and Nguyen 2024 (arXiv:2410.22065) measured, to compare with."""
+"""Published measurements of Dinh, Ho and Nguyen 2024 (arXiv:2410.22065), to compare with."""
 
 __all__ = ["ACCEPTANCE", "ERRORS", "OPTIMUM", "STEP_SIZES"]
 

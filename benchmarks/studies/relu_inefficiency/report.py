@@ -70,7 +70,7 @@ def mean_acceptance(row):
 
 
 def start_name(start):
-    """Of where chains start, as tables and figure have it."""
+    """Return the name of a start of chains in tables and figure."""
     return start if isinstance(start, str) else f"{start:g} N(0, 1)"
 
 
@@ -148,7 +148,7 @@ def with_error(row):
 
 
 def standard_error(row):
-    """Of the mean over chains."""
+    """Return the standard error of the mean over chains."""
     rates = row["acceptance"]
     return float(np.std(rates, ddof=1) / len(rates) ** 0.5)
 

@@ -235,7 +235,7 @@ def kept(store, case, length):
 
 
 def more_cases(store, cases):
-    """Those whose acceptance is uncertain, of finished ones."""
+    """Return the finished cases whose acceptance is uncertain."""
     finished = [case for case in cases if case.key in store]
     return [case for case in finished if standard_error(store.rows[case.key]) > UNCERTAIN]
 

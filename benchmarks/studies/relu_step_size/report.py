@@ -134,7 +134,7 @@ def published(name):
 
 
 def slopes(name):
-    """Of "slopes a and b"."""
+    """Return the numbers a and b of the name "slopes a and b"."""
     fractions = name.removeprefix("slopes ").split(" and ")
     return [
         float(top) / float(bottom or 1) for top, _, bottom in (f.partition("/") for f in fractions)

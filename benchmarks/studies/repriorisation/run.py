@@ -32,7 +32,7 @@ NUM_SPLITS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Length:
-    """How much of everything is run; the defaults are those of the committed table."""
+    """Amount of everything that is run; the defaults are those of the committed table."""
 
     seconds: float = 80.0
     num_burnin_steps: int = 200

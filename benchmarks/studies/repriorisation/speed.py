@@ -104,5 +104,5 @@ def _seconds(function):
 
 
 def _nothing(theta):
-    """What is kept of the draws."""
+    """Return a zero for each draw, which is all that is kept of it."""
     return np.zeros([*theta.shape[:2], 1], theta.dtype)

@@ -1,4 +1,4 @@
-"""What of the texts in seen.py is compared: numbers, verdicts and names, but no sentences."""
+"""Extract what is compared of the texts in seen.py: numbers, verdicts and names, but no sentences."""
 
 import json
 import re
@@ -26,7 +26,7 @@ class _Words(np.ndarray):
 
 
 def facts(found, with_words=True):
-    """What is compared of one side of a case.
+    """Return what is compared of one side of a case.
 
     Args:
         found: Dict name -> array, texts among them.

@@ -175,7 +175,7 @@ def run_side(checked_out, folder, *arguments):
 
 
 class Compared(NamedTuple):
-    """What comparing the two sides of a case has found.
+    """Result of comparing the two sides of a case.
 
     Attributes:
         found: Dict name -> array, what the new side has made.
@@ -221,7 +221,7 @@ def differing(what, a, b, ignored=()):
 
 
 def difference(old, new):
-    """How two arrays differ, in words; None for the same bits."""
+    """Describe how two arrays differ, in words; return None for the same bits."""
     if old is None or new is None:
         return f"only in the {'new' if old is None else 'old'}"
     if np.ndim(new) == 0 and new.dtype.kind == "U":

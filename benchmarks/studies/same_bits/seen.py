@@ -1,4 +1,4 @@
-"""What there is to compare in benchmarks/studies/same_bits/run.py: dicts name -> array, the kind coming first."""
+"""Collect what benchmarks/studies/same_bits/run.py compares: dicts name -> array, the kind coming first."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def _predictions(model, x, noise):
 
 
 def told(run):
-    """What a Run says, without times."""
+    """Return what a Run says, without times."""
     lines = [
         line.split(";")[0] if line.startswith("Gradients") else line
         for line in run.report().splitlines()

@@ -99,7 +99,7 @@ def fitted(case, folder):
 
 
 def read(case, files, folder):
-    """What the files of a case say when they are loaded and its stopped run is resumed."""
+    """Load the files of a case, resume its stopped run, and return what the models and runs say."""
     found = below("model file loaded", seen(tfbnn.load(files / "model.h5"), case))
     if case.output:
         found |= below("run folder loaded", seen(tfbnn.load(files / "run"), case))
@@ -151,7 +151,7 @@ def stop(case, folder):
 
 
 def is_ours(warning):
-    """Whether the package gave a warning, and not a library."""
+    """Return whether the package gave a warning, and not a library."""
     return warning.category is UserWarning or warning.category.__module__.startswith("tfbnn")
 
 

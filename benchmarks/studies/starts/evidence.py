@@ -116,7 +116,7 @@ def pairs(hidden, first):
 
 
 def measure(name, seed, quick):
-    """What populations and stepping stones say of one case; a dict."""
+    """Run populations and stepping stones on one case, and return a dict of what they find."""
     layers, likelihood, x, y, truth = CASES[name](seed)
     model = tfbnn.BayesianMLP(
         layers,

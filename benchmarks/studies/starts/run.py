@@ -1,4 +1,4 @@
-"""Where do searches for starts end: ADAM, Levenberg-Marquardt, cooled populations, and combinations?
+"""Compare where searches for starts end: ADAM, Levenberg-Marquardt, cooled populations, and combinations.
 
     python -m benchmarks starts [--minutes 60] [--seeds 1] [--searches ADAM ...]
 

@@ -110,7 +110,7 @@ def time_command(model, table, count):
 
 
 def limit_text(shortest):
-    """What a point takes at least, and whether the `shortest` time in us agrees."""
+    """Return a text on the least time that a point takes, and whether the `shortest` time in us agrees."""
     able, networks, cores = limits(), NUM_CHAINS * NUM_RESULTS, num_cores()
     tanh = networks * WIDTH / able["tanh"] / cores
     products = networks * (WIDTH * 6 + WIDTH + 1) / able["products"]
@@ -130,7 +130,7 @@ def limit_text(shortest):
 
 
 def float32_text(model):
-    """How far predictions in float32 are from those of the same weights in float64."""
+    """Return a text on how far predictions in float32 are from those of the same weights in float64."""
     x = np.random.default_rng(2).normal(size=(2000, 5))
     double = tfbnn.BayesianMLP.from_ensemble(model.posterior.in_double)
     (mean, spread), (exact, stddev) = (
@@ -144,7 +144,7 @@ def float32_text(model):
 
 
 def quantiles_text(model, count):
-    """How long exact quantiles take beside those of `predict`, without and with a calibration."""
+    """Time exact quantiles beside those of `predict`, without and with a calibration, and return a text."""
     x, ratios = np.random.default_rng(3).normal(size=(count, 5)), []
     for _ in range(2):
 

@@ -75,7 +75,7 @@ def agrees(row):
 
 
 def is_level(row):
-    """Whether the log densities agree.
+    """Return whether the log densities agree.
 
     Chains that stand apart have a large standard error together, which would excuse them.
     """
@@ -83,7 +83,7 @@ def is_level(row):
 
 
 def num_at_level(row):
-    """How many of the library's chains have the mean log density of the teacher's chain."""
+    """Return how many of the library's chains have the mean log density of the teacher's chain."""
     taught, *own = row["log_prob"]["means"]
     return sum(abs(mean - taught) < row["log_prob"]["stddev"] for mean in own)
 
@@ -134,7 +134,7 @@ def _line(row):
 
 
 def _rates(rows):
-    """How many agree, in all and by each of what makes a cell."""
+    """Return a text on how many cases agree, in all and by each setting that makes a cell."""
     lines = [f"- in all: {_rate(rows)}"]
     for name in ("num_rows", "width", "noise"):
         values = sorted({row[name] for row in rows})

@@ -170,7 +170,7 @@ def judged(model, problem):
 
 
 def tested(model, problem):
-    """Of the test rows: predictions [M, N], targets and standardised residuals [N], all of log10."""
+    """Return predictions [M, N], targets and standardised residuals [N] of the test rows, all of log10."""
     x, y = problem.test
     draws, targets = model.predict_draws(x, space="transformed").reshape(-1, len(x)), np.log10(y)
     return draws, targets, (targets - draws.mean(axis=0)) / draws.std(axis=0)

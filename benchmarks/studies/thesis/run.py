@@ -184,7 +184,7 @@ def main(arguments=None):
 
 
 def one_process(case, work, minutes, quick, output):
-    """What a process found; None where it has to be gone on with.
+    """Run a case in a process and return what it found; None if the case has to be gone on with.
 
     Raises:
         CalledProcessError: When it failed.

@@ -1,4 +1,4 @@
-"""Whether a gradient has the same bits whatever the number of cores and threads.
+"""Check whether a gradient has the same bits whatever the number of cores and threads.
 
     python -m benchmarks thread_bits [--quick --output FOLDER]
 
@@ -71,7 +71,7 @@ def main(arguments=None):
 
 
 def title(setting):
-    """Of a column."""
+    """Return the title of a column."""
     cores, threads = setting
     return f"{cores} core{'s' if cores > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}"
 

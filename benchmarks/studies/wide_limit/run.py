@@ -1,4 +1,4 @@
-"""What width does to a posterior in repriorised coordinates: direct draws, slices and step sizes.
+"""Measure what width does to a posterior in repriorised coordinates: direct draws, slices and step sizes.
 
     python -m benchmarks wide_limit [--quick --output FOLDER] [--fresh]
 
@@ -47,7 +47,7 @@ NUM_CHAINS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """Amount of everything that is run.
 
     Attributes:
         networks: (width, depth) of those whose direct draws are compared with the limit.
@@ -157,7 +157,7 @@ def direct_draws(case, count):
 
 
 def distances(case, outputs):
-    """How far outputs [S, n] at the test inputs are from the process."""
+    """Measure how far outputs [S, n] at the test inputs are from the process."""
     mean, spread, _ = limit(case)
     stddev = np.sqrt(np.diag(spread))
     return {
@@ -170,7 +170,7 @@ def distances(case, outputs):
 
 
 def limit_row(case, count):
-    """How far direct draws are from the process, and from the posterior of the network."""
+    """Measure how far direct draws are from the process, and from the posterior of the network."""
     evidence = limit(case)[2]
     count = count if case.width <= NARROW else count // 10
     outputs, marginals, differences = direct_draws(case, count)
@@ -187,7 +187,7 @@ def limit_row(case, count):
 
 
 def posterior_row(case, num_sampled):
-    """How far the predictions of chains by the kernel Repriorised are from those of the process."""
+    """Measure how far the predictions of chains by the kernel Repriorised are from those of the process."""
     is_narrow = case.width <= NARROW
     num_sampled = num_sampled if is_narrow else 3 * num_sampled // 10
     spec, (x, y, test) = case.spec, case.rows

@@ -59,7 +59,7 @@ def loss(theta):
 
 
 def gradient(theta):
-    """That of the loss [n, 9]."""
+    """Return the gradient of the loss [n, 9]."""
     hidden, given = forward(theta)
     residual = (given - XOR[1]) / len(XOR[1])
     behind = residual[..., None] * theta[:, None, 6:8] * hidden * (1.0 - hidden)

@@ -34,7 +34,7 @@ NUM_COMPARED = 10
 
 @dataclasses.dataclass(frozen=True)
 class Sampler:
-    """How to make the kernel, and how long its runs are.
+    """Recipe of a kernel, and the length of its runs.
 
     Attributes:
         make: Function () -> kernel. Kernels are in the coordinates of the weights, as in the paper.
